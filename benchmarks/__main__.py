@@ -5,8 +5,9 @@
     python -m benchmarks --only short turn-1600 --contenders delta memory
     python -m benchmarks --plot benchmarks/results/….json
 
-PostgresSaver takes part when it is installed (`pip install langgraph-checkpoint-postgres 'psycopg[binary]'`) and BENCHMARK_POSTGRES is the
-URL of a server on which databases may be made and dropped.
+PostgresSaver takes part when it is installed (`pip install langgraph-checkpoint-postgres
+'psycopg[binary]'`) and BENCHMARK_POSTGRES is the URL of a server on which databases may be made and
+dropped.
 """
 
 from __future__ import annotations
@@ -27,13 +28,21 @@ from benchmarks.shapes.applications import RUNS
 def main() -> int:
     args = arguments().parse_args()
     if args.list:
-        print("\n".join(f"{shape.name:18} {'slow' if shape.slow else '':6}{shape.title}" for shape in SHAPES.values()))
+        print(
+            "\n".join(
+                f"{shape.name:18} {'slow' if shape.slow else '':6}{shape.title}"
+                for shape in SHAPES.values()
+            )
+        )
         return 0
     if args.show or args.plot:
         return show(args.show, args.plot)
     if args.tool_runs:
         os.environ[RUNS] = args.tool_runs
-    record = measure(args.only or [name for name, shape in SHAPES.items() if args.all or not shape.slow], args.contenders)
+    record = measure(
+        args.only or [name for name, shape in SHAPES.items() if args.all or not shape.slow],
+        args.contenders,
+    )
     print("\n" + "\n".join(report.summary(record)))
     if any(result.errors for result in record.shapes):
         return 1
@@ -79,14 +88,39 @@ def show(shown: Path | None, plotted: Path | None) -> int:
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--all", action="store_true", help="the slow shapes too")
-    parser.add_argument("--only", nargs="+", choices=SHAPES, metavar="SHAPE", help="these shapes (see --list)")
-    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, metavar="NAME", help=f"these only, of {', '.join(CONTENDERS)}")
-    parser.add_argument("--tool-runs", metavar="PATH", help="recorded conversations with tool calls (tau-bench's JSON) for the shape tools")
-    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results")
-    parser.add_argument("--show", type=Path, metavar="FILE", help="print a recorded run, and measure nothing")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a recorded run into docs/, and measure nothing")
+    parser.add_argument(
+        "--only", nargs="+", choices=SHAPES, metavar="SHAPE", help="these shapes (see --list)"
+    )
+    parser.add_argument(
+        "--contenders",
+        nargs="+",
+        choices=CONTENDERS,
+        metavar="NAME",
+        help=f"these only, of {', '.join(CONTENDERS)}",
+    )
+    parser.add_argument(
+        "--tool-runs",
+        metavar="PATH",
+        help="recorded conversations with tool calls (tau-bench's JSON) for the shape tools",
+    )
+    parser.add_argument(
+        "--record", action="store_true", help="keep what was found, as JSON in benchmarks/results"
+    )
+    parser.add_argument(
+        "--show", type=Path, metavar="FILE", help="print a recorded run, and measure nothing"
+    )
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw a recorded run into docs/pictures/, and measure nothing",
+    )
     parser.add_argument("--list", action="store_true", help="name the shapes, and measure nothing")
     return parser
 

@@ -38,7 +38,7 @@ class Opened:
     delta_channel: bool = False
 
     def bytes(self) -> int:
-        """The database's size with everything in it that has been committed; 0 where there is none."""
+        """The database's size with everything committed; 0 if there is no database."""
         return self.size() if self.size else 0
 
 
@@ -46,7 +46,11 @@ def sqlite_size(file: Path) -> int:
     """Bytes of an SQLite database whose write-ahead log has been worked off."""
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return sum(path.stat().st_size for path in file.parent.glob(f"{file.name}*") if not path.name.endswith("-shm"))
+    return sum(
+        path.stat().st_size
+        for path in file.parent.glob(f"{file.name}*")
+        if not path.name.endswith("-shm")
+    )
 
 
 Open = Callable[[Path], AbstractContextManager[Opened]]
@@ -66,7 +70,9 @@ def _delta(synchronous: Synchronous, *, compress: bool = False) -> Open:
     @contextmanager
     def opening(folder: Path) -> Iterator[Opened]:
         file = folder / "delta.db"
-        with closing(DeltaSaver.open(str(file), synchronous=synchronous, compress=compress)) as saver:
+        with closing(
+            DeltaSaver.open(str(file), synchronous=synchronous, compress=compress)
+        ) as saver:
             yield Opened(saver, partial(sqlite_size, file))
 
     return opening
@@ -86,7 +92,8 @@ def _sqlite(synchronous: Synchronous, *, delta_channel: bool = False) -> Open:
 
 
 POSTGRES = "BENCHMARK_POSTGRES"
-"""The environment's name for the URL of a PostgreSQL server on which databases may be made and dropped."""
+"""The environment's name for the URL of a PostgreSQL server on which databases may be made and
+dropped."""
 
 
 @contextmanager
@@ -126,7 +133,8 @@ CONTENDERS: dict[str, Open] = {
     "delta-full": _delta("full"),
     "delta-zstd": _delta("normal", compress=True),
 }
-"""By name. Without a suffix `synchronous=NORMAL`, which commits cheaper: so differences are seen better."""
+"""By name. Without a suffix `synchronous=NORMAL`, which commits cheaper: so differences are seen
+better."""
 
 if os.environ.get(POSTGRES) and find_spec("psycopg") and find_spec("langgraph.checkpoint.postgres"):
     CONTENDERS["postgres"] = _postgres

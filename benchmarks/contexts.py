@@ -1,8 +1,9 @@
-"""Those that decide what goes to the model, each as it is meant to be used: ours, LangChain's middleware, `trim_messages`, and nobody.
+"""Contenders that choose what a model is sent: ours, LangChain's middleware, trimming, nothing.
 
-Each is given a conversation's requests one after the other, and keeps between them what it would keep in an agent: ours its events,
-the summariser its state, from which it has removed what it summarised. All count by the rule that they are judged by, but those that say
-"approximate": so what is compared is what they decide.
+Each is given a conversation's requests one after the other, and keeps between them what it would
+keep in an agent: ours its events, the summariser its state, from which it has removed what it
+summarised. All count by the rule that they are judged by, but those that say "approximate": so what
+is compared is what they decide.
 """
 
 from __future__ import annotations
@@ -14,15 +15,26 @@ from typing import Any, Protocol
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, convert_to_messages, trim_messages
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    SystemMessage,
+    convert_to_messages,
+    trim_messages,
+)
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from benchmarks.recorded_runs import ruled_tokens
 from langmem_ext.context.govern import govern
 from langmem_ext.errors import ContextOverflow
 
-SUMMARY = "The user wants the task done as first said. " + "A step was taken, its outcome was read, and the next one was decided. " * 12
-"""What the scripted model says of any conversation: about 200 tokens, as a real one's summary of a few thousand has."""
+SUMMARY = (
+    "The user wants the task done as first said. "
+    + "A step was taken, its outcome was read, and the next one was decided. " * 12
+)
+"""What the scripted model says of any conversation: about 200 tokens, as a real one's summary of a
+few thousand has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +58,7 @@ class Context(Protocol):
     """One conversation's requests."""
 
     def __call__(self, messages: list[BaseMessage], *, keep: bool = True) -> Request:
-        """What goes to the model for `messages`; with `keep`, the next request is the next of the same conversation."""
+        """What the model is sent for `messages`; with `keep`, the next request follows it."""
         ...
 
 
@@ -77,7 +89,9 @@ class Governed:
     def __call__(self, messages: list[BaseMessage], *, keep: bool = True) -> Request:
         """What `govern` says, with the events that it gave for the request before."""
         try:
-            governed = govern(messages, budget=self._budget, counter=self._counter, events=self._events)
+            governed = govern(
+                messages, budget=self._budget, counter=self._counter, events=self._events
+            )
         except ContextOverflow:
             return Request(None)
         if keep:
@@ -118,15 +132,20 @@ class ScriptedSummarizer(BaseChatModel):
         return "scripted"
 
     def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
     ) -> ChatResult:
         return ChatResult(generations=[ChatGeneration(message=AIMessage(SUMMARY))])
 
 
 class Summarized:
-    """LangChain's `SummarizationMiddleware`, then its `ContextEditingMiddleware`, as an agent runs them.
+    """LangChain's `SummarizationMiddleware`, then `ContextEditingMiddleware`, as in an agent.
 
-    It summarises from 85 % of the budget on and keeps the newest half of it; results are cleared where that is still too much.
+    It summarises from 85 % of the budget on and keeps the newest half of it; results are cleared
+    where that is still too much.
     """
 
     def __init__(self, budget: int) -> None:
@@ -148,19 +167,29 @@ class Summarized:
         """The summary and what was kept, with what has come since."""
         system = messages[0] if isinstance(messages[0], SystemMessage) else None
         left = self._budget - (ruled_tokens([system]) if system else 0)
-        state: Any = [*self._state, *(message for message in messages[self._seen :] if message is not system)]
+        state: Any = [
+            *self._state,
+            *(message for message in messages[self._seen :] if message is not system),
+        ]
         trigger, kept = ("tokens", max(1, left * 85 // 100)), ("tokens", max(1, left // 2))
-        summarising = self._summarise(self._model, trigger=trigger, keep=kept, token_counter=ruled_counter)
+        summarising = self._summarise(
+            self._model, trigger=trigger, keep=kept, token_counter=ruled_counter
+        )
         update = summarising.before_model({"messages": state}, None)
         if update:
             state = update["messages"][1:]  # behind the one that removes all
-        sent = self._sent(self._edit(edits=[self._clear(trigger=left)], token_counter=ruled_counter), state)
+        sent = self._sent(
+            self._edit(edits=[self._clear(trigger=left)], token_counter=ruled_counter), state
+        )
         if keep:
             self._state, self._seen = state, len(messages)
         return Request([*([system] if system else []), *sent], compacted=update is not None)
 
     def _sent(self, editing: Any, state: list[AnyMessage]) -> list[BaseMessage]:
-        from langchain.agents.middleware.types import ModelRequest, ModelResponse  # noqa: PLC0415 (an extra)
+        from langchain.agents.middleware.types import (  # noqa: PLC0415 (an extra)
+            ModelRequest,
+            ModelResponse,
+        )
 
         asked: list[Any] = []
 

@@ -1,9 +1,10 @@
 """Score whole conversations: where does a user end who writes as people write?
 
-`python -m benchmarks.conversations FILE… [--show]`: each file holds a catalog, its tools and ten
+`python -m benchmarks.conversations FILE… [--show] [--damage KIND…]`: each file holds a catalog, its tools and ten
 conversations (`talks/README.md` says how). Every message goes through `converse` on a database in
 memory. Right: just the wanted calls were made, and nothing was stored that the user did not say.
 Wrong: another call, or a wrong value, was stored. Else the conversation is unfinished.
+`--damage typos` (or `all`) plays them as hasty people write them (`damage.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import yaml
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import Field, create_model
 
+from benchmarks.damage import KINDS, damaged
 from langmem_ext import DeltaSaver, IntentCatalog, build_waiting_graph, converse
 
 NOW = datetime(2026, 3, 4, 10, 15)
@@ -65,7 +67,12 @@ def tools_of(data: Mapping[str, Any], calls: list[tuple[str, dict[str, Any]]]) -
 
 def _tool(data: Mapping[str, Any], name: str, calls: list[tuple[str, dict[str, Any]]]) -> BaseTool:
     spec, params = data["tools"][name], data["catalog"]["params"]
-    required = {param for intent in data["catalog"]["intents"] if intent.get("tool") == name for param in intent.get("required", ())}
+    required = {
+        param
+        for intent in data["catalog"]["intents"]
+        if intent.get("tool") == name
+        for param in intent.get("required", ())
+    }
 
     def call(**given: Any) -> Any:
         calls.append((name, {key: value for key, value in given.items() if value is not None}))
@@ -75,7 +82,9 @@ def _tool(data: Mapping[str, Any], name: str, calls: list[tuple[str, dict[str, A
     for arg in spec["args"]:
         kind = _TYPES.get(params[arg]["type"], str)
         fields[arg] = (kind, ...) if arg in required else (kind | None, Field(default=None))
-    return StructuredTool.from_function(call, name=name, description=name, args_schema=create_model(name, **fields))
+    return StructuredTool.from_function(
+        call, name=name, description=name, args_schema=create_model(name, **fields)
+    )
 
 
 def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalog) -> Ended:
@@ -89,12 +98,19 @@ def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalo
             text = said if isinstance(said, str) else said["say"]
             turn = converse(graph, text, thread_id="t", now=NOW)
             state = graph.get_state(config).values
-            ended.lines += [f"  you   > {text}", *(f"  agent > {line}" for line in turn.reply.split("\n"))]
+            ended.lines += [
+                f"  you   > {text}",
+                *(f"  agent > {line}" for line in turn.reply.split("\n")),
+            ]
             if number == 0 and talk["reached"] is not None:
                 wanted = talk["reached"] if isinstance(talk["reached"], list) else [talk["reached"]]
                 ended.reached = state.get("last_intent_id") in wanted
             params = state.get("params") or {}
-            ended.bad |= {f"{name}={value}" for name, value in params.items() if not may_stand(data, talk, name, value)}
+            ended.bad |= {
+                f"{name}={value}"
+                for name, value in params.items()
+                if not may_stand(data, talk, name, value)
+            }
             ended.needless += turn.waiting_for in filled
             filled |= params.keys()
     _judge(data, talk, ended)
@@ -105,7 +121,14 @@ def _judge(data: Mapping[str, Any], talk: Mapping[str, Any], ended: Ended) -> No
     wanted = [next(iter(call.items())) for call in talk["want"]]
     left, calls = list(wanted), list(ended.calls)
     for call in calls:
-        match = next((one for one in (left if talk.get("order") == "any" else left[:1]) if _is(data, call, one)), None)
+        match = next(
+            (
+                one
+                for one in (left if talk.get("order") == "any" else left[:1])
+                if _is(data, call, one)
+            ),
+            None,
+        )
         if match is None:
             ended.bad.add(f"called {call}")
         else:
@@ -113,25 +136,36 @@ def _judge(data: Mapping[str, Any], talk: Mapping[str, Any], ended: Ended) -> No
     ended.done = not left
 
 
-def _is(data: Mapping[str, Any], call: tuple[str, dict[str, Any]], wanted: tuple[str, Mapping[str, Any]]) -> bool:
+def _is(
+    data: Mapping[str, Any], call: tuple[str, dict[str, Any]], wanted: tuple[str, Mapping[str, Any]]
+) -> bool:
     name, given = call
     tools = {intent["id"]: intent.get("tool") for intent in data["catalog"]["intents"]}
     if name != tools[wanted[0]]:
         return False
-    return all(accepts(data["catalog"]["params"][param]["type"], value, given.get(param)) for param, value in wanted[1].items())
+    return all(
+        accepts(data["catalog"]["params"][param]["type"], value, given.get(param))
+        for param, value in wanted[1].items()
+    )
 
 
 def may_stand(data: Mapping[str, Any], talk: Mapping[str, Any], name: str, value: Any) -> bool:
     """Whether a value may be stored for a parameter at any time of the conversation."""
     kind = data["catalog"]["params"].get(name, {}).get("type", "text")
-    if any(name in (tool.get("result") or {}) and tool["result"][name] == value for tool in data["tools"].values()):
+    if any(
+        name in (tool.get("result") or {}) and tool["result"][name] == value
+        for tool in data["tools"].values()
+    ):
         return True
     if accepts(kind, (talk.get("also") or {}).get(name, []), value):
         return True
     named = [call[name] for want in talk["want"] for call in want.values() if name in call]
     if named:
         return any(accepts(kind, one, value) for one in named)
-    intents = {intent["id"]: (*intent.get("required", ()), *intent.get("optional", ())) for intent in data["catalog"]["intents"]}
+    intents = {
+        intent["id"]: (*intent.get("required", ()), *intent.get("optional", ()))
+        for intent in data["catalog"]["intents"]
+    }
     return any(name in intents[intent] for want in talk["want"] for intent in want)
 
 
@@ -168,9 +202,11 @@ def _plain(kind: str, value: Any) -> object:
             return re.sub(r"[\s,;]+", " ", text.lower().replace("’", "'")).strip(' .!?"')
 
 
-def ends(path: Path) -> Iterator[Ended]:
-    """Where the conversations of a file end."""
+def ends(path: Path, damage: str | None = None) -> Iterator[Ended]:
+    """Where the conversations of a file end, damaged or as they are."""
     data = yaml.safe_load(path.read_text())
+    if damage:
+        data = damaged(data, damage)
     catalog = IntentCatalog.from_dict(data["catalog"], source=path.name)
     for talk in data["conversations"]:
         yield play(data, talk, catalog)
@@ -178,31 +214,47 @@ def ends(path: Path) -> Iterator[Ended]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Score files; print a line each, and what was said where a conversation did not end right."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--show", action="store_true", help="print the conversations that did not end right")
+    parser.add_argument(
+        "--show", action="store_true", help="print the conversations that did not end right"
+    )
+    parser.add_argument(
+        "--damage", nargs="*", choices=[*KINDS, "all"], help="damage the messages or the catalogs"
+    )
     args = parser.parse_args(argv)
-    every: list[Ended] = []
-    for path in args.files:
-        found = list(ends(path))
-        every += found
-        if args.show:
-            for one in found:
-                if one.verdict != "right" or one.reached is False:
-                    print(f"== {path.stem} / {one.title}: {one.verdict} {sorted(one.bad)}, calls {one.calls}")
-                    print("\n".join(one.lines))
-        print(f"{path.stem:10} {_figures(found)}")
-    print(f"{'all':10} {_figures(every)}")
+    kinds = KINDS if args.damage and "all" in args.damage else args.damage or (None,)
+    for kind in kinds:
+        every: list[Ended] = []
+        for path in args.files:
+            found = list(ends(path, kind))
+            every += found
+            if args.show:
+                _show(path.stem, found)
+            if not args.damage:
+                print(f"{path.stem:10} {_figures(found)}")
+        print(f"{kind or 'all':12} {_figures(every)}", flush=True)
     return 0
+
+
+def _show(desk: str, found: Sequence[Ended]) -> None:
+    """Print what was said where a conversation did not end right."""
+    for one in found:
+        if one.verdict != "right" or one.reached is False:
+            bad = sorted(one.bad)
+            print(f"== {desk} / {one.title}: {one.verdict} {bad}, calls {one.calls}")
+            print("\n".join(one.lines))
 
 
 def _figures(found: Sequence[Ended]) -> str:
     verdicts = [one.verdict for one in found]
     first = [one.reached for one in found if one.reached is not None]
     return (
-        f"{len(found)} conversations: {verdicts.count('right')} right, {verdicts.count('wrong')} wrong, "
-        f"{verdicts.count('unfinished')} unfinished; {sum(one.needless for one in found)} needless questions; "
-        f"first request taken up {sum(first)} of {len(first)}"
+        f"{len(found)} conversations: {verdicts.count('right')} right, {verdicts.count('wrong')}"
+        f" wrong, {verdicts.count('unfinished')} unfinished; {sum(one.needless for one in found)}"
+        f" needless questions; first request taken up {sum(first)} of {len(first)}"
     )
 
 

@@ -1,10 +1,13 @@
-"""How the dictionary of compressed columns was made, and what one is worth on texts that it was not made of.
+"""How the compression dictionary was made, and what it saves on other texts.
 
-    python -m benchmarks.dictionary make out.zdict README.md CHANGELOG.md docs/*.md     needs compression.zstd or backports.zstd
-    python -m benchmarks.dictionary weigh conversations.json episodes.jsonl …           any JSON or JSON lines; its texts are weighed
+    python -m benchmarks.dictionary make out.zdict README.md CHANGELOG.md docs/*/*.md
+        needs compression.zstd or backports.zstd
+    python -m benchmarks.dictionary weigh conversations.json episodes.jsonl …
+        any JSON or JSON lines; its texts are weighed
 
-`dictionary.txt` is what stands in the dictionary: what conversations, programs and data say everywhere. The files named after it are only
-counted, for how often each letter follows. A dictionary that was released is never made anew: rows that it compressed need it to the byte.
+`dictionary.txt` is what stands in the dictionary: what conversations, programs and data say
+everywhere. The files named after it are only counted, for how often each letter follows. A
+dictionary that was released is never made anew: rows that it compressed need it to the byte.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.text import LONG, SHORT, dialogue
-from langmem_ext.storage.compression import LEVEL, shrink
+from langmem_ext.storage.rows.compression import LEVEL, shrink
 
 CONTENT = Path(__file__).with_suffix(".txt")
 MOST = 32 * 1024
@@ -48,7 +51,9 @@ def make(counted: list[str]) -> bytes:
     """A dictionary with the content of `dictionary.txt` and the letter counts of other texts."""
     zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     content = zstd.ZstdDict(CONTENT.read_bytes(), is_raw=True)
-    made: bytes = zstd.finalize_dict(content, [text.encode() for text in counted], MOST, LEVEL).dict_content
+    made: bytes = zstd.finalize_dict(
+        content, [text.encode() for text in counted], MOST, LEVEL
+    ).dict_content
     return made
 
 

@@ -1,22 +1,29 @@
-"""Every beginning of recorded conversations, governed: what goes to the model is valid, in budget, keeps what it must and stays as it was.
+"""Governs every prefix of recorded conversations: requests are valid, in budget and stable.
 
-    python -m benchmarks.govern_runs FILE… [--budgets 2000 4000 8000] [--limit N] [--every N] [--only NAME …] [--json | --record]
+    python -m benchmarks.govern_runs FILE… [--budgets 2000 4000 8000] [--limit N] [--every N]
+    [--only NAME …] [--json | --record]
 
-FILE holds conversations with tool calls, in OpenAI's message format (tau-bench's JSON) or as actions and observations (InterCode's lines).
-Wherever a model would be called, each contender (`contexts.py`) says what it would send, and two checkers written from OpenAI's and
-Anthropic's documentation judge it (`provider_rules.py`). Ours is also given every other beginning, where nobody would call a model.
+FILE holds conversations with tool calls, in OpenAI's message format (tau-bench's JSON) or as
+actions and observations (InterCode's lines). Wherever a model would be called, each contender
+(`contexts.py`) says what it would send, and two checkers written from OpenAI's and Anthropic's
+documentation judge it (`provider_rules.py`). Ours is also given every other beginning, where nobody
+would call a model.
 
-Columns, one line for every contender and budget: requests; those that OpenAI or Anthropic would refuse; those over the budget (cl100k of
-texts and calls, and four a message); those without the system prompt, the first task, the user's latest message, or the latest tool round
-where it fits; those that were not sent (with all pins and a shortened round in budget: `refused_wrongly`); those that change when they are
-governed once more (only ours is asked), and conversations whose messages were changed. Then, of the requests that left something out
-(`cut`): the share of the budget that was used, and how often it was below 60 %; how many were decided anew; the share of requests that
-begin with all of the request before, byte for byte; and the loops: episodes in which a contender nudged or stopped, and those in which it
-did so at another request than a count by hand, or not at all.
+Columns, one line for every contender and budget: requests; those that OpenAI or Anthropic would
+refuse; those over the budget (cl100k of texts and calls, and four a message); those without the
+system prompt, the first task, the user's latest message, or the latest tool round where it fits;
+those that were not sent (with all pins and a shortened round in budget: `refused_wrongly`); those
+that change when they are governed once more (only ours is asked), and conversations whose messages
+were changed. Then, of the requests that left something out (`cut`): the share of the budget that
+was used, and how often it was below 60 %; how many were decided anew; the share of requests that
+begin with all of the request before, byte for byte; and the loops: episodes in which a contender
+nudged or stopped, and those in which it did so at another request than a count by hand, or not at
+all.
 
-The exit status is 1 if ours has a request that is invalid, over budget, without a pin, refused wrongly or changed by governing it again, a
-wrong nudge or stop, or a message of a conversation changed.
-Ranks come with the extra `tokens-offline`, or from the folder that TIKTOKEN_CACHE_DIR names.
+The exit status is 1 if ours has a request that is invalid, over budget, without a pin, refused
+wrongly or changed by governing it again, a wrong nudge or stop, or a message of a conversation
+changed. Ranks come with the extra `tokens-offline`, or from the folder that TIKTOKEN_CACHE_DIR
+names.
 """
 
 from __future__ import annotations
@@ -38,15 +45,16 @@ from benchmarks.contexts import Open, Request, contexts
 from benchmarks.provider_rules import anthropic_problems, openai_problems
 from benchmarks.record import Record, ShapeResult, Verdict
 from benchmarks.recorded_runs import Prefix, Run, read_runs, ruled_tokens
-from langmem_ext.context.counters import TiktokenCounter
-from langmem_ext.messages.memo import Memo
-from langmem_ext.messages.tokens import ApproximateCounter
+from langmem_ext.context.budget.counters import TiktokenCounter
+from langmem_ext.messages.token_costs.memo import Memo
+from langmem_ext.messages.token_costs.tokens import ApproximateCounter
 
 NUDGE, STOP = 3, 6
 """From how many identical rounds in a turn on the model is told, and the turn ended."""
 
 LEAST_USED, LEAST_STABLE = 0.6, 0.9
-"""Aims: of the budget where something was left out, and of the requests that begin with the one before."""
+"""Aims: of the budget where something was left out, and of the requests that begin with the one
+before."""
 
 OURS = "ours"
 FORBIDDEN = (
@@ -93,12 +101,23 @@ class Findings:
         counts, used = self.counts, sorted(self.used)
         found: dict[str, float] = {name: float(counts[name]) for name in COUNTED}
         if used:
-            found |= {"used_min": used[0], "used_p5": used[len(used) // 20], "used_p50": statistics.median(used)}
+            found |= {
+                "used_min": used[0],
+                "used_p5": used[len(used) // 20],
+                "used_p50": statistics.median(used),
+            }
         if counts["pairs"]:
             found["same_prefix"] = sum(self.stable.values()) / counts["pairs"]
-            found |= {f"same_prefix_{word}": share / counts[f"pairs {word}"] for word, share in self.stable.items()}
+            found |= {
+                f"same_prefix_{word}": share / counts[f"pairs {word}"]
+                for word, share in self.stable.items()
+            }
         spent = sorted(self.milliseconds)
-        found |= {"cpu_ms": statistics.median(spent), "cpu_p99_ms": spent[int(len(spent) * 0.99)]} if spent else {}
+        found |= (
+            {"cpu_ms": statistics.median(spent), "cpu_p99_ms": spent[int(len(spent) * 0.99)]}
+            if spent
+            else {}
+        )
         return {name: round(value, 4) for name, value in found.items()}
 
 
@@ -125,11 +144,14 @@ COUNTED = (
 )
 
 
-# -- one request ---------------------------------------------------------------------------------------------------------------------------
+# -- one request -----------------------------------------------------------------------------------
 
 
 def follow(run: Run, opened: Open, budget: int, found: Findings, *, others: bool) -> None:
-    """Make a conversation's requests one after the other, and judge each; with `others`, every other beginning's too, and each again."""
+    """Make a conversation's requests one after the other, and judge each.
+
+    With `others`, every other prefix's requests are judged too, and each request twice.
+    """
     context, stored = opened(budget), _bytes(run.messages)
     before: list[BaseMessage] | None = None
     loops = _Loops()
@@ -162,8 +184,10 @@ def follow(run: Run, opened: Open, budget: int, found: Findings, *, others: bool
     found.see("loop_wrong", f"{run.name}, budget {budget}", seen=not loops.right)
 
 
-def judge(prefix: Prefix, sent: Sequence[BaseMessage], budget: int, found: Findings, where: str) -> None:
-    """See what is wrong with a request, and how much of the budget it uses where something was left out."""
+def judge(
+    prefix: Prefix, sent: Sequence[BaseMessage], budget: int, found: Findings, where: str
+) -> None:
+    """Find what is wrong with a request, and what share of the budget it uses if cut."""
     tokens = ruled_tokens(sent)
     found.see("invalid_openai", where, seen=bool(openai_problems(sent)))
     found.see("invalid_anthropic", where, seen=bool(anthropic_problems(sent)))
@@ -197,7 +221,7 @@ def _bytes(messages: Sequence[BaseMessage]) -> list[str]:
 
 @dataclass(slots=True)
 class _Loops:
-    """At which requests a conversation was nudged and stopped, and at which a count by hand finds the first cause of each turn."""
+    """When a conversation was nudged and stopped, and when it should have been, counted by hand."""
 
     nudged: list[int] = field(default_factory=list)
     stopped: list[int] = field(default_factory=list)
@@ -218,16 +242,26 @@ class _Loops:
 
     @property
     def right(self) -> bool:
-        """Whether the first nudge and the first stop came when they were due, and none where none was."""
-        return self.nudged[:1] == self.nudge_due[:1] and self.stopped[:1] == self.stop_due[:1] and {*self.nudged} <= {*self.nudge_due}
+        """Whether the first nudge and the first stop came when due, and none came otherwise."""
+        return (
+            self.nudged[:1] == self.nudge_due[:1]
+            and self.stopped[:1] == self.stop_due[:1]
+            and {*self.nudged} <= {*self.nudge_due}
+        )
 
 
-# -- all of them ---------------------------------------------------------------------------------------------------------------------------
+# -- all of them -----------------------------------------------------------------------------------
 
 
-def measure(runs: Sequence[Run], budget: int, contenders: Mapping[str, Open]) -> tuple[ShapeResult, dict[str, Findings]]:
+def measure(
+    runs: Sequence[Run], budget: int, contenders: Mapping[str, Open]
+) -> tuple[ShapeResult, dict[str, Findings]]:
     """All conversations at one budget, for every contender."""
-    start, load, found = time.perf_counter(), machine.load(), {name: Findings() for name in contenders}
+    start, load, found = (
+        time.perf_counter(),
+        machine.load(),
+        {name: Findings() for name in contenders},
+    )
     for name, opened in contenders.items():
         for run in runs:
             follow(run, opened, budget, found[name], others=name.startswith(OURS))
@@ -270,11 +304,21 @@ def verdicts(ours: Mapping[str, float], budget: int) -> list[Verdict]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the arguments, measure, print; 1 if ours did what it must not."""
     options = _parser().parse_args(arguments)
-    runs = [run for path in options.files for run in read_runs(path, options.limit)][:: options.every]
-    contenders = contexts({"ruled": Memo(TiktokenCounter()), "approximate": Memo(ApproximateCounter())})
+    runs = [run for path in options.files for run in read_runs(path, options.limit)][
+        :: options.every
+    ]
+    contenders = contexts(
+        {"ruled": Memo(TiktokenCounter()), "approximate": Memo(ApproximateCounter())}
+    )
     if unknown := {*(options.only or ())} - {*contenders}:
-        sys.exit(f"no such contender: {', '.join(sorted(unknown))}; there are {', '.join(contenders)}")
-    chosen = {name: opened for name, opened in contenders.items() if not options.only or name in options.only}
+        sys.exit(
+            f"no such contender: {', '.join(sorted(unknown))}; there are {', '.join(contenders)}"
+        )
+    chosen = {
+        name: opened
+        for name, opened in contenders.items()
+        if not options.only or name in options.only
+    }
     record = Record(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=machine.commit(),
@@ -288,29 +332,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result, found = measure(runs, budget, chosen)
         record.shapes.append(result)
         if not options.json:
-            print("\n".join([*report.shape_lines(result, record.machine.cores), *_examples(found.get(OURS))]), flush=True)
+            print(
+                "\n".join(
+                    [*report.shape_lines(result, record.machine.cores), *_examples(found.get(OURS))]
+                ),
+                flush=True,
+            )
     if options.json:
         print(record.model_dump_json())
     if options.record:
         print(f"\nkept in {results.keep(record).name}", file=sys.stderr)
-    return int(any(result.figures.get(OURS, {}).get(name) for result in record.shapes for name in FORBIDDEN))
+    return int(
+        any(
+            result.figures.get(OURS, {}).get(name) for result in record.shapes for name in FORBIDDEN
+        )
+    )
 
 
 def _examples(found: Findings | None) -> list[str]:
     """Where ours did what it must not: the first places of each."""
-    wrong = [(name, found.examples[name]) for name in (*FORBIDDEN, "no_round", "used_below") if name in found.examples] if found else []
+    wrong = (
+        [
+            (name, found.examples[name])
+            for name in (*FORBIDDEN, "no_round", "used_below")
+            if name in found.examples
+        ]
+        if found
+        else []
+    )
     return [f"  {name}: {'; '.join(places[:3])}" for name, places in wrong]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="recorded conversations")
-    parser.add_argument("--budgets", nargs="+", type=int, default=[2000, 4000, 8000], metavar="TOKENS", help="default: 2000 4000 8000")
-    parser.add_argument("--limit", type=int, metavar="N", help="only the first N conversations of each file")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="of these, only every Nth: a sample")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="recorded conversations"
+    )
+    parser.add_argument(
+        "--budgets",
+        nargs="+",
+        type=int,
+        default=[2000, 4000, 8000],
+        metavar="TOKENS",
+        help="default: 2000 4000 8000",
+    )
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="only the first N conversations of each file"
+    )
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="of these, only every Nth: a sample"
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these contenders only")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results")
+    parser.add_argument(
+        "--record", action="store_true", help="keep what was found, as JSON in benchmarks/results"
+    )
     return parser
 
 

@@ -1,14 +1,17 @@
-"""What it costs to choose a request from a thread of 10,000 messages, beside LangChain's `trim_messages`.
+"""What choosing a request from 10,000 messages costs, beside LangChain's `trim_messages`.
 
     python -m benchmarks.govern_thread [--messages 10000] [--turns 50]
 
-A request is chosen again after every turn of a question and an answer, as an agent does. CPU of one request in milliseconds:
+A request is chosen again after every turn of a question and an answer, as an agent does. CPU of one
+request in milliseconds:
 
     cold        the first time a `ContextGovernor` sees the thread
-    warm        nothing is to be left out anew; the messages are the objects of the turn before, or copies as a checkpointer gives them
-    trim        `trim_messages` with tiktoken, `strategy="last"`, in the same process
+    warm        nothing is to be left out anew; the messages are the objects of the turn before, or
+    copies as a checkpointer gives them trim        `trim_messages` with tiktoken,
+    `strategy="last"`, in the same process
 
-Both count with cl100k_base (the extra `tokens-offline`); the aims are a warm request in 2 ms, and 1/100 of `trim_messages`.
+Both count with cl100k_base (the extra `tokens-offline`); the aims are a warm request in 2 ms, and
+1/100 of `trim_messages`.
 """
 
 from __future__ import annotations
@@ -17,7 +20,14 @@ import argparse
 from statistics import median
 from time import process_time
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, trim_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    trim_messages,
+)
 
 from benchmarks.text import texts
 from langmem_ext import ContextGovernor, TiktokenCounter
@@ -30,18 +40,23 @@ WIDE = 10_000_000
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--turns", type=int, default=50)
     args = parser.parse_args()
     messages, counter = conversation(args.messages), TiktokenCounter("cl100k_base")
     trimmed = median(trim(messages, counter) for _ in range(3))
-    print(f"{args.messages:,} messages, {sum(map(counter.count, messages)):,} tokens; trim_messages to {WINDOW:,}: {trimmed * 1000:.0f} ms")
+    print(
+        f"{args.messages:,} messages, {sum(map(counter.count, messages)):,} tokens; trim_messages"
+        f" to {WINDOW:,}: {trimmed * 1000:.0f} ms"
+    )
     for name, budget in (("cut", WINDOW), ("whole", WIDE)):
         cold, same, copies = governed(messages, budget, args.turns)
         print(
-            f"{name:6} cold {cold * 1000:7.1f} ms   warm {same * 1000:6.2f} ms, of copies {copies * 1000:6.2f} ms"
-            f"   trim_messages / warm {trimmed / same:6.0f}"
+            f"{name:6} cold {cold * 1000:7.1f} ms   warm {same * 1000:6.2f} ms, of copies"
+            f" {copies * 1000:6.2f} ms   trim_messages / warm {trimmed / same:6.0f}"
         )
     return 0
 
@@ -63,7 +78,7 @@ def conversation(count: int) -> list[BaseMessage]:
 
 
 def governed(messages: list[BaseMessage], budget: int, turns: int) -> tuple[float, float, float]:
-    """CPU seconds of the first request, and of those after it: of the same messages, and of copies."""
+    """CPU seconds of the first request, of later ones, and of later ones with copied messages."""
     governor = ContextGovernor(budget=budget, counter=TiktokenCounter("cl100k_base"))
     start = process_time()
     events = governor.govern(messages).events
@@ -73,12 +88,18 @@ def governed(messages: list[BaseMessage], budget: int, turns: int) -> tuple[floa
         times = []
         for turn in range(turns):
             name = f"{copied}-{turn}"
-            messages = [*messages, AIMessage(f"Answer {turn}.", id=f"a{name}"), HumanMessage(f"Question {turn}?", id=f"q{name}")]
+            messages = [
+                *messages,
+                AIMessage(f"Answer {turn}.", id=f"a{name}"),
+                HumanMessage(f"Question {turn}?", id=f"q{name}"),
+            ]
             given = [message.model_copy() for message in messages] if copied else messages
             start = process_time()
             request = governor.govern(given, events)
             spent = process_time() - start
-            if not request.plan.added:  # a turn in which something is left out is another measurement
+            if (
+                not request.plan.added
+            ):  # a turn in which something is left out is another measurement
                 times.append(spent)
             events = request.events
         warm.append(median(times))
@@ -88,7 +109,11 @@ def governed(messages: list[BaseMessage], budget: int, turns: int) -> tuple[floa
 def trim(messages: list[BaseMessage], counter: TiktokenCounter) -> float:
     start = process_time()
     trim_messages(
-        messages, max_tokens=WINDOW, token_counter=lambda some: sum(map(counter.count, some)), strategy="last", include_system=True
+        messages,
+        max_tokens=WINDOW,
+        token_counter=lambda some: sum(map(counter.count, some)),
+        strategy="last",
+        include_system=True,
     )
     return process_time() - start
 

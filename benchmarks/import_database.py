@@ -1,7 +1,8 @@
-"""Measure what moving in costs: the database of a `SqliteSaver` with a long conversation, imported, compared, opened.
+"""Measures imports: a `SqliteSaver` database with a long conversation, imported, compared, opened.
 
-python -m benchmarks.import_database /tmp/old.sqlite                  800 turns of short messages; made if it is not there, then kept
-python -m benchmarks.import_database /tmp/old.sqlite --turns 200 --rich --json
+python -m benchmarks.import_database /tmp/old.sqlite                  800 turns of short messages;
+made if it is not there, then kept python -m benchmarks.import_database /tmp/old.sqlite --turns 200
+--rich --json
 """
 
 from __future__ import annotations
@@ -53,20 +54,37 @@ def main() -> int:
             "messages": messages_of(target),
         }
     if args.json:
-        print(json.dumps({**figures, "machine": machine().model_dump(), "versions": versions(), "load": load()}))
+        print(
+            json.dumps(
+                {
+                    **figures,
+                    "machine": machine().model_dump(),
+                    "versions": versions(),
+                    "load": load(),
+                }
+            )
+        )
     else:
         print(describe(report, figures))
-    reached = report.seconds <= SECONDS and (args.turns != 800 or args.rich or report.bytes_after <= TARGET_BYTES)
+    reached = report.seconds <= SECONDS and (
+        args.turns != 800 or args.rich or report.bytes_after <= TARGET_BYTES
+    )
     return 0 if reached and verified == report.checkpoints else 1
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.import_database", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.import_database",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("path", type=Path, help="the SqliteSaver's database")
-    parser.add_argument("--turns", type=int, default=800, help="turns of the conversation that is made")
-    parser.add_argument("--rich", action="store_true", help="answers with the metadata that a provider adds")
+    parser.add_argument(
+        "--turns", type=int, default=800, help="turns of the conversation that is made"
+    )
+    parser.add_argument(
+        "--rich", action="store_true", help="answers with the metadata that a provider adds"
+    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     return parser
 
@@ -96,11 +114,23 @@ def messages_of(target: str) -> int:
 def describe(report: ImportReport, figures: dict[str, Any]) -> str:
     return "\n".join(
         (
-            f"{report.checkpoints:,} checkpoints and {report.writes:,} writes, {figures['messages']:,} messages at the end",
+            (
+                f"{report.checkpoints:,} checkpoints and {report.writes:,} writes,"
+                f" {figures['messages']:,} messages at the end"
+            ),
             f"before   {report.bytes_before:>13,} bytes",
-            f"after    {report.bytes_after:>13,} bytes   1/{report.bytes_before / report.bytes_after:,.0f}",
-            f"import   {report.seconds:>13.1f} s       {figures['cpu_seconds']:.1f} s of CPU, {figures['peak_memory_mb']:,.0f} MB",
-            f"verify   {figures['verify_seconds']:>13.1f} s       {figures['verified']:,} checkpoints are the same in both",
+            (
+                f"after    {report.bytes_after:>13,} bytes  "
+                f" 1/{report.bytes_before / report.bytes_after:,.0f}"
+            ),
+            (
+                f"import   {report.seconds:>13.1f} s       {figures['cpu_seconds']:.1f} s of CPU,"
+                f" {figures['peak_memory_mb']:,.0f} MB"
+            ),
+            (
+                f"verify   {figures['verify_seconds']:>13.1f} s       {figures['verified']:,}"
+                " checkpoints are identical in both"
+            ),
         )
     )
 

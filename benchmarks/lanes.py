@@ -1,6 +1,7 @@
-"""Contenders do the same work in turns, each in a process of its own: noise hits all alike, caches and garbage hit nobody else.
+"""Contenders work by turns, each in its own process, so that noise hits all alike.
 
-A contender's work is a generator. It yields `Step`s, which are measured; what it does between them is not. It returns its figures.
+A contender's work is a generator. It yields `Step`s, which are measured; what it does between them
+is not. It returns its figures.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Step:
     """A piece of work to be measured.
 
     Attributes:
-        kind: Steps of one kind are alike: their median means something. Empty for one that only warms up.
+        kind: Steps of one kind are alike: their median means something. Empty for one that only
+            warms up.
         run: Does it.
     """
 
@@ -130,11 +132,15 @@ class Lane(Protocol):
         """Stop."""
 
 
-def race(lanes: Mapping[str, Lane], *, burst: int = 1) -> tuple[dict[str, list[Sample]], dict[str, Figures], dict[str, str]]:
-    """Let the lanes take `burst` steps each in turns until all are done: samples, figures and errors by contender.
+def race(
+    lanes: Mapping[str, Lane], *, burst: int = 1
+) -> tuple[dict[str, list[Sample]], dict[str, Figures], dict[str, str]]:
+    """Let the lanes take `burst` steps each by turns until all are done.
 
-    A process that has just been woken finds the processor's caches full of another's data; where steps take a millisecond or two, a burst
-    keeps that from being most of what is measured.
+    Returns samples, figures and errors by contender.
+
+    A process that has just been woken finds the processor's caches full of another's data; where
+    steps take a millisecond or two, a burst keeps that from being most of what is measured.
     """
     samples: dict[str, list[Sample]] = {name: [] for name in lanes}
     figures: dict[str, Figures] = {}

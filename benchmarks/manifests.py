@@ -6,10 +6,10 @@ from typing import Any
 
 from benchmarks.lanes import Figures
 from langmem_ext import DeltaSaver
-from langmem_ext.storage.checkpoint_ops import read_header
-from langmem_ext.storage.effects import Op, operation
-from langmem_ext.storage.ids import encode_id
-from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.storage.checkpoints.lookup import read_header
+from langmem_ext.storage.checkpoints.thread_row import find_thread
+from langmem_ext.storage.operation import Op, operation
+from langmem_ext.storage.rows.ids import encode_id
 from langmem_ext.types import ThreadKey
 
 
@@ -20,14 +20,21 @@ def manifest_runs(saver: Any, config: Any) -> Figures:
     newest = saver.get_tuple(config)
     assert newest is not None
     configurable = newest.config["configurable"]
-    return {"runs": saver.log.run(_runs(saver, configurable["thread_id"], configurable["checkpoint_id"]), write=False)}
+    return {
+        "runs": saver.log.run(
+            _runs(saver, configurable["thread_id"], configurable["checkpoint_id"]), write=False
+        )
+    }
 
 
 @operation
 def _runs(saver: DeltaSaver, thread_id: str, checkpoint_id: str) -> Op[int]:
     thread = yield from find_thread(ThreadKey(thread_id, None))
     assert thread is not None
-    index = saver.log.indexes.of(thread.number, thread.generation, saver.codec)
-    header = yield from read_header(thread, index, 0, encode_id(checkpoint_id))
+    index = saver.log.indexes.of(thread_id, thread.row(), saver.codec)
+    header = yield from read_header(index, 0, encode_id(checkpoint_id))
     assert header is not None
-    return max((len(ref.runs) - (ref.manifest[1] if ref.manifest is not None else 0)) // 2 for ref in header.values.values())
+    return max(
+        (len(ref.runs) - (ref.manifest[1] if ref.manifest is not None else 0)) // 2
+        for ref in header.values.values()
+    )

@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from benchmarks.record import Record
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "pictures"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ def draw(record: Record, folder: Path = DOCS) -> list[Path]:
     """
     short = next((result for result in record.shapes if result.name == "short"), None)
     if short is None:
-        raise ValueError("the run has no shape 'short' to draw: record one with --only short, or the whole set")
+        raise ValueError(
+            "the run has no shape 'short' to draw: record one with --only short, or the whole set"
+        )
     bytes_drawn, cpu_drawn = series(short.figures, "bytes"), series(short.figures, "turn_cpu_ms")
     paths = []
     for page in (LIGHT, DARK):
@@ -90,24 +92,45 @@ def draw(record: Record, folder: Path = DOCS) -> list[Path]:
     return paths
 
 
-def series(figures: Mapping[str, Mapping[str, float]], metric: str) -> dict[str, list[tuple[int, float]]]:
+def series(
+    figures: Mapping[str, Mapping[str, float]], metric: str
+) -> dict[str, list[tuple[int, float]]]:
     """A metric's points by contender that has a line, over the turns at which it was taken."""
     drawn = {}
     for name in LABELS.keys() & figures.keys():
         found = figures[name]
-        points = [(int(key.partition("@")[2]), value) for key, value in found.items() if key.startswith(f"{metric}@")]
+        points = [
+            (int(key.partition("@")[2]), value)
+            for key, value in found.items()
+            if key.startswith(f"{metric}@")
+        ]
         if points:
             drawn[name] = sorted(points)
     return drawn
 
 
-def panel(axes: Any, page: Page, drawn: Mapping[str, list[tuple[int, float]]], title: str, shown: Any, *, log: bool) -> None:
+def panel(
+    axes: Any,
+    page: Page,
+    drawn: Mapping[str, list[tuple[int, float]]],
+    title: str,
+    shown: Any,
+    *,
+    log: bool,
+) -> None:
     """One panel: a line for each contender, with its name at its end."""
     last = max(turn for points in drawn.values() for turn, _ in points)
     for name, points in drawn.items():
         ours = name == "delta"
         turns, values = zip(*points, strict=True)
-        axes.plot(turns, values, color=page.lines[name], linewidth=2.6 if ours else 1.5, solid_capstyle="round", zorder=3 if ours else 2)
+        axes.plot(
+            turns,
+            values,
+            color=page.lines[name],
+            linewidth=2.6 if ours else 1.5,
+            solid_capstyle="round",
+            zorder=3 if ours else 2,
+        )
     if log:
         axes.set_yscale("log")
     else:
@@ -127,13 +150,25 @@ def panel(axes: Any, page: Page, drawn: Mapping[str, list[tuple[int, float]]], t
     for name, height in spread(axes, ends).items():
         text = f"{LABELS[name]} {shown(_rounded(ends[name]))}"
         weight = "bold" if name == "delta" else "normal"
-        axes.text(1.02, height, text, transform=axes.transAxes, color=page.lines[name], fontsize=9, fontweight=weight, va="center")
+        axes.text(
+            1.02,
+            height,
+            text,
+            transform=axes.transAxes,
+            color=page.lines[name],
+            fontsize=9,
+            fontweight=weight,
+            va="center",
+        )
 
 
 def spread(axes: Any, ends: Mapping[str, float], gap: float = 0.085) -> dict[str, float]:
-    """Heights of the labels, as parts of the panel: at their lines' ends, but never one over another."""
+    """Heights of the labels, as parts of the panel: at their lines' ends, without overlaps."""
     place = axes.transAxes.inverted()
-    heights = {name: float(place.transform(axes.transData.transform((0, value)))[1]) for name, value in ends.items()}
+    heights = {
+        name: float(place.transform(axes.transData.transform((0, value)))[1])
+        for name, value in ends.items()
+    }
     placed: dict[str, float] = {}
     for name in sorted(heights, key=lambda name: heights[name]):
         lowest = max(placed.values(), default=-1) + gap

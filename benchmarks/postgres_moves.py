@@ -1,13 +1,14 @@
-"""What it takes to move threads into PostgreSQL: from another checkpointer, a `SqliteSaver`'s database, and JSON lines; beside SQLite.
+"""Measures moves into PostgreSQL: from another saver, a `SqliteSaver` file, and JSON lines.
 
 And out of it again (`out`, `aout`), and into a store that has all of it already (`again`).
 
-    python -m benchmarks.postgres_moves                                    20 threads of 20 turns, round trips of 0 and 2 ms
-    python -m benchmarks.postgres_moves copy acopy --threads 400 --turns 1 --json
+    python -m benchmarks.postgres_moves                                    20 threads of 20 turns,
+    round trips of 0 and 2 ms python -m benchmarks.postgres_moves copy acopy --threads 400 --turns 1
+    --json
 
-The server and its databases are as `benchmarks.postgres_peers` has them. Each move is made by a process of its own, into a store that is
-new, or out of or into one that has the threads, through a proxy in another process: the kinds take turns, `--rounds` times, and the median
-is told.
+The server and its databases are as `benchmarks.postgres_peers` has them. Each move is made by a
+process of its own, into a store that is new, or out of or into one that has the threads, through a
+proxy in another process: the kinds take turns, `--rounds` times, and the median is told.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ def acopy(folder: Path, target: str) -> int:
     """`acopy_saver` from a store on SQLite."""
 
     async def run() -> int:
-        async with DeltaSaver.from_conn_string(str(folder / "delta.db")) as source, DeltaSaver.from_conn_string(target) as saver:
+        async with (
+            DeltaSaver.from_conn_string(str(folder / "delta.db")) as source,
+            DeltaSaver.from_conn_string(target) as saver,
+        ):
             return (await acopy_saver(source, saver)).checkpoints
 
     return asyncio.run(run())
@@ -77,7 +81,11 @@ def take_lines(folder: Path, target: str) -> int:
 
 def out(folder: Path, source: str) -> int:
     """`copy_saver` to a new store on SQLite."""
-    with TemporaryDirectory(dir=folder) as place, DeltaSaver.open(source) as saver, DeltaSaver.open(f"{place}/new.db") as target:
+    with (
+        TemporaryDirectory(dir=folder) as place,
+        DeltaSaver.open(source) as saver,
+        DeltaSaver.open(f"{place}/new.db") as target,
+    ):
         return copy_saver(saver, target).checkpoints
 
 
@@ -86,7 +94,10 @@ def aout(folder: Path, source: str) -> int:
 
     async def run() -> int:
         with TemporaryDirectory(dir=folder) as place:
-            async with DeltaSaver.from_conn_string(source) as saver, DeltaSaver.from_conn_string(f"{place}/new.db") as target:
+            async with (
+                DeltaSaver.from_conn_string(source) as saver,
+                DeltaSaver.from_conn_string(f"{place}/new.db") as target,
+            ):
                 return (await acopy_saver(saver, target)).checkpoints
 
     return asyncio.run(run())
@@ -165,22 +176,36 @@ def measured(name: str, folder: Path, server: str, delay_ms: float | None) -> Fi
         }
 
 
-def measure(names: list[str], folder: Path, server: str, delays_ms: list[float], rounds: int) -> Iterator[tuple[str, dict[str, Figures]]]:
+def measure(
+    names: list[str], folder: Path, server: str, delays_ms: list[float], rounds: int
+) -> Iterator[tuple[str, dict[str, Figures]]]:
     """Figures by target, for each kind of move."""
-    targets: dict[str, float | None] = {"SQLite": None, **{f"PostgreSQL, {delay:g} ms": delay for delay in delays_ms}}
+    targets: dict[str, float | None] = {
+        "SQLite": None,
+        **{f"PostgreSQL, {delay:g} ms": delay for delay in delays_ms},
+    }
     for name in names:
         rows: dict[str, list[Figures]] = {target: [] for target in targets}
         for _ in range(rounds):
             for target, delay in targets.items():
                 rows[target].append(measured(name, folder, server, delay))
-        yield name, {target: {what: median(one.get(what, 0.0) for one in found) for what in found[0]} for target, found in rows.items()}
+        yield (
+            name,
+            {
+                target: {what: median(one.get(what, 0.0) for one in found) for what in found[0]}
+                for target, found in rows.items()
+            },
+        )
 
 
 def report(title: str, found: dict[str, Figures]) -> Iterator[str]:
     """A line for each figure, the targets' beside each other."""
     yield f"\n{title:22}" + "".join(f"{target:>20}" for target in found)
     for name in dict.fromkeys(name for figures in found.values() for name in figures):
-        yield f"{name:22}" + "".join(f"{figures[name]:>20,.2f}" if name in figures else f"{'–':>20}" for figures in found.values())
+        yield f"{name:22}" + "".join(
+            f"{figures[name]:>20,.2f}" if name in figures else f"{'–':>20}"
+            for figures in found.values()
+        )
 
 
 def main() -> int:
@@ -191,7 +216,9 @@ def main() -> int:
     with TemporaryDirectory() as place:
         folder = Path(place)
         make(folder, args.threads, args.turns)
-        for title, found in measure(args.moves or list(MOVES), folder, args.server, args.delay_ms, args.rounds):
+        for title, found in measure(
+            args.moves or list(MOVES), folder, args.server, args.delay_ms, args.rounds
+        ):
             kept[title] = found
             if not args.json:
                 print("\n".join(report(title, found)), flush=True)
@@ -204,16 +231,38 @@ def main() -> int:
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.postgres_moves", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.postgres_moves",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("moves", nargs="*", choices=[*MOVES, []], metavar="MOVE", help=", ".join(MOVES))
-    parser.add_argument("--server", default=os.environ.get(POSTGRES, SERVER), metavar="URL", help="where databases may be made and dropped")
+    parser.add_argument(
+        "moves", nargs="*", choices=[*MOVES, []], metavar="MOVE", help=", ".join(MOVES)
+    )
+    parser.add_argument(
+        "--server",
+        default=os.environ.get(POSTGRES, SERVER),
+        metavar="URL",
+        help="where databases may be made and dropped",
+    )
     parser.add_argument("--threads", type=int, default=20, help="threads that are moved")
-    parser.add_argument("--turns", type=int, default=20, help=f"turns of each, of {PER_TURN} checkpoints")
-    parser.add_argument("--delay-ms", type=float, nargs="+", default=[0, 2], metavar="MS", help="round trips of the network")
+    parser.add_argument(
+        "--turns", type=int, default=20, help=f"turns of each, of {PER_TURN} checkpoints"
+    )
+    parser.add_argument(
+        "--delay-ms",
+        type=float,
+        nargs="+",
+        default=[0, 2],
+        metavar="MS",
+        help="round trips of the network",
+    )
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
-    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results/postgres")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="keep what was found, as JSON in benchmarks/results/postgres",
+    )
     return parser
 
 

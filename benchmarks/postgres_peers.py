@@ -1,11 +1,14 @@
-"""Turns of a one-node graph on PostgreSQL, through a network: round trips, bytes, and CPU of both sides.
+"""Turns of a one-node graph on PostgreSQL, through a network: trips, bytes, CPU of both sides.
 
-    python -m benchmarks.postgres_peers                            threads of 20 and 1,600 messages, round trips of 0 and 2 ms
-    python -m benchmarks.postgres_peers --messages 20 --turns 20 --delay-ms 5 --contenders PostgresSaver --json
+    python -m benchmarks.postgres_peers                            threads of 20 and 1,600 messages,
+    round trips of 0 and 2 ms python -m benchmarks.postgres_peers --messages 20 --turns 20
+    --delay-ms 5 --contenders PostgresSaver --json
 
-The server is the one that BENCHMARK_POSTGRES names by its URL, else the one on port 5432 of this machine; databases are made and dropped
-there. Each contender works in a process of its own, through a proxy in a process of its own, and they take turns. The server's CPU is what
-its backends took; that is known where they run on this machine, under Linux. The peers are in `pip install --group bench`.
+The server is the one that BENCHMARK_POSTGRES names by its URL, else the one on port 5432 of this
+machine; databases are made and dropped there. Each contender works in a process of its own, through
+a proxy in a process of its own, and they take turns. The server's CPU is what its backends took;
+that is known where they run on this machine, under Linux. The peers are in `pip install --group
+bench`.
 """
 
 from __future__ import annotations
@@ -38,7 +41,12 @@ from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks import results
@@ -57,9 +65,10 @@ POOL = 10
 """Connections of a pool."""
 
 TURNS_OF_A_THREAD = 3
-"""Measured at each delay before another thread is begun: so the threads stay about as long as they are said to be."""
+"""Measured at each delay before another thread is begun: so the threads stay about as long as they
+are said to be."""
 
-# -- the contenders ------------------------------------------------------------------------------------------------------------------------
+# -- the contenders --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -77,21 +86,30 @@ class Contender:
 
 @contextmanager
 def _postgres_saver(url: str) -> Iterator[Any]:
-    with import_module("langgraph.checkpoint.postgres").PostgresSaver.from_conn_string(url) as saver:
+    with import_module("langgraph.checkpoint.postgres").PostgresSaver.from_conn_string(
+        url
+    ) as saver:
         saver.setup()
         yield saver
 
 
-def _async_postgres_saver(*, checked: bool = False) -> Callable[[str], AbstractAsyncContextManager[Any]]:
+def _async_postgres_saver(
+    *, checked: bool = False
+) -> Callable[[str], AbstractAsyncContextManager[Any]]:
     """On a pool; `checked`, as the pool's documentation has it: each connection before each use."""
 
     @asynccontextmanager
     async def opening(url: str) -> Any:
-        pools, saver = import_module("psycopg_pool"), import_module("langgraph.checkpoint.postgres.aio").AsyncPostgresSaver
+        pools, saver = (
+            import_module("psycopg_pool"),
+            import_module("langgraph.checkpoint.postgres.aio").AsyncPostgresSaver,
+        )
         rows = import_module("psycopg.rows").dict_row
         options = {"autocommit": True, "prepare_threshold": 0, "row_factory": rows}
         check = pools.AsyncConnectionPool.check_connection if checked else None
-        async with pools.AsyncConnectionPool(url, min_size=POOL, max_size=POOL, kwargs=options, check=check, open=False) as pool:
+        async with pools.AsyncConnectionPool(
+            url, min_size=POOL, max_size=POOL, kwargs=options, check=check, open=False
+        ) as pool:
             await pool.wait()
             opened = saver(pool)
             await opened.setup()
@@ -101,9 +119,10 @@ def _async_postgres_saver(*, checked: bool = False) -> Callable[[str], AbstractA
 
 
 class BareTrips(InMemorySaver):
-    """Stores nothing on the server, and goes there as often as must be: once to look, and once for each checkpoint.
+    """Stores nothing, but makes the fewest possible trips: one to look, one for each checkpoint.
 
-    On new threads, what no checkpointer on this driver can do without: whoever stores something takes longer.
+    On new threads, what no checkpointer on this driver can do without: whoever stores something
+    takes longer.
     """
 
     pool: Any
@@ -114,7 +133,9 @@ class BareTrips(InMemorySaver):
         """On a pool, with a table to ask."""
         options = {"autocommit": True, "prepare_threshold": 0}
         pools = import_module("psycopg_pool")
-        async with pools.AsyncConnectionPool(url, min_size=POOL, max_size=POOL, kwargs=options, open=False) as pool:
+        async with pools.AsyncConnectionPool(
+            url, min_size=POOL, max_size=POOL, kwargs=options, open=False
+        ) as pool:
             await pool.wait()
             async with pool.connection() as connection:
                 await connection.execute("CREATE TABLE bare (number bigint PRIMARY KEY)")
@@ -132,7 +153,11 @@ class BareTrips(InMemorySaver):
         return self.get_tuple(config)
 
     async def aput(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """One trip, and memory holds it."""
         await self._go()
@@ -151,11 +176,13 @@ CONTENDERS = {
 
 
 class Talks:
-    """Conversations with a graph that stores them as a contender does; those on an event loop have one that stays."""
+    """Conversations with a graph on a contender's saver; async ones keep one event loop."""
 
     def __init__(self, contender: Contender, url: str) -> None:
         self._stack = ExitStack()
-        self._runner = runner = self._stack.enter_context(asyncio.Runner()) if contender.on_loop else None
+        self._runner = runner = (
+            self._stack.enter_context(asyncio.Runner()) if contender.on_loop else None
+        )
         opening = contender.open(url)
         if runner is None:
             saver = self._stack.enter_context(cast(AbstractContextManager[Any], opening))
@@ -163,22 +190,27 @@ class Talks:
             awaited = cast(AbstractAsyncContextManager[Any], opening)
             saver = runner.run(awaited.__aenter__())
             self._stack.callback(lambda: runner.run(awaited.__aexit__(None, None, None)))
-        self._graph = conversation(Opened(saver), replies(SHORT, rich=False), on_loop=contender.on_loop)
+        self._graph = conversation(
+            Opened(saver), replies(SHORT, rich=False), on_loop=contender.on_loop
+        )
 
     def say(self, messages: Sequence[BaseMessage], name: object) -> None:
         """One turn on a thread."""
         if self._runner is None:
             self._graph.invoke({"messages": messages}, thread(name))
         else:
-            # Not by the runner's own `run`: that handles signals, and on the way writes out what the turn has returned, for milliseconds.
-            self._runner.get_loop().run_until_complete(self._graph.ainvoke({"messages": messages}, thread(name)))
+            # Not by the runner's own `run`: that handles signals, and on the way writes out what
+            # the turn has returned, for milliseconds.
+            self._runner.get_loop().run_until_complete(
+                self._graph.ainvoke({"messages": messages}, thread(name))
+            )
 
     def close(self) -> None:
         """Close the checkpointer."""
         self._stack.close()
 
 
-# -- the work ------------------------------------------------------------------------------------------------------------------------------
+# -- the work --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -198,7 +230,7 @@ class Plan:
     turns: int
 
     def begins_with(self, messages: int) -> int:
-        """With how many a thread is begun that is to be so long when half of its turns have been measured."""
+        """The length a thread starts with, to reach `messages` halfway through the turns."""
         return max(1, messages - 3 - TURNS_OF_A_THREAD * len(self.delays_ms))
 
 
@@ -226,7 +258,9 @@ def work(contender: str, plan: Plan, folder: Path) -> Work:
             for delay_ms in plan.delays_ms if number % 2 else plan.delays_ms[::-1]:
                 proxy.set_delay(delay_ms / 2000)
                 counts, cpu = proxy.counts(), backends.cpu_ms()
-                yield Step(f"turn@{place(messages, delay_ms)}", partial(talks.say, [next(said)], name))
+                yield Step(
+                    f"turn@{place(messages, delay_ms)}", partial(talks.say, [next(said)], name)
+                )
                 for what, value in counted(proxy, backends, counts, cpu).items():
                     found[f"{what}@{place(messages, delay_ms)}"].append(value)
     return {name: mean(values) for name, values in found.items()}
@@ -235,12 +269,17 @@ def work(contender: str, plan: Plan, folder: Path) -> Work:
 def counted(proxy: ProxyApart, backends: Backends, counts: Counts, cpu: float | None) -> Figures:
     """What a turn took beside its time."""
     spent, after = proxy.counts() - counts, backends.cpu_ms()
-    figures = {name: float(value) for name, value in dataclasses.asdict(spent).items() if name != "connections"}
+    figures = {
+        name: float(value)
+        for name, value in dataclasses.asdict(spent).items()
+        if name != "connections"
+    }
     return figures if cpu is None or after is None else figures | {"server_cpu_ms": after - cpu}
 
 
 SELECT_BACKENDS = (
-    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client"
+    " backend' AND pid <> pg_backend_pid()"
 )
 
 
@@ -251,7 +290,7 @@ class Backends:
         self._connection = import_module("psycopg").connect(url, autocommit=True)
 
     def cpu_ms(self) -> float | None:
-        """What they have taken so far; None where that cannot be known. One that ends meanwhile is left out."""
+        """The CPU time of the backends so far, but for ended ones; None if unknown."""
         if not Path("/proc/self/schedstat").exists():
             return None
         taken = 0
@@ -265,7 +304,7 @@ class Backends:
         self._connection.close()
 
 
-# -- the report ----------------------------------------------------------------------------------------------------------------------------
+# -- the report ------------------------------------------------------------------------------------
 
 COLUMNS = {
     "trips": ("trips", "{:.1f}"),
@@ -278,7 +317,8 @@ COLUMNS = {
     "turn_cpu_mean_ms": ("client CPU ms", "{:.2f}"),
     "server_cpu_ms": ("server CPU ms", "{:.2f}"),
 }
-"""Of a turn: means, but medians of times; p99 of 50 turns or more. A median of CPU would not show what the garbage collector takes."""
+"""Of a turn: means, but medians of times; p99 of 50 turns or more. A median of CPU would not show
+what the garbage collector takes."""
 
 
 def report(figures: Mapping[str, Figures], plan: Plan) -> Iterator[str]:
@@ -291,17 +331,26 @@ def report(figures: Mapping[str, Figures], plan: Plan) -> Iterator[str]:
             yield " " * widest + "".join(f"{title:>15}" for title, _ in COLUMNS.values())
             for name, found in figures.items():
                 values = {what: found.get(f"{what}@{point}") for what in COLUMNS}
-                cells = ("–" if value is None else COLUMNS[what][1].format(value) for what, value in values.items())
+                cells = (
+                    "–" if value is None else COLUMNS[what][1].format(value)
+                    for what, value in values.items()
+                )
                 yield f"{name:{widest}}" + "".join(f"{cell:>15}" for cell in cells)
 
 
 def measure(plan: Plan, names: Sequence[str]) -> tuple[dict[str, Figures], dict[str, str]]:
     """Let the contenders take turns: figures and errors by name."""
     with TemporaryDirectory() as folder, ExitStack() as lanes:
-        begun = {name: lanes.enter_context(closing(Apart(partial(work, name, plan), Path(folder)))) for name in names}
-        # All turns of a thread, as the other shapes have it: a server that has only just been given the processor is none that is busy.
+        begun = {
+            name: lanes.enter_context(closing(Apart(partial(work, name, plan), Path(folder))))
+            for name in names
+        }
+        # All turns of a thread, as the other shapes have it: a server that has just got the processor
+        # is not a busy one.
         samples, figures, errors = race(begun, burst=TURNS_OF_A_THREAD * len(plan.delays_ms))
-    return {name: figures[name] | summary(samples[name]) | means(samples[name]) for name in figures}, errors
+    return {
+        name: figures[name] | summary(samples[name]) | means(samples[name]) for name in figures
+    }, errors
 
 
 def means(samples: Sequence[Sample]) -> Figures:
@@ -316,14 +365,28 @@ def means(samples: Sequence[Sample]) -> Figures:
 
 def main() -> int:
     args = arguments().parse_args()
-    if missing := [name for name in ("psycopg", "psycopg_pool", "langgraph.checkpoint.postgres") if not find_spec(name)]:
-        print(f"{', '.join(missing)} not installed: pip install langgraph-checkpoint-postgres 'psycopg[binary,pool]'", file=sys.stderr)
+    if missing := [
+        name
+        for name in ("psycopg", "psycopg_pool", "langgraph.checkpoint.postgres")
+        if not find_spec(name)
+    ]:
+        print(
+            f"{', '.join(missing)} not installed: pip install langgraph-checkpoint-postgres"
+            " 'psycopg[binary,pool]'",
+            file=sys.stderr,
+        )
         return 2
     plan = Plan(args.server, tuple(args.messages), tuple(args.delay_ms), args.turns)
     before = load()
     figures, errors = measure(plan, args.contenders)
-    found = {"figures": figures, "errors": errors, "plan": dataclasses.asdict(plan) | {"server": "postgresql://"}}
-    results.tell("postgres-peers", found, before, as_json=args.json, record=args.record and not errors)
+    found = {
+        "figures": figures,
+        "errors": errors,
+        "plan": dataclasses.asdict(plan) | {"server": "postgresql://"},
+    }
+    results.tell(
+        "postgres-peers", found, before, as_json=args.json, record=args.record and not errors
+    )
     if not args.json:
         print("\n".join(report(figures, plan)))
         print(f"\nload {before} before, {load()} after; {machine().cores} cores")
@@ -334,15 +397,49 @@ def main() -> int:
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.postgres_peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.postgres_peers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--server", default=os.environ.get(POSTGRES, SERVER), metavar="URL", help="where databases may be made and dropped")
-    parser.add_argument("--messages", type=int, nargs="+", default=[20, 1600], metavar="N", help="lengths of the threads")
-    parser.add_argument("--turns", type=int, default=60, help="measured turns at each length and delay")
-    parser.add_argument("--delay-ms", type=float, nargs="+", default=[0, 2], metavar="MS", help="round trips of the network")
-    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), metavar="NAME", help=", ".join(CONTENDERS))
+    parser.add_argument(
+        "--server",
+        default=os.environ.get(POSTGRES, SERVER),
+        metavar="URL",
+        help="where databases may be made and dropped",
+    )
+    parser.add_argument(
+        "--messages",
+        type=int,
+        nargs="+",
+        default=[20, 1600],
+        metavar="N",
+        help="lengths of the threads",
+    )
+    parser.add_argument(
+        "--turns", type=int, default=60, help="measured turns at each length and delay"
+    )
+    parser.add_argument(
+        "--delay-ms",
+        type=float,
+        nargs="+",
+        default=[0, 2],
+        metavar="MS",
+        help="round trips of the network",
+    )
+    parser.add_argument(
+        "--contenders",
+        nargs="+",
+        choices=CONTENDERS,
+        default=list(CONTENDERS),
+        metavar="NAME",
+        help=", ".join(CONTENDERS),
+    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
-    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results/postgres")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="keep what was found, as JSON in benchmarks/results/postgres",
+    )
     return parser
 
 

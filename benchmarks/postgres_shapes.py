@@ -1,10 +1,10 @@
-"""How PostgreSQL takes long conversations, and many at once: bytes, tasks of one event loop, processes, and lists of checkpoints.
+"""Long conversations and crowds on PostgreSQL: bytes, tasks, processes, lists of checkpoints.
 
-    python -m benchmarks.postgres_shapes                                   all, at round trips of 0 and 2 ms
-    python -m benchmarks.postgres_shapes growth crowd --turns 800 --json
+    python -m benchmarks.postgres_shapes                                   all, at round trips of 0
+    and 2 ms python -m benchmarks.postgres_shapes growth crowd --turns 800 --json
 
-The server and its databases are as `benchmarks.postgres_peers` has them. Each contender works in a process of its own, one after another:
-what they are compared by is counted, or lasts long.
+The server and its databases are as `benchmarks.postgres_peers` has them. Each contender works in a
+process of its own, one after another: what they are compared by is counted, or lasts long.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from benchmarks.text import SHORT, dialogue, humans, replies, texts
 
 COMPARED: Final = ("DeltaSaver, async", "AsyncPostgresSaver")
 BESIDE: Final = {"crowd": ("bare trips",)}
-"""Who else is measured, by shape: what as many tasks of one process can do on new threads, about, at most."""
+"""Who else is measured, by shape: what as many tasks of one process can do on new threads, about,
+at most."""
 
 TASKS, TASK_TURNS = 200, 4
 LONG_TASKS, LONG_MESSAGES = 100, 200
@@ -69,7 +70,7 @@ def size(url: str) -> int:
     return int(total)
 
 
-# -- shapes --------------------------------------------------------------------------------------------------------------------------------
+# -- shapes ----------------------------------------------------------------------------------------
 
 
 async def growth(contender: str, url: str, proxy: str, turns: int) -> Figures:
@@ -87,9 +88,13 @@ async def growth(contender: str, url: str, proxy: str, turns: int) -> Figures:
                 if number in SIZES or number == count:
                     at = f"@{number:,} turns"
                     since = min(len(latencies), 100)
-                    found |= {f"{name}{at}": value for name, value in spread(latencies[-since:]).items()}
+                    found |= {
+                        f"{name}{at}": value for name, value in spread(latencies[-since:]).items()
+                    }
                     found[f"bytes{at}"] = size(url)
-                    found[f"client_cpu_ms{at}"] = (time.process_time() - cpu) * 1000 / len(latencies)
+                    found[f"client_cpu_ms{at}"] = (
+                        (time.process_time() - cpu) * 1000 / len(latencies)
+                    )
                     if server is not None and (now := backends.cpu_ms()) is not None:
                         found[f"server_cpu_ms{at}"] = (now - server) / len(latencies)
     return found
@@ -102,17 +107,25 @@ async def crowd(contender: str, url: str, proxy: str, turns: int) -> Figures:
         graph = talk(saver)
         await _round(graph, "warm", 20, 2)
         wall, latencies = await _round(graph, "new", TASKS, TASK_TURNS)
-        found |= {"turns_per_s@new": len(latencies) / wall} | {f"{name}@new": value for name, value in spread(latencies).items()}
+        found |= {"turns_per_s@new": len(latencies) / wall} | {
+            f"{name}@new": value for name, value in spread(latencies).items()
+        }
         for number in range(LONG_TASKS):
-            await graph.aupdate_state(thread(f"long-{number}"), {"messages": dialogue(LONG_MESSAGES)}, as_node="answer")
+            await graph.aupdate_state(
+                thread(f"long-{number}"), {"messages": dialogue(LONG_MESSAGES)}, as_node="answer"
+            )
         wall, latencies = await _round(graph, "long", LONG_TASKS, TASK_TURNS)
-        found |= {"turns_per_s@long": len(latencies) / wall} | {f"{name}@long": value for name, value in spread(latencies).items()}
+        found |= {"turns_per_s@long": len(latencies) / wall} | {
+            f"{name}@long": value for name, value in spread(latencies).items()
+        }
     return found
 
 
 async def _round(graph: Any, name: str, tasks: int, turns: int) -> tuple[float, list[float]]:
     latencies: list[float] = []
-    said = list(islice(texts(SHORT[0], seed=1), turns))  # to think of what is said takes a tenth of a turn, and is nobody's to store
+    said = list(
+        islice(texts(SHORT[0], seed=1), turns)
+    )  # to think of what is said takes a tenth of a turn, and is nobody's to store
 
     async def one(number: int) -> None:
         for text in said:
@@ -132,20 +145,25 @@ async def processes(contender: str, url: str, proxy: str, turns: int) -> Figures
     context = get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(PROCESSES, mp_context=context) as pool:
         barrier = manager.Barrier(PROCESSES)
-        done = [pool.submit(_process, contender, url, number, barrier) for number in range(PROCESSES)]
+        done = [
+            pool.submit(_process, contender, url, number, barrier) for number in range(PROCESSES)
+        ]
         answers = [one.result() for one in done]
     latencies = [latency for taken, _, _ in answers for latency in taken]
     lasted = max(ended for _, _, ended in answers) - min(begun for _, begun, _ in answers)
     return spread(latencies) | {"turns_per_s": len(latencies) / lasted}
 
 
-def _process(contender: str, url: str, number: int, barrier: Any) -> tuple[list[float], float, float]:
+def _process(
+    contender: str, url: str, number: int, barrier: Any
+) -> tuple[list[float], float, float]:
     async def run() -> tuple[list[float], float, float]:
         async with opened(contender, url) as saver:
             graph = talk(saver)
             await _round(graph, f"warm-{number}", 1, 1)
-            # A full collection looks at all that was imported, for 80 ms. When the first one comes hangs on what was imported, and in
-            # processes that do the same it comes to all at the same turn.
+            # A full collection looks at all that was imported, for 80 ms. When the first one comes
+            # hangs on what was imported, and in processes that do the same it comes to all at the
+            # same turn.
             gc.collect()
             barrier.wait()
             begun = time.monotonic()
@@ -165,12 +183,18 @@ async def listing(contender: str, url: str, proxy: str, turns: int) -> Figures:
         await saver.aget_tuple(thread("another"))
         before, cpu = time.perf_counter(), time.process_time()
         await saver.aget_tuple(thread())
-        found = {"cold_get_ms": (time.perf_counter() - before) * 1000, "cold_get_cpu_ms": (time.process_time() - cpu) * 1000}
+        found = {
+            "cold_get_ms": (time.perf_counter() - before) * 1000,
+            "cold_get_cpu_ms": (time.process_time() - cpu) * 1000,
+        }
     async with opened(contender, proxy) as saver:
         await saver.aget_tuple(thread("another"))
         before, cpu = time.perf_counter(), time.process_time()
         listed = [one async for one in saver.alist(thread(), limit=LISTED)]
-        found |= {"list_ms": (time.perf_counter() - before) * 1000, "list_cpu_ms": (time.process_time() - cpu) * 1000}
+        found |= {
+            "list_ms": (time.perf_counter() - before) * 1000,
+            "list_cpu_ms": (time.process_time() - cpu) * 1000,
+        }
     assert len(listed) == LISTED
     return found
 
@@ -184,7 +208,7 @@ SHAPES: Final[dict[str, Callable[[str, str, str, int], Any]]] = {
 DELAYED: Final = frozenset({"crowd", "listing"})
 """Those that are measured with each delay."""
 
-# -- the runs ------------------------------------------------------------------------------------------------------------------------------
+# -- the runs --------------------------------------------------------------------------------------
 
 
 def work(shape: str, contender: str, server: str, turns: int, delay_ms: float) -> Figures:
@@ -204,14 +228,18 @@ def _delayed(url: str, delay_ms: float) -> Iterator[str]:
         yield proxy.url
 
 
-def measure(shapes: list[str], server: str, turns: int, delays_ms: list[float]) -> Iterator[tuple[str, dict[str, Figures]]]:
+def measure(
+    shapes: list[str], server: str, turns: int, delays_ms: list[float]
+) -> Iterator[tuple[str, dict[str, Figures]]]:
     """Figures by contender, for each shape and delay."""
     for shape in shapes:
         for delay_ms in delays_ms if shape in DELAYED else delays_ms[:1]:
             found = {}
             for contender in (*COMPARED, *BESIDE.get(shape, ())):
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
-                    found[contender] = apart.submit(work, shape, contender, server, turns, delay_ms).result()
+                    found[contender] = apart.submit(
+                        work, shape, contender, server, turns, delay_ms
+                    ).result()
             yield f"{shape}, {delay_ms:g} ms", found
 
 
@@ -219,17 +247,28 @@ def report(title: str, found: dict[str, Figures]) -> Iterator[str]:
     """A line for each figure, the contenders' beside each other."""
     yield f"\n{title:34}" + "".join(f"{contender:>22}" for contender in found)
     for name in dict.fromkeys(name for figures in found.values() for name in figures):
-        yield f"{name:34}" + "".join(f"{figures[name]:>22,.1f}" if name in figures else f"{'–':>22}" for figures in found.values())
+        yield f"{name:34}" + "".join(
+            f"{figures[name]:>22,.1f}" if name in figures else f"{'–':>22}"
+            for figures in found.values()
+        )
 
 
 def main() -> int:
     args = arguments().parse_args()
     before, kept = load(), {}
-    for title, found in measure(args.shapes or list(SHAPES), args.server, args.turns, args.delay_ms):
+    for title, found in measure(
+        args.shapes or list(SHAPES), args.server, args.turns, args.delay_ms
+    ):
         kept[title] = found
         if not args.json:
             print("\n".join(report(title, found)), flush=True)
-    results.tell("postgres-shapes", {"figures": kept, "turns": args.turns}, before, as_json=args.json, record=args.record)
+    results.tell(
+        "postgres-shapes",
+        {"figures": kept, "turns": args.turns},
+        before,
+        as_json=args.json,
+        record=args.record,
+    )
     if not args.json:
         print(f"\nload {before} before, {load()} after")
     return 0
@@ -237,14 +276,36 @@ def main() -> int:
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.postgres_shapes", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.postgres_shapes",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("shapes", nargs="*", choices=[*SHAPES, []], metavar="SHAPE", help=", ".join(SHAPES))
-    parser.add_argument("--server", default=os.environ.get(POSTGRES, SERVER), metavar="URL", help="where databases may be made and dropped")
-    parser.add_argument("--turns", type=int, default=SIZES[-1], help="turns of the long conversation")
-    parser.add_argument("--delay-ms", type=float, nargs="+", default=[0, 2], metavar="MS", help="round trips of the network")
+    parser.add_argument(
+        "shapes", nargs="*", choices=[*SHAPES, []], metavar="SHAPE", help=", ".join(SHAPES)
+    )
+    parser.add_argument(
+        "--server",
+        default=os.environ.get(POSTGRES, SERVER),
+        metavar="URL",
+        help="where databases may be made and dropped",
+    )
+    parser.add_argument(
+        "--turns", type=int, default=SIZES[-1], help="turns of the long conversation"
+    )
+    parser.add_argument(
+        "--delay-ms",
+        type=float,
+        nargs="+",
+        default=[0, 2],
+        metavar="MS",
+        help="round trips of the network",
+    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
-    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results/postgres")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="keep what was found, as JSON in benchmarks/results/postgres",
+    )
     return parser
 
 

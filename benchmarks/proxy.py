@@ -1,9 +1,10 @@
-"""A network between a client and PostgreSQL, on one machine: a TCP proxy that delays, counts and cuts.
+"""A TCP proxy between a client and PostgreSQL that delays, counts and cuts.
 
     with Proxy("postgresql://postgres@127.0.0.1/app", delay_s=0.001) as proxy:
         connection = psycopg.connect(proxy.url)
 
-It reads what it passes on: PostgreSQL's protocol, version 3, unencrypted. A client that prefers encryption is told that there is none.
+It reads what it passes on: PostgreSQL's protocol, version 3, unencrypted. A client that prefers
+encryption is answered that encryption is not supported.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ def with_database(url: str, name: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
-# -- the network ---------------------------------------------------------------------------------------------------------------------------
+# -- the network -----------------------------------------------------------------------------------
 
 
 class _Lane:
-    """One direction of a connection: what goes in comes out in order, each piece when its delay is over."""
+    """One direction of a connection: data leaves in order, each piece after its delay."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -68,7 +69,9 @@ class _End(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, made: Callable[[], None], received: Callable[[bytes], None], lost: Callable[[], None]) -> None:
+    def __init__(
+        self, made: Callable[[], None], received: Callable[[bytes], None], lost: Callable[[], None]
+    ) -> None:
         self._made, self._received, self._lost = made, received, lost
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -118,7 +121,9 @@ class _Link:
         if not self._greeting.over:
             data, refused = self._greeting.feed(data)
             if refused:
-                self._down.after(2 * self._network.delay_s, self.client.transport.write, b"N" * refused)
+                self._down.after(
+                    2 * self._network.delay_s, self.client.transport.write, b"N" * refused
+                )
             length = int.from_bytes(data[:4], "big")
             self._meter.up(data[length:])
         else:
@@ -170,7 +175,9 @@ class _Link:
 class _Network:
     """All connections, on the event loop that carries them."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, target: tuple[str, int], delay_s: float) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, target: tuple[str, int], delay_s: float
+    ) -> None:
         self.loop = loop
         self.target = target
         self.delay_s = delay_s
@@ -208,7 +215,7 @@ class _Network:
         return len(links)
 
 
-# -- on a thread of its own ----------------------------------------------------------------------------------------------------------------
+# -- on a thread of its own ------------------------------------------------------------------------
 
 
 class Proxy:
@@ -230,7 +237,9 @@ class Proxy:
         # Other selectors wait for whole milliseconds.
         self._loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
         parts = urlsplit(url)
-        self._network = _Network(self._loop, (parts.hostname or "127.0.0.1", parts.port or 5432), delay_s)
+        self._network = _Network(
+            self._loop, (parts.hostname or "127.0.0.1", parts.port or 5432), delay_s
+        )
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
         self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
@@ -252,9 +261,10 @@ class Proxy:
         return self._call(self._network.cut)
 
     def cut_after(self, count: int, *, down: bool = False) -> None:
-        """Cut all connections when `count` more bytes have gone up, from clients to the server; or down.
+        """Cut all connections after `count` more bytes to the server, or, with `down`, from it.
 
-        Bytes to the server that are not cut off arrive there, and it sees its client leave after them.
+        Bytes to the server that are not cut off arrive there, and it sees its client leave after
+        them.
         """
         self._call(lambda: self._network.light("down" if down else "up", count))
 
@@ -285,15 +295,20 @@ class Proxy:
     def __enter__(self) -> Proxy:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
 
-# -- in a process of its own ---------------------------------------------------------------------------------------------------------------
+# -- in a process of its own -----------------------------------------------------------------------
 
 
 class ProxyApart:
-    """A proxy in a process of its own, where its work is not counted as the client's and takes nothing from it but a processor.
+    """A proxy in its own process, so that its work is not counted as the client's.
 
     Attributes:
         url: The server's, through it.

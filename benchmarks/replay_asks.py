@@ -1,18 +1,22 @@
-"""Every row of an asks file as a real conversation: the graph asks, all is closed, and another process takes the user's answer.
+"""Replays an asks file as conversations: the graph asks, and another process takes the answer.
 
     python -m benchmarks.replay_asks PATH [--limit N] [--json]
 
-Each row gets a catalog of its own: one intent that needs what the row's question asks for, the types inferred from names, descriptions and
-possible values alone, the row's wording as the prompt. All rows share one database file, a thread each. First every thread runs to its
-question; then, in other processes, every thread is opened anew and `converse` delivers the user's words. At the end one more saver reads
-the threads. A row is lost if its question did not wait when its thread was opened again, or if a message is missing from the thread.
+Each row gets a catalog of its own: one intent that needs what the row's question asks for, the
+types inferred from names, descriptions and possible values alone, the row's wording as the prompt.
+All rows share one database file, a thread each. First every thread runs to its question; then, in
+other processes, every thread is opened anew and `converse` delivers the user's words. At the end
+one more saver reads the threads. A row is lost if its question did not wait when its thread was
+opened again, or if a message is missing from the thread.
 
-What stands in a thread's `params` is judged as `asks.py` judges an extraction: right if the value, or the words it was read from, are a
-form of the row's. A thread keeps only the value, and a date counts from today: where the extractor reads the thread's value in the message
-today, the words, and what they say on the day the rows are from, are those that are judged.
+What stands in a thread's `params` is judged as `asks.py` judges an extraction: right if the value,
+or the words it was read from, are a form of the row's. A thread keeps only the value, and a date
+counts from today: where the extractor reads the thread's value in the message today, the words, and
+what they say on the day the rows are from, are those that are judged.
 
-By default a commit is not forced to the disk, which survives a killed process but no power cut: what is replayed here is a process's end.
-`--synchronous full`, the package's own default, measures the disk as well.
+By default a commit is not forced to the disk, which survives a killed process but no power cut:
+what is replayed here is a process's end. `--synchronous full`, the package's own default, measures
+the disk as well.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ from pydantic import JsonValue
 
 from benchmarks.asks import NOW, Row, Verdict, judge, params_of, rows
 from langmem_ext import DeltaSaver
-from langmem_ext.storage.sqlite import Synchronous
+from langmem_ext.storage.sqlite.driver import Synchronous
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction
 from langmem_ext.waiting.converse import converse
@@ -50,7 +54,12 @@ from langmem_ext.waiting.graph import build_waiting_graph
 OPENING = "I have a request."
 """What each user says first; it holds no value."""
 
-PRELOADED = ("asks", "langmem_ext.checkpoint", "langmem_ext.waiting.converse", "langmem_ext.waiting.graph")
+PRELOADED = (
+    "asks",
+    "langmem_ext.checkpointer.saver",
+    "langmem_ext.waiting.converse",
+    "langmem_ext.waiting.graph",
+)
 """Imported once, before the processes part; no database is open then."""
 
 
@@ -86,7 +95,8 @@ class Visit:
         today: What the extractor reads in the message today.
         then: What it reads there on the day the rows are from.
         error: What went wrong; empty if nothing did.
-        cpu_ms: CPU milliseconds of all that the visit took: opening, making the row's graph, the turn, closing, reading.
+        cpu_ms: CPU milliseconds of all that the visit took: opening, making the row's graph, the
+            turn, closing, reading.
     """
 
     ms: float = 0.0
@@ -122,16 +132,26 @@ class Replayed:
     errors: tuple[str, ...]
 
 
-# -- one conversation ----------------------------------------------------------------------------------------------------------------------
+# -- one conversation ------------------------------------------------------------------------------
 
 
 def catalog_of(row: Row) -> IntentCatalog:
-    """A catalog whose only request needs what the row's question asks for, the row's own slot first."""
+    """A catalog whose only request needs what the row's question asks for, its own slot first."""
     params = params_of(row)
-    declared = {param.name: param.model_dump(mode="json", exclude={"name"}, exclude_defaults=True) for param in params}
+    declared = {
+        param.name: param.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
+        for param in params
+    }
     declared[row.slot.name]["prompt"] = row.prompt
-    request = {"id": "request", "description": "a request", "patterns": ["^I have a request"], "reply": "Thank you, I have noted that."}
-    return IntentCatalog.from_dict({"intents": [{**request, "required": [param.name for param in params]}], "params": declared})
+    request = {
+        "id": "request",
+        "description": "a request",
+        "patterns": ["^I have a request"],
+        "reply": "Thank you, I have noted that.",
+    }
+    return IntentCatalog.from_dict(
+        {"intents": [{**request, "required": [param.name for param in params]}], "params": declared}
+    )
 
 
 def thread_of(row: Row) -> str:
@@ -160,10 +180,14 @@ def answer(database: Database, row: Row) -> Visit:
     visited = visit(database, row.utterance, row)
     param, *others = params_of(row)
     today = Reply(row.utterance, prompt=row.prompt, others=others, now=datetime.now())
-    return replace(visited, today=extract(param, today), then=extract(param, replace(today, now=NOW)))
+    return replace(
+        visited, today=extract(param, today), then=extract(param, replace(today, now=NOW))
+    )
 
 
-def judged(database: Database, chosen: Sequence[Row], asked: Sequence[Visit], answered: Sequence[Visit]) -> list[Replayed]:
+def judged(
+    database: Database, chosen: Sequence[Row], asked: Sequence[Visit], answered: Sequence[Visit]
+) -> list[Replayed]:
     """Read every thread with one more saver, and compare it with its row."""
     serde = JsonPlusSerializer()
     replayed = []
@@ -172,8 +196,14 @@ def judged(database: Database, chosen: Sequence[Row], asked: Sequence[Visit], an
             found = saver.get_tuple({"configurable": {"thread_id": thread_of(row)}})
             values: dict[str, Any] = found.checkpoint["channel_values"] if found else {}
             messages: list[BaseMessage] = values.get("messages", [])
-            said = [message.text.strip() for message in messages if isinstance(message, HumanMessage)]
-            kept = said == [OPENING, row.utterance.strip()] and len(messages) > 2 and messages[1].text == row.prompt
+            said = [
+                message.text.strip() for message in messages if isinstance(message, HumanMessage)
+            ]
+            kept = (
+                said == [OPENING, row.utterance.strip()]
+                and len(messages) > 2
+                and messages[1].text == row.prompt
+            )
             replayed.append(
                 Replayed(
                     row=row,
@@ -198,11 +228,13 @@ def stored(value: JsonValue, visited: Visit) -> Extraction:
     return Extraction("filled", value)
 
 
-# -- processes -----------------------------------------------------------------------------------------------------------------------------
+# -- processes -------------------------------------------------------------------------------------
 
 
-def in_processes(work: Callable[[Row], Visit], chosen: Sequence[Row], *, every: int, jobs: int) -> list[Visit]:
-    """`work` on each row; `every` rows have a process of their own, and `jobs` of these run at a time.
+def in_processes(
+    work: Callable[[Row], Visit], chosen: Sequence[Row], *, every: int, jobs: int
+) -> list[Visit]:
+    """Run `work` on each row, `every` rows a process, `jobs` processes at a time.
 
     The rows of a process that dies have a visit that says so.
     """
@@ -230,7 +262,11 @@ def in_processes(work: Callable[[Row], Visit], chosen: Sequence[Row], *, every: 
                 done[number] = [Visit(error="the process died")] * len(parts[number])
             connection.close()
             process.join()
-            print(f"{work_name(work)} {sum(map(len, done.values()))} of {len(chosen)}", file=sys.stderr, flush=True)
+            print(
+                f"{work_name(work)} {sum(map(len, done.values()))} of {len(chosen)}",
+                file=sys.stderr,
+                flush=True,
+            )
     return [visited for number in range(len(parts)) for visited in done[number]]
 
 
@@ -256,7 +292,8 @@ def _guarded(work: Callable[[Row], Visit], row: Row) -> Visit:
 def replay(chosen: Sequence[Row], database: Database, *, every: int, jobs: int) -> list[Replayed]:
     """Ask for all rows, then answer all rows, each in processes of their own.
 
-    One more saver stays open meanwhile, as another server's would: SQLite else moves its journal into the database at every last close.
+    One more saver stays open meanwhile, as another server's would: SQLite else moves its journal
+    into the database at every last close.
     """
     with database.open():
         asked = in_processes(partial(ask, database), chosen, every=every, jobs=jobs)
@@ -264,7 +301,7 @@ def replay(chosen: Sequence[Row], database: Database, *, every: int, jobs: int) 
     return judged(database, chosen, asked, answered)
 
 
-# -- figures -------------------------------------------------------------------------------------------------------------------------------
+# -- figures ---------------------------------------------------------------------------------------
 
 
 def figures(replayed: Sequence[Replayed], database_bytes: int) -> dict[str, Any]:
@@ -280,8 +317,13 @@ def figures(replayed: Sequence[Replayed], database_bytes: int) -> dict[str, Any]
         "single": _group([item for item in with_gold if item.row.single]),
         "multi": _group([item for item in with_gold if not item.row.single]),
         "without_gold": _group([item for item in replayed if not item.row.gold]),
-        "ms": {"ask": _spread([item.ms[0] for item in replayed]), "answer": _spread([item.ms[1] for item in replayed])},
-        "cpu_ms_per_row": round(statistics.mean(item.cpu_ms for item in replayed), 1) if replayed else None,
+        "ms": {
+            "ask": _spread([item.ms[0] for item in replayed]),
+            "answer": _spread([item.ms[1] for item in replayed]),
+        },
+        "cpu_ms_per_row": (
+            round(statistics.mean(item.cpu_ms for item in replayed), 1) if replayed else None
+        ),
         "database_bytes": database_bytes,
         "raw_bytes": raw,
         "database_per_raw": round(database_bytes / raw, 2) if raw else None,
@@ -290,17 +332,34 @@ def figures(replayed: Sequence[Replayed], database_bytes: int) -> dict[str, Any]
 
 def _group(part: Sequence[Replayed]) -> dict[str, Any]:
     kinds = sorted({item.kind for item in part})
-    return {**_counts(part), "types": {kind: _counts([item for item in part if item.kind == kind]) for kind in kinds}}
+    return {
+        **_counts(part),
+        "types": {kind: _counts([item for item in part if item.kind == kind]) for kind in kinds},
+    }
 
 
 def _counts(part: Sequence[Replayed]) -> dict[str, int]:
     count = Counter(item.verdict for item in part)
-    return {"rows": len(part), **{verdict: count[verdict] for verdict in ("right", "wrong", "filled", "abstained") if count[verdict]}}
+    return {
+        "rows": len(part),
+        **{
+            verdict: count[verdict]
+            for verdict in ("right", "wrong", "filled", "abstained")
+            if count[verdict]
+        },
+    }
 
 
 def _spread(milliseconds: Sequence[float]) -> dict[str, float]:
     ordered = sorted(milliseconds)
-    return {"p50": round(statistics.median(ordered), 1), "p95": round(ordered[int(0.95 * len(ordered))], 1)} if ordered else {}
+    return (
+        {
+            "p50": round(statistics.median(ordered), 1),
+            "p95": round(ordered[int(0.95 * len(ordered))], 1),
+        }
+        if ordered
+        else {}
+    )
 
 
 def table(report: dict[str, Any]) -> str:
@@ -308,15 +367,29 @@ def table(report: dict[str, Any]) -> str:
     lines = [f"{report['rows']} rows: {report['resumed']} resumed, {report['lost']} lost"]
     lines += [f"  {count} × {error}" for error, count in report["errors"].items()]
     lines.append(f"{'':20}{'rows':>7}{'right':>9}{'wrong':>9}{'filled':>9}{'abstained':>11}")
-    for title, key in (("single request", "single"), ("multi request", "multi"), ("without a value", "without_gold")):
+    for title, key in (
+        ("single request", "single"),
+        ("multi request", "multi"),
+        ("without a value", "without_gold"),
+    ):
         group = report[key]
         lines.append(_line(title, group))
         lines += [_line(f"  {kind}", counts) for kind, counts in group["types"].items()]
     for turn, spread in report["ms"].items():
-        lines.append(f"turn to {turn}: " + ", ".join(f"{name} {value} ms" for name, value in spread.items()))
-    lines.append(f"CPU a row, both visits with all they open and make: {report['cpu_ms_per_row']} ms")
-    lines.append(f"database {report['database_bytes']:,} bytes, raw messages {report['raw_bytes']:,}: {report['database_per_raw']} times")
-    lines.append(f"{report['seconds']} s in all, {report['processes_every']} rows a process, {report['jobs']} processes at a time")
+        lines.append(
+            f"turn to {turn}: " + ", ".join(f"{name} {value} ms" for name, value in spread.items())
+        )
+    lines.append(
+        f"CPU a row, both visits with all they open and make: {report['cpu_ms_per_row']} ms"
+    )
+    lines.append(
+        f"database {report['database_bytes']:,} bytes, raw messages {report['raw_bytes']:,}:"
+        f" {report['database_per_raw']} times"
+    )
+    lines.append(
+        f"{report['seconds']} s in all, {report['processes_every']} rows a process,"
+        f" {report['jobs']} processes at a time"
+    )
     return "\n".join(lines)
 
 
@@ -338,15 +411,31 @@ def positive(text: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the arguments, replay, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("path", type=Path, help="a file of asks, one JSON object per line")
     parser.add_argument("--limit", type=positive, help="only the first LIMIT rows")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--processes-every", type=positive, default=200, metavar="ROWS", help="rows that a process takes (default: %(default)s)"
+        "--processes-every",
+        type=positive,
+        default=200,
+        metavar="ROWS",
+        help="rows that a process takes (default: %(default)s)",
     )
-    parser.add_argument("--jobs", type=positive, default=min(2, os.cpu_count() or 1), help="processes at a time (default: %(default)s)")
-    parser.add_argument("--synchronous", choices=["normal", "full"], default="normal", help="how a commit is stored (default: %(default)s)")
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        default=min(2, os.cpu_count() or 1),
+        help="processes at a time (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--synchronous",
+        choices=["normal", "full"],
+        default="normal",
+        help="how a commit is stored (default: %(default)s)",
+    )
     options = parser.parse_args(arguments)
     if not options.path.is_file():
         parser.error(f"{options.path} is no file: pass a file of asks")

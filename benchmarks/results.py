@@ -31,8 +31,16 @@ def keep(record: Record, folder: Path = RESULTS) -> Path:
     return path
 
 
-def tell(name: str, found: Mapping[str, Any], before: float, *, as_json: bool, record: bool, folder: Path = POSTGRES) -> None:
-    """Print what a script for PostgreSQL has found as a line of JSON, or keep it, with the machine, its load and the versions.
+def tell(
+    name: str,
+    found: Mapping[str, Any],
+    before: float,
+    *,
+    as_json: bool,
+    record: bool,
+    folder: Path = POSTGRES,
+) -> None:
+    """Print a PostgreSQL script's results as JSON, or store them with machine, load and versions.
 
     Args:
         name: What the file is called by, behind its date and the commit.
@@ -43,7 +51,14 @@ def tell(name: str, found: Mapping[str, Any], before: float, *, as_json: bool, r
         folder: Where.
     """
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    whole = {**found, "date": date, "commit": commit(), "machine": machine().model_dump(), "versions": versions(), "load": (before, load())}
+    whole = {
+        **found,
+        "date": date,
+        "commit": commit(),
+        "machine": machine().model_dump(),
+        "versions": versions(),
+        "load": (before, load()),
+    }
     if as_json:
         print(json.dumps(whole))
     if record:

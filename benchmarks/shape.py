@@ -24,7 +24,7 @@ RATES = "_per_s"
 
 @dataclass(frozen=True)
 class Aim:
-    """What a figure is to reach: with `at_most` ours by theirs; otherwise so many times better, and without a bound that is only told.
+    """A figure's aim: with `at_most` ours by theirs, else a factor; without a bound it is reported.
 
     Attributes:
         what: In words.
@@ -61,7 +61,13 @@ class Aim:
             ratio=ratio,
             bound=bound,
             sense="at_least" if self.at_most is None else "at_most",
-            reached=None if bound is None else ratio <= bound if self.at_most is not None else ratio >= bound,
+            reached=(
+                None
+                if bound is None
+                else ratio <= bound
+                if self.at_most is not None
+                else ratio >= bound
+            ),
         )
 
 
@@ -72,7 +78,8 @@ class Shape:
     Attributes:
         name: What it is called on the command line.
         title: What is done, in words.
-        work: Does it for one contender: called with the contender's name, a folder, and the settings.
+        work: Does it for one contender: called with the contender's name, a folder, and the
+            settings.
         contenders: Who does it.
         settings: Its sizes.
         small: Sizes of a run that only shows that it works.
@@ -93,10 +100,16 @@ class Shape:
     burst: int = 5
     needs: Callable[[], str | None] = field(default=lambda: None)
 
-    def run(self, *, small: bool = False, apart: bool = True, only: Iterable[str] | None = None) -> ShapeResult:
+    def run(
+        self, *, small: bool = False, apart: bool = True, only: Iterable[str] | None = None
+    ) -> ShapeResult:
         """Let the contenders do the work in turns."""
         settings = self.settings | (self.small if small else {})
-        names = [name for name in self.contenders if name in CONTENDERS and (only is None or name in only)]
+        names = [
+            name
+            for name in self.contenders
+            if name in CONTENDERS and (only is None or name in only)
+        ]
         started, before = time.monotonic(), load()
         with TemporaryDirectory(prefix="benchmark-") as root:
             lanes: dict[str, Lane] = {}
@@ -104,7 +117,9 @@ class Shape:
                 for name in names:
                     folder = Path(root, name)
                     folder.mkdir()
-                    lanes[name] = (Apart if apart else Here)(partial(self.work, name, **settings), folder)
+                    lanes[name] = (Apart if apart else Here)(
+                        partial(self.work, name, **settings), folder
+                    )
                 samples, figures, errors = race(lanes, burst=self.burst)
             finally:
                 for lane in lanes.values():
@@ -132,7 +147,11 @@ def summary(samples: Iterable[Sample]) -> Figures:
     for kind, alike in kinds.items():
         name, at, mark = kind.partition("@")
         found[f"{name}_cpu_ms{at}{mark}"] = statistics.median(sample.cpu for sample in alike) * 1000
-        found[f"{name}_wall_ms{at}{mark}"] = statistics.median(sample.wall for sample in alike) * 1000
+        found[f"{name}_wall_ms{at}{mark}"] = (
+            statistics.median(sample.wall for sample in alike) * 1000
+        )
         if len(alike) >= 50:
-            found[f"{name}_p99_ms{at}{mark}"] = statistics.quantiles([sample.wall for sample in alike], n=100)[98] * 1000
+            found[f"{name}_p99_ms{at}{mark}"] = (
+                statistics.quantiles([sample.wall for sample in alike], n=100)[98] * 1000
+            )
     return found

@@ -20,9 +20,14 @@ class DeltaMessagesState(TypedDict):
 
 
 class Talk:
-    """A conversation: turns of a graph on one thread. Without a saver, it is this object that holds the messages between turns."""
+    """A conversation: turns of a graph on one thread.
 
-    def __init__(self, opened: Opened, graph: Any, name: object = "t", *, begin: list[Any] | None = None) -> None:
+    Without a saver, this object holds the messages between turns.
+    """
+
+    def __init__(
+        self, opened: Opened, graph: Any, name: object = "t", *, begin: list[Any] | None = None
+    ) -> None:
         self._kept = opened.saver is None
         self._messages: list[Any] = []
         self.graph = graph
@@ -40,7 +45,9 @@ class Talk:
 
     def messages(self) -> list[AnyMessage]:
         """All that has been said."""
-        return self._messages if self._kept else self.graph.get_state(self.config).values["messages"]
+        return (
+            self._messages if self._kept else self.graph.get_state(self.config).values["messages"]
+        )
 
 
 def conversation(opened: Opened, replies: Iterator[AIMessage], *, on_loop: bool = False) -> Any:
@@ -54,7 +61,12 @@ def conversation(opened: Opened, replies: Iterator[AIMessage], *, on_loop: bool 
 
     node: Any = answer_async if on_loop else answer
     state: Any = DeltaMessagesState if opened.delta_channel else MessagesState
-    return StateGraph(state).add_node("answer", node).add_edge(START, "answer").compile(checkpointer=opened.saver)
+    return (
+        StateGraph(state)
+        .add_node("answer", node)
+        .add_edge(START, "answer")
+        .compile(checkpointer=opened.saver)
+    )
 
 
 def thread(name: object = "t") -> Any:

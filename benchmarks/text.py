@@ -1,4 +1,4 @@
-"""What is said in the benchmarks: the standard library's docstrings, cut to length, and messages that carry what providers add."""
+"""The benchmarks' texts: docstrings of the standard library, and messages as providers send."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 MODULES = """
-argparse asyncio collections concurrent.futures configparser contextlib csv datetime decimal difflib email.message enum fractions
-functools heapq http.client http.cookies http.server importlib.abc inspect ipaddress itertools json logging logging.handlers mailbox
-multiprocessing.pool numbers optparse os pathlib pdb pickle pprint pydoc queue random re selectors shelve shlex shutil smtplib socket
-socketserver sqlite3 ssl statistics string subprocess tarfile tempfile textwrap threading tokenize traceback types
-unittest.case unittest.mock urllib.parse urllib.request uuid warnings weakref xml.dom.minidom xml.sax.handler zipfile
+argparse asyncio collections concurrent.futures configparser contextlib csv datetime decimal difflib
+email.message enum fractions
+functools heapq http.client http.cookies http.server importlib.abc inspect ipaddress itertools json
+logging logging.handlers mailbox
+multiprocessing.pool numbers optparse os pathlib pdb pickle pprint pydoc queue random re selectors
+shelve shlex shutil smtplib socket
+socketserver sqlite3 ssl statistics string subprocess tarfile tempfile textwrap threading tokenize
+traceback types
+unittest.case unittest.mock urllib.parse urllib.request uuid warnings weakref xml.dom.minidom
+xml.sax.handler zipfile
 """
 
 Length: TypeAlias = int | tuple[int, int]
@@ -44,7 +49,11 @@ def pieces() -> tuple[str, ...]:
     for name in MODULES.split():
         for _, thing in sorted(vars(importlib.import_module(name)).items()):
             found.update(dict.fromkeys(_docstrings(thing)))
-    cut = [words[at : at + PIECE] for words in map(str.split, found) for at in range(0, len(words), PIECE)]
+    cut = [
+        words[at : at + PIECE]
+        for words in map(str.split, found)
+        for at in range(0, len(words), PIECE)
+    ]
     return tuple(" ".join(words) + " " for words in cut)
 
 
@@ -58,7 +67,7 @@ def _docstrings(thing: Any) -> Iterator[str]:
 
 
 def texts(length: Length, *, seed: int = 0) -> Iterator[str]:
-    """Texts of a length, for ever; each round over the pieces has an order of its own, so that hardly a text comes twice."""
+    """Endless texts of a length; each round over the pieces has its own order."""
     more, chance = _shuffled(random.Random(seed)), random.Random(seed)
     shortest, longest = (length, length) if isinstance(length, int) else length
     while True:
@@ -82,15 +91,22 @@ def humans(characters: Lengths) -> Iterator[HumanMessage]:
 
 
 def replies(characters: Lengths, *, rich: bool) -> Iterator[AIMessage]:
-    """What the agent says; `rich`, with the ids, usage and metadata that a provider's answers carry."""
+    """The agent's replies; `rich` ones carry ids, usage and metadata as a provider's do."""
     said = texts(characters[1], seed=2)
-    return (AIMessage(text, **_provided(number)) if rich else AIMessage(text) for number, text in enumerate(said))
+    return (
+        AIMessage(text, **_provided(number)) if rich else AIMessage(text)
+        for number, text in enumerate(said)
+    )
 
 
 def _provided(number: int) -> dict[str, Any]:
     """What langchain-openai puts into a message, with other numbers in each."""
     chance = random.Random(number)
-    asked, cached, said = 400 + 35 * (number % 900) + chance.randrange(90), 128 * chance.randrange(8), chance.randrange(20, 400)
+    asked, cached, said = (
+        400 + 35 * (number % 900) + chance.randrange(90),
+        128 * chance.randrange(8),
+        chance.randrange(20, 400),
+    )
     return {
         "id": f"lc_run--{UUID(int=chance.getrandbits(128), version=4)}",
         "additional_kwargs": {"refusal": None},
@@ -117,7 +133,14 @@ def _provided(number: int) -> dict[str, Any]:
             "model_provider": "openai",
             "model_name": "gpt-4o-mini-2024-07-18",
             "system_fingerprint": "fp_0ba0d124f1",
-            "id": "chatcmpl-" + "".join(chance.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", k=29)),
+            "id": (
+                "chatcmpl-"
+                + "".join(
+                    chance.choices(
+                        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", k=29
+                    )
+                )
+            ),
             "service_tier": "default",
             "finish_reason": "stop",
             "logprobs": None,
@@ -132,6 +155,6 @@ def dialogue(messages: int, characters: Lengths = SHORT, *, rich: bool = False) 
 
 
 def raw_bytes(messages: Iterable[BaseMessage]) -> list[int]:
-    """Bytes that LangGraph's serializer makes of each message: what storing it once takes at least, without any thought."""
+    """The bytes of each message by LangGraph's serializer: the least that storing it once takes."""
     serde = JsonPlusSerializer()
     return [len(serde.dumps_typed(message)[1]) for message in messages]

@@ -1,4 +1,4 @@
-"""What a proxy reads of PostgreSQL's protocol, version 3, as it goes by: where messages begin, and what is asked and answered."""
+"""PostgreSQL's protocol, version 3, as a proxy reads it: message starts, questions, answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Messages:
         self._rest = 0
 
     def feed(self, data: bytes) -> Iterator[int]:
-        """The types of the messages that begin in the next piece: told when their first five bytes are there."""
+        """The types of the messages that begin in a piece, once five bytes are there."""
         at = 0
         while at < len(data):
             if self._rest:
@@ -29,7 +29,11 @@ class Messages:
             self._head += data[at : at + missing]
             at += missing
             if len(self._head) == 5:
-                kind, self._rest, self._head = self._head[0], int.from_bytes(self._head[1:], "big") - 4, b""
+                kind, self._rest, self._head = (
+                    self._head[0],
+                    int.from_bytes(self._head[1:], "big") - 4,
+                    b"",
+                )
                 yield kind
 
 
@@ -41,11 +45,14 @@ class Greeting:
         self._held = b""
 
     def feed(self, data: bytes) -> tuple[bytes, int]:
-        """What is to be passed on of the next piece, and how many wishes for encryption are to be refused."""
+        """What is to be forwarded of a piece, and how many encryption requests to refuse."""
         self._held += data
         refused = 0
         while not self.over and len(self._held) >= 8:
-            length, code = int.from_bytes(self._held[:4], "big"), int.from_bytes(self._held[4:8], "big")
+            length, code = (
+                int.from_bytes(self._held[:4], "big"),
+                int.from_bytes(self._held[4:8], "big"),
+            )
             if code in (SSL_REQUEST, GSS_REQUEST):
                 self._held = self._held[8:]
                 refused += 1
@@ -64,7 +71,8 @@ class Counts:
     """What has gone through.
 
     Attributes:
-        trips: How often a client began to wait: it asked for an answer (a Sync, a simple query, a Flush) while none was under way.
+        trips: How often a client began to wait: it asked for an answer (a Sync, a simple query, a
+            Flush) while none was under way.
         syncs: Pipelines and statements that ended: Syncs and simple queries.
         statements: Statements executed; a simple query is one.
         bytes_up: From clients to the server.
@@ -80,7 +88,9 @@ class Counts:
     connections: int = 0
 
     def __sub__(self, earlier: Counts) -> Counts:
-        return Counts(*(now - then for now, then in zip(astuple(self), astuple(earlier), strict=True)))
+        return Counts(
+            *(now - then for now, then in zip(astuple(self), astuple(earlier), strict=True))
+        )
 
 
 class Meter:
@@ -109,5 +119,7 @@ class Meter:
     def down(self, data: bytes) -> None:
         """Something is handed to the client."""
         # The first ReadyForQuery answers the greeting.
-        self._unanswered = max(0, self._unanswered - sum(kind == READY for kind in self._down.feed(data)))
+        self._unanswered = max(
+            0, self._unanswered - sum(kind == READY for kind in self._down.feed(data))
+        )
         self._flushed = False

@@ -1,4 +1,4 @@
-"""What a database holds, for people who want to look: its tables with their sizes, and the beginning of a conversation."""
+"""What a database holds: its tables with their sizes, and the beginning of a conversation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from langmem_ext.errors import MissingExtra
-from langmem_ext.log import is_server
+from langmem_ext.log.message_log import is_server
 
 if TYPE_CHECKING:
     import psycopg
@@ -26,17 +26,17 @@ ABOUT = {
     "setting": "settings of the database",
     "langmem_migration": "versions of the schema",
     "grantee": "roles that may use the tables",
-    "thread_size": "bytes of each thread, where a size is kept",
-    "size_total": "bytes of all of them",
     "checkpoints": "states, each with all messages",
     "writes": "results of steps, with their messages again",
 }
 """What a table holds, in a few words."""
 
-_BEGINNING = "SELECT number, role, coalesce(nullif(text, ''), '(calls a tool)') FROM {}conversation LIMIT 6"
+_BEGINNING = (
+    "SELECT number, role, coalesce(nullif(text, ''), '(calls a tool)') FROM {}conversation LIMIT 6"
+)
 _SERVER_TABLES = (
-    "SELECT relname, pg_total_relation_size(pg_class.oid) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
-    " WHERE nspname = %s AND relkind = 'r'"
+    "SELECT relname, pg_total_relation_size(pg_class.oid) FROM pg_class JOIN pg_namespace ON"
+    " pg_namespace.oid = relnamespace WHERE nspname = %s AND relkind = 'r'"
 )
 
 
@@ -50,21 +50,33 @@ class Table:
 
 
 def tables_of(database: str) -> list[Table]:
-    """The tables of a database, a file's path or a server's URL, that hold something, the largest first."""
+    """The non-empty tables of a database (a file's path or a server's URL), the largest first."""
     with _opened(database) as (connection, prefix):
-        found = [*(_server_tables(connection, prefix) if is_server(database) else _file_tables(connection))]
+        found = [
+            *(
+                _server_tables(connection, prefix)
+                if is_server(database)
+                else _file_tables(connection)
+            )
+        ]
     return sorted((table for table in found if table.rows), key=lambda table: -table.bytes)
 
 
 def beginning_of(database: str) -> list[tuple[int, str, str]]:
     """The first messages of a database, as anybody may read them: number, role and text."""
     with _opened(database) as (connection, prefix):
-        return [(number, role, text) for number, role, text in connection.execute(_BEGINNING.format(prefix)).fetchall()]
+        return [
+            (number, role, text)
+            for number, role, text in connection.execute(_BEGINNING.format(prefix)).fetchall()
+        ]
 
 
 def bytes_of(connection: sqlite3.Connection, name: str) -> int:
-    """The pages of a file's table, with its indexes'; where SQLite was built without page statistics, the length of its values."""
-    pages = "SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name = ?)"
+    """The size of a table and its indexes in pages, or of its values where SQLite cannot say."""
+    pages = (
+        "SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master WHERE"
+        " tbl_name = ?)"
+    )
     try:
         [size] = connection.execute(pages, (name,)).fetchone()
     except sqlite3.DatabaseError:
@@ -74,13 +86,15 @@ def bytes_of(connection: sqlite3.Connection, name: str) -> int:
     return int(size)
 
 
-# -- servers -------------------------------------------------------------------------------------------------------------------------------
+# -- servers ---------------------------------------------------------------------------------------
 
 
 def in_schema(url: str, schema: str) -> str:
     """The URL of another schema in the same database."""
     parts = urlsplit(url)
-    options = dict(parse_qsl(parts.query.replace("+", "%2B"), keep_blank_values=True)) | {"schema": schema}
+    options = dict(parse_qsl(parts.query.replace("+", "%2B"), keep_blank_values=True)) | {
+        "schema": schema
+    }
     return parts._replace(query=urlencode(options, quote_via=quote)).geturl()
 
 
@@ -105,7 +119,10 @@ def _opened(database: str) -> Iterator[tuple[Any, str]]:
     try:
         import psycopg  # noqa: PLC0415 (an extra)
 
-        from langmem_ext.storage.postgres.server import Server, storage_error  # noqa: PLC0415 (needs it)
+        from langmem_ext.storage.postgres.server import (  # noqa: PLC0415 (needs it)
+            Server,
+            storage_error,
+        )
     except ImportError as error:
         raise MissingExtra("a PostgreSQL database", "postgres") from error
     server = Server.of(database)
@@ -118,7 +135,10 @@ def _opened(database: str) -> Iterator[tuple[Any, str]]:
 
 
 def _file_tables(connection: sqlite3.Connection) -> Iterator[Table]:
-    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    names = [
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    ]
     for name in names:
         if name != "sqlite_sequence":
             [rows] = connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()

@@ -1,10 +1,12 @@
-"""A conversation that outlives its process, played without a terminal: `python -m graphs.demo`, or `make demo`.
+"""A conversation that outlives its process: `python -m graphs.demo`, or `make demo`.
 
-The agent asks for an order's number and the process ends. A new one is told the number, calls the tool and goes on. Then the database is
-looked into, and its size stands beside that of LangGraph's own SqliteSaver after the same conversation, held at the same time.
+The agent asks for an order's number and the process ends. A new one is told the number, calls the
+tool and goes on. Then the database is looked into, and its size stands beside that of LangGraph's
+own SqliteSaver after the same conversation, held at the same time.
 
-Where the environment names a PostgreSQL database (`LANGMEM_EXT_DB=postgresql://user@host/name make demo`), the conversation is held there,
-in a schema of its own. Whatever else it names is left alone.
+Where the environment names a PostgreSQL database (`LANGMEM_EXT_DB=postgresql://user@host/name make
+demo`), the conversation is held there, in a schema of its own. Whatever else it names is left
+alone.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 from graphs.contents import ABOUT, Table, beginning_of, drop_schema, in_schema, tables_of
 from graphs.environment import named_database
 from langmem_ext.errors import LangmemExtError
-from langmem_ext.log import is_server
+from langmem_ext.log.message_log import is_server
 
 FIRST = ["I want to check my order"]
 """What the user says to the first process; it ends while the agent waits for the answer."""
@@ -50,8 +52,12 @@ SCHEMA = "langmem_ext_demo"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Play the demonstration, or one of its processes."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path(".demo"), help="where the databases go; emptied first")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=Path(".demo"), help="where the databases go; emptied first"
+    )
     parser.add_argument("--converse", choices=("delta", "sqlite"), help=argparse.SUPPRESS)
     parser.add_argument("messages", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -75,29 +81,43 @@ def play(folder: Path) -> None:
     compared = None if on_server else _start("sqlite", folder, [*FIRST, *LATER])
     _title("A user asks. The agent needs an order number, asks back, and its process ends.")
     _finish(_start("delta", folder, FIRST))
-    _title("Days later: a new process, the same thread. The answer goes to the question that waits.")
+    _title(
+        "Days later: a new process, the same thread. The answer goes to the question that waits."
+    )
     _finish(_start("delta", folder, LATER))
     _title(f"What {f'the schema {SCHEMA}' if on_server else delta} holds, by table")
     tables = _print_tables(delta)
     if compared is None:
-        print(f"  {'all of it':<18} {'':>5} {sum(table.bytes for table in tables):>9,}  indexes and empty pages too")
+        print(
+            f"  {'all of it':<18} {'':>5} {sum(table.bytes for table in tables):>9,}  indexes and"
+            " empty pages too"
+        )
     else:
         _finish(compared)
         _print_rest(delta, tables)
         _title("The same conversation stored by LangGraph's SqliteSaver")
         _print_rest(sqlite, _print_tables(sqlite))
         ours, theirs = os.path.getsize(delta), os.path.getsize(sqlite)
-        print(f"\n  DeltaSaver {ours:,} bytes, SqliteSaver {theirs:,} bytes: {theirs / ours:.1f} times as much, and more with every turn.")
-    _title(f"The conversation, as any {'PostgreSQL client' if on_server else 'SQLite tool'} shows it")
+        print(
+            f"\n  DeltaSaver {ours:,} bytes, SqliteSaver {theirs:,} bytes: {theirs / ours:.1f}"
+            " times as much, and more with every turn."
+        )
+    _title(
+        f"The conversation, as any {'PostgreSQL client' if on_server else 'SQLite tool'} shows it"
+    )
     for number, role, text in beginning_of(delta):
         print(f"  {number:>3} {role:<6} " + textwrap.shorten(text, WIDTH, placeholder=" …"))
     print("  …")
-    look = f"in psql: SELECT * FROM {SCHEMA}.conversation" if on_server else f"sqlite3 {delta} 'SELECT * FROM conversation'"
+    look = (
+        f"in psql: SELECT * FROM {SCHEMA}.conversation"
+        if on_server
+        else f"sqlite3 {delta} 'SELECT * FROM conversation'"
+    )
     print(f"\nTalk to it yourself: make chat. Look around{':' * (not on_server)} {look}")
 
 
 def database_of(kind: str, folder: Path) -> str:
-    """Where a conversation is stored: in a file of the folder; DeltaSaver's in PostgreSQL, where the environment says so."""
+    """Where a conversation is stored: a file of the folder, or the environment's PostgreSQL."""
     named = named_database()
     if kind == "delta" and named and is_server(named):
         return in_schema(named, SCHEMA)
@@ -106,17 +126,21 @@ def database_of(kind: str, folder: Path) -> str:
 
 def hold_conversation(kind: str, folder: Path, messages: Sequence[str]) -> None:
     """One process of the conversation: say the messages to the thread and end."""
-    # In the folder also where the conversation is on a server: each run begins with the same orders.
+    # In the folder also where the conversation is on a server: each run begins with the same
+    # orders.
     os.environ["LANGMEM_EXT_SHOP_DB"] = str(folder / f"{kind}-shop.db")
-    # Imported here: they take a second, and the process that plays the demonstration needs none of them.
+    # Imported here: they take a second, and the process that plays the demonstration needs none of
+    # them.
     from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415 - see above
 
     from graphs.support import make_graph  # noqa: PLC0415 - see above
-    from langmem_ext.checkpoint import DeltaSaver  # noqa: PLC0415 - see above
+    from langmem_ext.checkpointer.saver import DeltaSaver  # noqa: PLC0415 - see above
     from langmem_ext.waiting.converse import converse  # noqa: PLC0415 - see above
 
     shown = kind == "delta"
-    with (DeltaSaver if shown else SqliteSaver).from_conn_string(database_of(kind, folder)) as saver:
+    with (DeltaSaver if shown else SqliteSaver).from_conn_string(
+        database_of(kind, folder)
+    ) as saver:
         graph = make_graph(saver)
         if shown:
             _narrate(f"process {os.getpid()} begins")
@@ -126,22 +150,39 @@ def hold_conversation(kind: str, folder: Path, messages: Sequence[str]) -> None:
                 _speak("you", message)
                 _speak("agent", turn.reply)
                 if turn.waiting_for:
-                    _narrate(f"waits for {turn.waiting_for}, knows {', '.join(turn.params_keys) or 'nothing'}")
+                    _narrate(
+                        f"waits for {turn.waiting_for}, knows"
+                        f" {', '.join(turn.params_keys) or 'nothing'}"
+                    )
         summary = graph.get_state({"configurable": {"thread_id": THREAD}}).values.get("summary")
     if shown:
         if summary:
-            _title("The running summary, kept in the state (what is sensitive is left out; the messages all stay)")
+            _title(
+                "The running summary, kept in the state (what is sensitive is left out; the"
+                " messages all stay)"
+            )
             for line in summary["text"].splitlines()[1:]:
                 print("  " + textwrap.shorten(line, WIDTH, placeholder=" …"))
         _narrate(f"process {os.getpid()} ends")
 
 
-# -- processes -----------------------------------------------------------------------------------------------------------------------------
+# -- processes -------------------------------------------------------------------------------------
 
 
 def _start(kind: str, folder: Path, messages: Sequence[str]) -> subprocess.Popen[bytes]:
     sys.stdout.flush()
-    return subprocess.Popen([sys.executable, "-m", "graphs.demo", "--folder", str(folder), "--converse", kind, *messages])
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "graphs.demo",
+            "--folder",
+            str(folder),
+            "--converse",
+            kind,
+            *messages,
+        ]
+    )
 
 
 def _finish(process: subprocess.Popen[bytes]) -> None:
@@ -149,7 +190,7 @@ def _finish(process: subprocess.Popen[bytes]) -> None:
         sys.exit(f"a process of the demonstration failed with exit code {process.returncode}")
 
 
-# -- printing ------------------------------------------------------------------------------------------------------------------------------
+# -- printing --------------------------------------------------------------------------------------
 
 
 def _title(text: str) -> None:
@@ -174,7 +215,10 @@ def _print_tables(database: str) -> list[Table]:
 
 def _print_rest(database: str, tables: Sequence[Table]) -> None:
     size = os.path.getsize(database)
-    print(f"  {'':<18} {'':>5} {size - sum(table.bytes for table in tables):>9,}  the schema, and pages kept for more")
+    print(
+        f"  {'':<18} {'':>5} {size - sum(table.bytes for table in tables):>9,}  the schema, and"
+        " pages kept for more"
+    )
     print(f"  {'whole file':<18} {'':>5} {size:>9,}")
 
 

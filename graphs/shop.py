@@ -1,8 +1,9 @@
 """A little order desk on SQLite: what the example's tools act on.
 
-The database is made at the first call, with a few orders in it, and is a file like any other: several processes may use it at once. A tool
-that changes something takes an idempotency key and records its result under it in the same transaction, so that the same key acts once
-however often it is called, and gives the same result.
+The database is made at the first call, with a few orders in it, and is a file like any other:
+several processes may use it at once. A tool that changes something takes an idempotency key and
+records its result under it in the same transaction, so that the same key acts once however often it
+is called, and gives the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Annotated, Literal, TypeAlias
 from langchain_core.tools import BaseTool, InjectedToolArg, ToolException, tool
 from pydantic import Field
 
-from langmem_ext.log import is_server, sqlite_path
+from langmem_ext.log.message_log import is_server, sqlite_path
 
 DATABASE_VARIABLE = "LANGMEM_EXT_SHOP_DB"
 """Environment variable that names the shop's database file."""
@@ -28,19 +29,28 @@ BUSY_SECONDS = 60.0
 """How long a call waits for another process that is writing."""
 
 Row: TypeAlias = dict[str, str]
-OrderId = Annotated[str, Field(pattern=r"^O-\d{3,6}$", description="Order ID", examples=["O-12345"])]
+OrderId = Annotated[
+    str, Field(pattern=r"^O-\d{3,6}$", description="Order ID", examples=["O-12345"])
+]
 Key = Annotated[str, InjectedToolArg]
 Reason: TypeAlias = Literal["damaged", "wrong_item", "late", "not_wanted"]
 
 SCHEMA = """
 CREATE TABLE customer (customer_id TEXT PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL);
 CREATE TABLE orders (
-    order_id TEXT PRIMARY KEY, customer_id TEXT NOT NULL REFERENCES customer, status TEXT NOT NULL, address TEXT NOT NULL,
+    order_id TEXT PRIMARY KEY, customer_id TEXT NOT NULL REFERENCES customer,
+    status TEXT NOT NULL, address TEXT NOT NULL,
     refunded_cents INTEGER NOT NULL DEFAULT 0
 );
-CREATE TABLE item (order_id TEXT NOT NULL REFERENCES orders, name TEXT NOT NULL, quantity INTEGER NOT NULL, cents INTEGER NOT NULL);
+CREATE TABLE item (
+    order_id TEXT NOT NULL REFERENCES orders, name TEXT NOT NULL,
+    quantity INTEGER NOT NULL, cents INTEGER NOT NULL
+);
 CREATE TABLE ticket (ticket_id INTEGER PRIMARY KEY, topic TEXT NOT NULL);
-CREATE TABLE effect (idempotency_key TEXT NOT NULL, tool TEXT NOT NULL, result TEXT NOT NULL, PRIMARY KEY (idempotency_key, tool));
+CREATE TABLE effect (
+    idempotency_key TEXT NOT NULL, tool TEXT NOT NULL, result TEXT NOT NULL,
+    PRIMARY KEY (idempotency_key, tool)
+);
 """
 CUSTOMERS = [("C-1", "Ada Brook", "ada@example.com"), ("C-2", "Sam Reed", "sam@example.com")]
 ORDERS = [
@@ -84,7 +94,8 @@ def keep_beside(database: str) -> None:
     """Have the shop's database lie beside that of its conversations, as `memory-shop.db`.
 
     So a new conversation in another folder finds the orders as they were at first. Where the
-    environment names a place, that counts; beside a database in memory or on a server there is none.
+    environment names a place, that counts; beside a database in memory or on a server there is
+    none.
 
     Args:
         database: The path or URL of the conversations' database.
@@ -96,7 +107,10 @@ def keep_beside(database: str) -> None:
 
 @contextmanager
 def transaction() -> Iterator[sqlite3.Connection]:
-    """A transaction on the shop's database, which is made if it is not there; committed at the end, undone by an exception."""
+    """A transaction on the shop's database, which is created if missing.
+
+    It is committed at the end, or rolled back by an exception.
+    """
     path = database_path()
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
@@ -115,14 +129,16 @@ def transaction() -> Iterator[sqlite3.Connection]:
 
 
 def _make(connection: sqlite3.Connection) -> None:
-    """Tables and first rows, inside the transaction, so that of two processes one makes them and the other finds them."""
+    """Create the tables and the first rows, in one transaction: two processes create them once."""
     [version] = connection.execute("PRAGMA user_version").fetchone()
     if version:
         return
     for statement in SCHEMA.split(";"):
         connection.execute(statement)
     connection.executemany("INSERT INTO customer VALUES (?, ?, ?)", CUSTOMERS)
-    connection.executemany("INSERT INTO orders (order_id, customer_id, status, address) VALUES (?, ?, ?, ?)", ORDERS)
+    connection.executemany(
+        "INSERT INTO orders (order_id, customer_id, status, address) VALUES (?, ?, ?, ?)", ORDERS
+    )
     connection.executemany("INSERT INTO item VALUES (?, ?, ?, ?)", ITEMS)
     connection.execute("PRAGMA user_version = 1")
 
@@ -130,20 +146,28 @@ def _make(connection: sqlite3.Connection) -> None:
 def _once(key: str, name: str, act: Callable[[sqlite3.Connection], Row]) -> Row:
     """The result of `act`, which runs once for `key`; without a key it runs every time."""
     with transaction() as connection:
-        done = connection.execute("SELECT result FROM effect WHERE idempotency_key = ? AND tool = ?", (key, name)).fetchone()
+        done = connection.execute(
+            "SELECT result FROM effect WHERE idempotency_key = ? AND tool = ?", (key, name)
+        ).fetchone()
         if key and done:
             recorded: Row = json.loads(done["result"])
             return recorded
         result = act(connection)
         if key:
-            connection.execute("INSERT INTO effect VALUES (?, ?, ?)", (key, name, json.dumps(result)))
+            connection.execute(
+                "INSERT INTO effect VALUES (?, ?, ?)", (key, name, json.dumps(result))
+            )
         return result
 
 
 def _order(connection: sqlite3.Connection, order_id: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute("SELECT * FROM orders WHERE order_id = ?", (order_id,)).fetchone()
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM orders WHERE order_id = ?", (order_id,)
+    ).fetchone()
     if row is None:
-        raise ToolException(f"I cannot find an order {order_id}. Please check the number on your confirmation.")
+        raise ToolException(
+            f"I cannot find an order {order_id}. Please check the number on your confirmation."
+        )
     return row
 
 
@@ -158,7 +182,9 @@ def _open_order(connection: sqlite3.Connection, order_id: str, change: str) -> s
 
 
 def _total(connection: sqlite3.Connection, order_id: str) -> int:
-    [cents] = connection.execute("SELECT coalesce(sum(quantity * cents), 0) FROM item WHERE order_id = ?", (order_id,)).fetchone()
+    [cents] = connection.execute(
+        "SELECT coalesce(sum(quantity * cents), 0) FROM item WHERE order_id = ?", (order_id,)
+    ).fetchone()
     total: int = cents
     return total
 
@@ -168,7 +194,9 @@ def check_order(order_id: OrderId) -> Row:
     """Find out what an order holds and where it is."""
     with transaction() as connection:
         row = _order(connection, order_id)
-        items = connection.execute("SELECT quantity, name FROM item WHERE order_id = ? ORDER BY rowid", (order_id,)).fetchall()
+        items = connection.execute(
+            "SELECT quantity, name FROM item WHERE order_id = ? ORDER BY rowid", (order_id,)
+        ).fetchall()
         return {
             "order_id": order_id,
             "status": row["status"],
@@ -182,7 +210,11 @@ def cancel_order(order_id: OrderId, idempotency_key: Key = "") -> Row:
     """Cancel an order that has not been shipped."""
 
     def act(connection: sqlite3.Connection) -> Row:
-        _open_order(connection, order_id, "it can no longer be cancelled. I can arrange a refund once it is back")
+        _open_order(
+            connection,
+            order_id,
+            "it can no longer be cancelled. I can arrange a refund once it is back",
+        )
         connection.execute("UPDATE orders SET status = 'cancelled' WHERE order_id = ?", (order_id,))
         return {"order_id": order_id, "status": "cancelled"}
 
@@ -192,7 +224,9 @@ def cancel_order(order_id: OrderId, idempotency_key: Key = "") -> Row:
 @tool
 def change_address(
     order_id: OrderId,
-    address: Annotated[str, Field(min_length=5, max_length=200, description="New delivery address")],
+    address: Annotated[
+        str, Field(min_length=5, max_length=200, description="New delivery address")
+    ],
     idempotency_key: Key = "",
 ) -> Row:
     """Send an order that has not been shipped to another address."""
@@ -209,7 +243,10 @@ def change_address(
 def refund_order(
     order_id: OrderId,
     reason: Annotated[Reason, Field(description="Reason for the refund")],
-    amount: Annotated[float | None, Field(gt=0, description="Amount to pay back; the rest of the order's price if left out")] = None,
+    amount: Annotated[
+        float | None,
+        Field(gt=0, description="Amount to pay back; the rest of the order's price if left out"),
+    ] = None,
     idempotency_key: Key = "",
 ) -> Row:
     """Pay money back for an order that has been delivered or cancelled."""
@@ -217,21 +254,30 @@ def refund_order(
     def act(connection: sqlite3.Connection) -> Row:
         row = _order(connection, order_id)
         if row["status"] not in ("delivered", "cancelled"):
-            raise ToolException(f"Order {order_id} is {row['status']}: I can pay it back once it is delivered or cancelled.")
+            raise ToolException(
+                f"Order {order_id} is {row['status']}: I can pay it back once it is delivered or"
+                " cancelled."
+            )
         left = _total(connection, order_id) - row["refunded_cents"]
         cents = left if amount is None else round(amount * 100)
         if left <= 0:
             raise ToolException(f"Order {order_id} has been paid back already.")
         if cents > left:
             raise ToolException(f"I can pay back {left / 100:.2f} for order {order_id} at most.")
-        connection.execute("UPDATE orders SET refunded_cents = refunded_cents + ? WHERE order_id = ?", (cents, order_id))
+        connection.execute(
+            "UPDATE orders SET refunded_cents = refunded_cents + ? WHERE order_id = ?",
+            (cents, order_id),
+        )
         return {"order_id": order_id, "refunded": f"{cents / 100:.2f}", "for": reason}
 
     return _once(idempotency_key, "refund_order", act)
 
 
 @tool
-def talk_to_human(topic: Annotated[str, Field(max_length=500, description="What it is about")] = "", idempotency_key: Key = "") -> Row:
+def talk_to_human(
+    topic: Annotated[str, Field(max_length=500, description="What it is about")] = "",
+    idempotency_key: Key = "",
+) -> Row:
     """Ask a colleague to take over."""
 
     def act(connection: sqlite3.Connection) -> Row:

@@ -1,6 +1,7 @@
 """The order desk as a graph: asks for what it still needs, waits, acts on the shop, answers.
 
-`graph` is compiled without a checkpointer, as the dev server and Studio want it: they bring their own. `make_graph` compiles it with yours.
+`graph` is compiled without a checkpointer, as the dev server and Studio want it: they bring their
+own. `make_graph` compiles it with yours.
 """
 
 from __future__ import annotations
@@ -38,10 +39,13 @@ def make_graph(
 
     Args:
         checkpointer: Where its threads are stored; None where a server brings its own.
-        model: A chat model, or its name for `init_chat_model`, that classifies what the rules leave open.
+        model: A chat model, or its name for `init_chat_model`, that classifies what the rules leave
+            open.
         governor: Has its model write the running summary; without one it is an extract.
     """
-    builder = build_waiting_graph(catalog, TOOLS, model=model, summarize_above=SUMMARIZE_ABOVE, governor=governor)
+    builder = build_waiting_graph(
+        catalog, TOOLS, model=model, summarize_above=SUMMARIZE_ABOVE, governor=governor
+    )
     return builder.compile(checkpointer=checkpointer, name="support")
 
 

@@ -4,9 +4,10 @@
 LangmemExtError
 ├── InvalidInput (ValueError)        an argument that cannot be used; nothing was changed
 │   ├── InvalidThreadId              empty, or neither a string, an int nor a UUID
+│   ├── ThreadExists                 a thread that is to be made is there already
 │   ├── CatalogError                 every mistake of an intents file, each with its line
-│   └── MalformedExport              a file that no export has written, or larger than is allowed; names the line
-├── SettingsError                    every mistake of the settings, each with its place; nothing was changed
+│   └── MalformedExport              an invalid or too large export file; names the line
+├── SettingsError                    all mistakes of the settings with their places; no change
 ├── ThreadNotFound (LookupError)     no such thread, or it belongs to another owner
 │   ├── ThreadExpired                not written for longer than it lives
 │   └── ThreadDeleted                deleted while a run was under way; nothing of the run is stored
@@ -15,7 +16,7 @@ LangmemExtError
 ├── HeadConflict                     another writer has moved a thread's head
 ├── SearchUnavailable                there is nothing to search in, and why
 ├── ConversationError                a turn that cannot be delivered to this graph as it stands
-├── ContextOverflow                  what a model must be sent is more than it takes; names the largest parts
+├── ContextOverflow                  a request exceeds its budget; names its largest parts
 ├── SummaryFailed                    a model's answer that cannot stand for what it was to sum up
 ├── StorageError
 │   ├── StorageUnavailable           the database cannot be opened, read or written here
@@ -26,7 +27,8 @@ LangmemExtError
 └── MissingExtra (ImportError)       an optional part is not installed; names the pip command
 ```
 
-A message says what is wrong and what to do next. A caller who only wants "did this package refuse" catches `LangmemExtError`.
+A message says what is wrong and what to do next. A caller who only wants "did this package refuse"
+catches `LangmemExtError`.
 """
 
 from __future__ import annotations
@@ -36,19 +38,31 @@ from collections.abc import Sequence
 
 
 class LangmemExtError(Exception):
-    """Root of everything this package raises on purpose."""
+    """Root of all errors of this package."""
 
 
 class InvalidInput(LangmemExtError, ValueError):
-    """An argument cannot be used. Nothing was changed."""
+    """An argument is invalid. Nothing was changed."""
 
 
 class InvalidThreadId(InvalidInput):
     """A thread id is empty, or neither a string, an int nor a UUID."""
 
 
+class ThreadExists(InvalidInput):
+    """A thread that is to be made is there already. Nothing was changed.
+
+    Attributes:
+        thread_id: The thread.
+    """
+
+    def __init__(self, thread_id: str) -> None:
+        self.thread_id = thread_id
+        super().__init__(f"there is a thread {thread_id!r} already: use it as it is, or another id")
+
+
 class CatalogError(InvalidInput):
-    """An intents file has mistakes.
+    """A catalog has mistakes.
 
     Attributes:
         problems: Every mistake found, in file order, each as `line N: what is wrong`.
@@ -58,14 +72,16 @@ class CatalogError(InvalidInput):
         self.source = source
         self.problems = tuple(problems)
         count = f"{len(self.problems)} mistake{'s' if len(self.problems) != 1 else ''}"
-        super().__init__(f"{source} has {count}:\n" + "\n".join(f"  {problem}" for problem in self.problems))
+        super().__init__(
+            f"{source} has {count}:\n" + "\n".join(f"  {problem}" for problem in self.problems)
+        )
 
 
 class MalformedExport(InvalidInput):
-    """What is to be imported is no export of threads, or is damaged, or larger than is allowed. Nothing was changed.
+    """A file is not an export of threads, is damaged, or exceeds a limit. Nothing was imported.
 
     Attributes:
-        line: The line that is at fault.
+        line: The number of the line.
         reason: What is wrong with it.
     """
 
@@ -78,10 +94,10 @@ class MalformedExport(InvalidInput):
 class SettingsError(LangmemExtError):
     """Settings have mistakes. Nothing was changed.
 
-    It is no `ValueError`: pydantic would take one for its own, and say nothing of the places.
+    It is not a `ValueError`: pydantic would wrap that and lose the places.
 
     Attributes:
-        problems: Every mistake found, each with the file and line, or the variable, that it stands in.
+        problems: Every mistake, each with its file and line, or its variable.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -89,22 +105,25 @@ class SettingsError(LangmemExtError):
         if len(self.problems) == 1:
             super().__init__(f"the settings have a mistake: {self.problems[0]}")
         else:
-            super().__init__(f"the settings have {len(self.problems)} mistakes:\n" + "\n".join(f"  {problem}" for problem in self.problems))
+            super().__init__(
+                f"the settings have {len(self.problems)} mistakes:\n"
+                + "\n".join(f"  {problem}" for problem in self.problems)
+            )
 
 
 class ThreadNotFound(LangmemExtError, LookupError):
-    """No such thread, or it belongs to another owner: the two are not told apart."""
+    """No such thread, or it belongs to another owner: the two are not distinguished."""
 
 
 class ThreadExpired(ThreadNotFound):
-    """The thread was not written for as long as its kind lives: begin a new one.
+    """The thread has expired: start a new one.
 
-    A thread that was not found is what it is from the next sweep on, so who handles that handles both.
+    From the next sweep on it raises `ThreadNotFound`, so handle that to handle both.
     """
 
 
 class ThreadDeleted(ThreadNotFound):
-    """A thread was deleted while a run was under way. What the run has still written is not stored.
+    """A thread was deleted during a run. Later writes of the run are not stored.
 
     Attributes:
         thread_id: The thread.
@@ -113,51 +132,54 @@ class ThreadDeleted(ThreadNotFound):
     def __init__(self, thread_id: str) -> None:
         self.thread_id = thread_id
         super().__init__(
-            f"thread {thread_id!r} was deleted while this run was under way, so nothing more of the run is stored:"
-            " begin a new conversation (to copy checkpoints from elsewhere use copy_saver)"
+            f"thread {thread_id!r} was deleted during this run, so the rest of the run is not"
+            " stored: start a new conversation (to copy checkpoints from elsewhere, use"
+            " copy_saver)"
         )
 
 
 class TurnLimitReached(LangmemExtError):
-    """The thread has as many turns as it may have: begin a new one, or allow more."""
+    """The thread has reached its maximum number of turns: start a new one, or raise `max_turns`."""
 
 
 class ThreadBusy(LangmemExtError):
-    """Another caller is driving the thread right now; try again when its turn has ended."""
+    """Another caller is driving the thread right now; try again after its turn."""
 
 
 class HeadConflict(LangmemExtError):
-    """Another writer has moved a thread's head: read its state again and decide anew.
+    """Another writer has moved a thread's head: read its state and try again.
 
     Args:
         thread_id: The thread.
-        expected: Id of the checkpoint that was to be the newest; None for a thread without one.
-        found: Id of the newest; None where there is none.
+        expected: Id of the expected newest checkpoint; None for a thread without one.
+        found: Id of the actual newest checkpoint; None if there is none.
     """
 
     def __init__(self, thread_id: str, expected: str | None, found: str | None) -> None:
         self.expected = expected
         self.found = found
         super().__init__(
-            f"thread {thread_id!r} has gone on: its newest checkpoint is {found or 'none'}, not {expected or 'none'} as expected;"
-            " read its state again and decide anew"
+            f"thread {thread_id!r} has changed: its newest checkpoint is {found or 'none'}, not"
+            f" {expected or 'none'} as expected; read its state and try again"
         )
 
 
 class SearchUnavailable(LangmemExtError):
-    """Messages cannot be searched here; the message says why."""
+    """Messages cannot be searched; the message says why."""
 
 
 class ConversationError(LangmemExtError):
-    """A turn cannot be delivered to this graph as it stands."""
+    """A message cannot be delivered to this graph in its current state."""
 
 
 class ContextOverflow(LangmemExtError):
-    """What a model must be sent costs more than it may: make the largest parts shorter, or the budget larger. Nothing was sent.
+    """A request does not fit in its budget: shorten its largest parts, or raise the budget.
+
+    Nothing was sent.
 
     Attributes:
-        limit: What the messages might have cost, in tokens.
-        tokens: What they would have.
+        limit: Tokens available for messages.
+        tokens: Tokens that they need.
         contributors: The three largest parts, each with its tokens.
     """
 
@@ -167,28 +189,32 @@ class ContextOverflow(LangmemExtError):
         self.contributors = tuple(contributors)
         parts = "; ".join(f"{name}: {size:,}" for name, size in contributors)
         super().__init__(
-            f"what the model must be sent costs {tokens:,} tokens where {f'{limit:,} are' if limit > 0 else 'none are'} left for messages:"
-            f" system messages, the first task and the latest question are never left out. The largest parts are {parts}. Make them"
-            " shorter, or raise the budget"
+            f"the request needs {tokens:,} tokens where"
+            f" {f'{limit:,} are' if limit > 0 else 'none are'} left for messages: system messages,"
+            " the first task and the latest question are never left out. The largest parts are"
+            f" {parts}. Make them shorter, or raise the budget"
         )
 
 
 class SummaryFailed(LangmemExtError):
-    """A model's answer cannot stand for the messages that it was to sum up: keep them, or let another model do it. Nothing was changed.
+    """A model's summary is unusable: keep the messages, or use another model. Nothing was changed.
 
     Args:
         purpose: What was asked of the model.
-        reason: What is wrong with its answer, in words that quote nothing of it.
+        reason: What is wrong with its answer; never quotes it.
     """
 
     def __init__(self, purpose: str, reason: str) -> None:
         self.purpose = purpose
         self.reason = reason
-        super().__init__(f"no summary was made: the model's answer to the {purpose!r} request {reason}; ask again or name another model")
+        super().__init__(
+            f"no summary was made: the model's answer to the {purpose!r} request {reason}; try"
+            " again or use another model"
+        )
 
 
 class StorageError(LangmemExtError):
-    """The database refused an operation; the operation left nothing behind."""
+    """A database operation failed and was rolled back."""
 
 
 class StorageUnavailable(StorageError):
@@ -196,7 +222,7 @@ class StorageUnavailable(StorageError):
 
 
 class NotADatabase(StorageError):
-    """The file, or the schema on PostgreSQL, is there and is not a database of this package."""
+    """The file, or the schema on PostgreSQL, exists but is not a langmem_ext database."""
 
 
 class SchemaTooNew(StorageError):
@@ -204,29 +230,30 @@ class SchemaTooNew(StorageError):
 
 
 class ConnectionInUse(StorageError):
-    """A passed connection is inside a transaction: commit or roll it back first."""
+    """A passed connection has an open transaction: commit or roll it back first."""
 
 
 class DamagedRow(StorageError):
-    """A stored row does not decode; the message names the row. Other threads stay readable."""
+    """A stored row is damaged; the message names the row. Other threads stay readable."""
 
 
 class MissingExtra(LangmemExtError, ImportError):
-    """An optional part of the package is not installed.
+    """An extra of the package is not installed.
 
     Args:
-        feature: What the caller asked for.
-        extra: The extra that brings it.
+        feature: The feature that needs it.
+        extra: The extra to install.
     """
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional part of this package: pip install 'langmem-ext[{extra}]'")
+        super().__init__(f"{feature} needs an extra: pip install 'langmem-ext[{extra}]'")
 
 
 def told(error: object) -> str:
-    """What an error may say in a message of ours: its words without what it quotes, which may be a stored value.
+    """The text of an error without what it quotes, which may be a stored value.
 
-    Of an error that is neither ours nor a plain `ValueError` only the class is told: many show what they were given.
+    Of an error that is neither ours nor a plain `ValueError` only the class is told: many show what
+    they were given.
 
     >>> told(ValueError("invalid literal for int() with base 10: '4111'"))
     'invalid literal for int() with base 10: …'
@@ -239,9 +266,14 @@ def told(error: object) -> str:
 
 
 _QUOTING = frozenset({"builtins", "pydantic_core", "json", "ormsgpack"})
-"""Whose errors may quote what was being read. An application's own serializer answers for what its errors say."""
+"""Whose errors may quote what was being read. An application's own serializer answers for what its
+errors say."""
 
 
 def cause(error: Exception) -> Exception | None:
     """The error as the cause of another, unless a traceback would show with it what it quotes."""
-    return None if type(error).__module__.split(".")[0] in _QUOTING and told(error) != str(error) else error
+    return (
+        None
+        if type(error).__module__.split(".")[0] in _QUOTING and told(error) != str(error)
+        else error
+    )

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol, TypeAlias
 
+from langmem_ext._internal import html
+
 Snapshot: TypeAlias = bytes
 
 CONFIRMATION: Final = "confirmation"
-"""What is waited for while a request waits to be confirmed: no parameter of a catalog, its answer stands in the plan."""
+"""What is waited for while a request waits to be confirmed: no parameter of a catalog, its answer
+stands in the plan."""
 
 
 @dataclass(slots=True)  # not frozen: that takes several times as long to make
@@ -18,11 +21,15 @@ class PackedValue:
     """A value ready to be stored, with its messages lifted out.
 
     Attributes:
-        messages: The exact bytes of each message in it, and of each long text of an input, in the order in which `body` refers to them.
+        messages: The exact bytes of each message in it, and of each long text of an input, in the
+            order in which `body` refers to them.
         body: The rest; None for a plain list of messages.
         keyed: Whether it is a dict that may be stored in parts.
         count: Number of elements, if it is a list that may be stored in parts.
         fresh: How many of the messages were not in its place when it was packed there before.
+        known: If it is a plain list, what is remembered of it, or of the list that it was packed
+            after (`storage.cache.KnownList`).
+        templates: If it is a plain list, what its messages are recognised by (`templates`).
     """
 
     messages: Sequence[Snapshot] = ()
@@ -30,6 +37,8 @@ class PackedValue:
     keyed: bool = False
     count: int | None = None
     fresh: int = field(default=0, compare=False)
+    known: Any = field(default=None, compare=False, repr=False)
+    templates: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)  # as above
@@ -41,14 +50,16 @@ class PackedCheckpoint:
         parent: Id of the checkpoint that it follows, or None.
         v, ts, versions, seen, updated: As LangGraph gave them.
         values: The channels whose values are new.
-        carried: Channels whose values stand unchanged in the parent, each with a way to pack the value where the parent has none.
+        carried: Channels whose values stand unchanged in the parent, each with a way to pack the
+            value where the parent has none.
         order: All channels that have a value, in their order.
         extra: Further keys of the checkpoint, encoded.
         label: The scalar part of its metadata, as JSON text.
         step: The metadata's step, or None.
         details: The rest of its metadata, encoded.
         waiting_for: Name of the parameter that it waits for, or None.
-        follows_head: Whether it must follow the newest checkpoint, and that must be `expected_head`.
+        follows_head: Whether it must follow the newest checkpoint, and that must be
+            `expected_head`.
         expected_head: Id of the checkpoint that must be the newest; None: there must be none.
     """
 
@@ -73,7 +84,10 @@ class PackedCheckpoint:
 
 @dataclass(slots=True)  # as above
 class PackedWrite:
-    """One pending write: its place among its task's writes (negative for LangGraph's special ones), channel and value."""
+    """One pending write: its position among its task's writes, its channel and its value.
+
+    LangGraph's special writes have negative positions.
+    """
 
     index: int
     channel: str
@@ -120,6 +134,9 @@ class ItemRow:
         name, text, tool_call_id: Readable columns.
         rest: What the columns do not hold, encoded; None where there is nothing.
         tool: The tool that the message says its turn is for; it stands in `rest` too.
+        bare: The message's exact bytes without its id.
+        tokens: About how many tokens it costs a model; 0 for a bare text; None: what role and text
+            imply (`stored_tokens.implied_tokens`).
     """
 
     message_id: str | None
@@ -129,6 +146,8 @@ class ItemRow:
     tool_call_id: str | None
     rest: bytes | None
     tool: str | None = None
+    bare: Snapshot = b""
+    tokens: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +157,8 @@ class Shown:
     Attributes:
         role: `human`, `ai`, `system` or `tool`.
         text: Its text, sensitive values hidden.
-        open: Whether a copy of it may follow that says what of it is sensitive: a user's message that says nothing of it.
+        open: Whether a copy of it may follow that says what of it is sensitive: a user's message
+            that says nothing of it.
         whole: Its text as it stands, if the message says that something of it is sensitive.
     """
 
@@ -149,13 +169,17 @@ class Shown:
 
 
 class Codec(Protocol):
-    """What storage needs to know of messages and values. `storage/` sees bytes; this is how it reads the little that it must."""
+    """What storage needs to know of messages and values, which it only sees as bytes."""
 
     key: str
-    """Rows written under one key are read under the same; it keeps the caches of two serializers apart."""
+    """Rows written under one key are read under the same; it keeps the caches of two serializers
+    apart."""
 
     def item_row(self, packed: Snapshot) -> ItemRow:
         """The row of a message."""
+
+    def ready_row(self, packed: Snapshot) -> ItemRow:
+        """The row of a message that is new, with all that it is looked for by."""
 
     def tokens_of(self, packed: Snapshot) -> int:
         """About how many tokens the message costs a model; 0 for a bare text."""
@@ -167,7 +191,10 @@ class Codec(Protocol):
         """A title from the message, if it is a user's; None for every other."""
 
     def shown_of(self, packed: Snapshot) -> Shown | None:
-        """What may be shown of a message; None for a bare text, other roles, and where a serializer of the application's own wrote it."""
+        """What may be shown of a message; None for a bare text or a role that is not shown.
+
+        None, too, where an application's own serializer wrote it.
+        """
 
     def texts_in(self, body: bytes) -> frozenset[int]:
         """Which of a value's messages, by position, stand in it as texts."""
@@ -193,7 +220,7 @@ class Codec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ThreadKey:
-    """A thread as a caller names it: its id, and the owner that the caller speaks for (None: any)."""
+    """A thread as a caller names it: its id, and the owner the caller acts for (None: any)."""
 
     id: str
     owner: str | None = None
@@ -201,23 +228,23 @@ class ThreadKey:
 
 @dataclass(frozen=True, slots=True)
 class ThreadInfo:
-    """What a thread's own row says of it.
+    """The details of a thread.
 
     Attributes:
         id: The thread's id.
-        owner: Whose it is; None: nobody's.
-        title: What it is called: its first prompt, or what somebody has called it.
+        owner: Its owner, or None.
+        title: Its title: the first prompt, or one that was set.
         status: `active` or `archived`.
-        created_at, updated_at: When it was first and last written; with a time zone.
+        created_at, updated_at: The times of its first and last write; with a time zone.
         messages: Messages of its newest checkpoint.
         stored_messages: Messages of all of its checkpoints and branches.
-        tokens: About how many tokens these cost a model.
-        waiting_for: The parameter that it waits for.
+        tokens: Approximate tokens of these messages.
+        waiting_for: The parameter that it is waiting for.
         tool: The tool of its newest turn that names one.
         tags: Its tags, sorted.
-        metadata: What a program has noted on it.
+        metadata: Metadata set by `note`.
         forked_from: The thread that it was copied from.
-        number: Its number in the database; tells apart threads that were written at the same time.
+        number: Its number in the database; distinguishes threads written at the same time.
     """
 
     id: str
@@ -236,19 +263,35 @@ class ThreadInfo:
     forked_from: str | None
     number: int
 
+    def _repr_html_(self) -> str:
+        rows = [
+            ("thread", self.id),
+            ("owner", self.owner),
+            ("status", self.status),
+            ("waits for", self.waiting_for),
+            ("messages", self.messages),
+            ("tokens, about", self.tokens),
+            ("tags", self.tags),
+            ("last used", self.updated_at),
+            ("forked from", self.forked_from),
+        ]
+        shown = [row for row in rows if row[1] not in (None, ())]
+        return html.titled(self.title or "(untitled)", html.table(shown))
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadStatistics:
-    """What threads there are, by their rows.
+    """Counts of threads.
 
     Attributes:
-        threads: How many.
-        turns: How many messages of users they have stored, of all branches. A serializer of your own hides them: then there are none.
-        messages: How many messages they have stored, of all branches.
-        tokens: About how many tokens these cost a model.
-        waiting: How many threads wait for a parameter.
-        by_status: How many are `active`, and how many `archived`.
-        by_tool: How many there are of each tool: that of their newest turn that names one; None: the chats.
+        threads: The number of threads.
+        turns: Stored messages of users, of all branches; 0 with a custom serializer, which hides
+            them.
+        messages: Stored messages, of all branches.
+        tokens: Approximate tokens of these messages.
+        waiting: Threads that are waiting for a parameter.
+        by_status: Threads by status, `active` or `archived`.
+        by_tool: Threads by tool: that of their newest turn that names one; None: without a tool.
     """
 
     threads: int
@@ -262,17 +305,17 @@ class ThreadStatistics:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A message that a search has found.
+    """A search result.
 
     Attributes:
-        thread_id, title: Its thread, and what that is called.
-        message_id: Its id; None where it has none.
+        thread_id, title: The thread, and its title.
+        message_id: The message's id, or None.
         number: Its number in its thread, as in the view `conversation`.
         role: `human`, `ai`, `system` or `tool`.
         created_at: When it was stored; with a time zone.
         snippet: A piece of its text in one line; sensitive values are hidden.
-        highlights: Where in the snippet stands what was looked for, as `(start, end)` in characters.
-        rank: How well it answers, the higher the better; to be compared with others of the same search alone.
+        highlights: The positions of the matches in the snippet, as `(start, end)` in characters.
+        rank: The relevance, higher is better; comparable only within the same search.
     """
 
     thread_id: str
@@ -285,13 +328,18 @@ class SearchHit:
     highlights: tuple[tuple[int, int], ...]
     rank: float
 
+    def _repr_html_(self) -> str:
+        found = html.Raw(html.highlighted(self.snippet, self.highlights))
+        rows = [("thread", self.thread_id), (self.role, found), ("stored", self.created_at)]
+        return html.titled(self.title or "(untitled)", html.table(rows))
+
 
 @dataclass(frozen=True, slots=True)
 class ExportedThreads:
-    """What was exported.
+    """The result of an export.
 
     Attributes:
-        threads, messages, checkpoints: How many; of Markdown, the messages that are shown.
+        threads, messages, checkpoints: Their numbers; for Markdown, of the messages shown.
     """
 
     threads: int
@@ -301,12 +349,12 @@ class ExportedThreads:
 
 @dataclass(frozen=True, slots=True)
 class ImportedThreads:
-    """What was imported.
+    """The result of an import.
 
     Attributes:
-        ids: The id here of each thread that was stored, by its id in the file.
-        skipped: Ids of threads that were there already, and were left as they are.
-        messages, checkpoints: How many were stored.
+        ids: The new id of each stored thread, by its id in the file.
+        skipped: Ids of threads that existed already, and were not changed.
+        messages, checkpoints: The numbers stored.
     """
 
     ids: Mapping[str, str]
@@ -325,15 +373,18 @@ class DeltaHistory:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What was forgotten, or with `dry_run` would be.
+    """What was deleted, or with `dry_run` would be.
 
     Attributes:
-        threads: Threads deleted with everything they had.
+        threads: Threads deleted with everything they held.
         checkpoints: Checkpoints deleted.
         writes: Rows of pending writes deleted: one per task and checkpoint.
         items: Messages deleted, and texts that had not become one.
         values: Value rows deleted.
-        bytes: What the deleted rows took, about, with their entries in indexes but that of a search. The file gets smaller by `compact`.
+        bytes: What the deleted rows took, about, with their entries in indexes but that of a
+            search. The file gets smaller by `compact`.
+        store_items: Items of the long-term store deleted, which had expired, or were a forgotten
+            owner's; not counted in `bytes`.
     """
 
     threads: int = 0
@@ -342,6 +393,7 @@ class Pruned:
     items: int = 0
     values: int = 0
     bytes: int = 0
+    store_items: int = 0
 
     def __add__(self, other: Pruned) -> Pruned:
         """Both together."""
@@ -352,4 +404,5 @@ class Pruned:
             items=self.items + other.items,
             values=self.values + other.values,
             bytes=self.bytes + other.bytes,
+            store_items=self.store_items + other.store_items,
         )

@@ -17,10 +17,21 @@ from savers import BACKENDS, MODES, Backend, Mode
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 
-# Shrinking a program of forty graph runs takes minutes: ask for it when a failure is to be understood.
-PHASES = [Phase.explicit, Phase.generate, *([Phase.shrink] if os.environ.get("LANGMEM_EXT_SHRINK") == "1" else [])]
+# Shrinking a program of forty graph runs takes minutes: ask for it when a failure is to be
+# understood.
+PHASES = [
+    Phase.explicit,
+    Phase.generate,
+    *([Phase.shrink] if os.environ.get("LANGMEM_EXT_SHRINK") == "1" else []),
+]
 EXAMPLES = int(os.environ.get("LANGMEM_EXT_EXAMPLES", "500" if SOAK else "6"))
-COMMON = {"max_examples": EXAMPLES, "deadline": None, "database": None, "suppress_health_check": list(HealthCheck), "phases": PHASES}
+COMMON = {
+    "max_examples": EXAMPLES,
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": list(HealthCheck),
+    "phases": PHASES,
+}
 settings.register_profile("default", settings(derandomize=True, **COMMON))  # type: ignore[arg-type]
 settings.register_profile("soak", settings(derandomize=False, print_blob=True, **COMMON))  # type: ignore[arg-type]
 settings.load_profile("soak" if SOAK else "default")
@@ -38,7 +49,11 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return cast(Backend, request.param)
 
 
-@pytest.fixture(params=[backend for backend in BACKENDS if backend.survives_close], ids=lambda backend: backend.name, scope="session")
+@pytest.fixture(
+    params=[backend for backend in BACKENDS if backend.survives_close],
+    ids=lambda backend: backend.name,
+    scope="session",
+)
 def durable(request: pytest.FixtureRequest) -> Backend:
     """Each kind of database that outlives its connections; or those whose names a test gives."""
     if isinstance(request.param, str):
@@ -48,7 +63,7 @@ def durable(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture
 def url(durable: Backend, tmp_path: Path) -> str:
-    """A database of the test's own, which may be opened again and again: of each kind that outlives its connections."""
+    """A database of the test's own that may be opened repeatedly, of each durable kind."""
     return durable.new_url(tmp_path)
 
 
@@ -80,7 +95,7 @@ def schemas_are_dropped() -> Iterator[None]:
 
 @pytest.fixture
 def database() -> Database:
-    """The PostgreSQL database of this process; `SHARED.new_schema` names a schema in it for the test."""
+    """The PostgreSQL database of this process; `SHARED.new_schema` names a schema for the test."""
     return SHARED.database()
 
 
@@ -88,7 +103,9 @@ def database() -> Database:
 def event_loops_are_never_blocked(request: pytest.FixtureRequest) -> Iterator[None]:
     """In tests with an event loop, a blocking call of something async of the package raises."""
     called = getattr(request.node, "callspec", None)
-    if not inspect.iscoroutinefunction(getattr(request.node, "obj", None)) and (called is None or called.params.get("mode") != "async"):
+    if not inspect.iscoroutinefunction(getattr(request.node, "obj", None)) and (
+        called is None or called.params.get("mode") != "async"
+    ):
         yield
         return
     with no_blocking_calls():
@@ -107,12 +124,13 @@ SLOW = (
     "test_equivalence.py",
     "test_peers.py",
 )
-"""Files whose tests take seconds each: they begin first, no worker is alone with one at the end, and what they share starts once."""
+"""Files whose tests take seconds each: they begin first, no worker is alone with one at the end,
+and what they share starts once."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Say what each test needs; begin with what takes longest; leave out what only a soak has time for, and let a soak take its time."""
+    """Mark what each test needs, put long tests first, and leave soak tests to a soak."""
     for item in items:
         _mark(item)
     items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
@@ -132,11 +150,19 @@ def _mark(item: pytest.Item) -> None:
     """
     called = getattr(item, "callspec", None)
     given = list(called.params.values()) if called is not None else []
-    names = [value.name if isinstance(value, Backend) else value for value in given if isinstance(value, Backend | str)]
+    names = [
+        value.name if isinstance(value, Backend) else value
+        for value in given
+        if isinstance(value, Backend | str)
+    ]
     used = getattr(item, "fixturenames", ())
     if "server" in used and "talk" in used:
         item.add_marker("process")
-    if "postgres" in item.path.parts or "database" in used or any("postgres" in name.split() for name in names):
+    if (
+        "postgres" in item.path.parts
+        or "database" in used
+        or any("postgres" in name.split() for name in names)
+    ):
         item.add_marker("postgres")
     if item.get_closest_marker("contract") is not None:
         return

@@ -1,4 +1,4 @@
-"""What applications do besides answering: fan out, nest, fork, forget, carry files and tables, call tools."""
+"""What applications do besides answering: fan out, nest, fork, prune, hold files, call tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Annotated, Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    RemoveMessage,
+    convert_to_messages,
+)
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Send
 
@@ -53,7 +59,9 @@ def subgraphs(contender: str, folder: Path, *, turns: int) -> Work:
         def answer(state: Any) -> dict[str, Any]:
             return {"messages": [next(said)]}
 
-        inner: Any = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile()
+        inner: Any = (
+            StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile()
+        )
         builder: Any = StateGraph(MessagesState).add_node("first", inner).add_node("second", inner)
         builder.add_edge(START, "first").add_edge("first", "second")
         talk = Talk(opened, builder.compile(checkpointer=opened.saver))
@@ -75,7 +83,10 @@ def forks(contender: str, folder: Path, *, messages: int, turns: int, count: int
         before = opened.bytes()
         for start, message in zip(islice(cycle(starts), count), said, strict=False):
             yield Step("fork", partial(graph.invoke, {"messages": [message]}, start))
-        return {"bytes": opened.bytes() - before, "bytes_per_fork": (opened.bytes() - before) / count}
+        return {
+            "bytes": opened.bytes() - before,
+            "bytes_per_fork": (opened.bytes() - before) / count,
+        }
 
 
 class SummaryState(MessagesState):
@@ -93,13 +104,23 @@ def summarise(contender: str, folder: Path, *, turns: int, limit: int) -> Work:
             return {"messages": [next(said)]}
 
         def forget(state: SummaryState) -> dict[str, Any]:
-            return {"summary": next(summaries), "messages": [RemoveMessage(str(message.id)) for message in state["messages"][:-4]]}
+            return {
+                "summary": next(summaries),
+                "messages": [RemoveMessage(str(message.id)) for message in state["messages"][:-4]],
+            }
 
         def route(state: SummaryState) -> str:
             return "forget" if len(state["messages"]) > limit else END
 
-        builder: Any = StateGraph(SummaryState).add_node("answer", answer).add_node("forget", forget).add_edge(START, "answer")
-        graph = builder.add_conditional_edges("answer", route, ["forget", END]).compile(checkpointer=opened.saver)
+        builder: Any = (
+            StateGraph(SummaryState)
+            .add_node("answer", answer)
+            .add_node("forget", forget)
+            .add_edge(START, "answer")
+        )
+        graph = builder.add_conditional_edges("answer", route, ["forget", END]).compile(
+            checkpointer=opened.saver
+        )
         for message in islice(humans(SHORT), turns):
             yield Step("turn", partial(graph.invoke, {"messages": [message]}, thread()))
         return {"bytes": opened.bytes()}
@@ -121,7 +142,10 @@ def files(contender: str, folder: Path, *, turns: int, count: int, characters: i
 
         builder: Any = StateGraph(FilesState).add_node("answer", answer).add_edge(START, "answer")
         graph = builder.compile(checkpointer=opened.saver)
-        held = {f"docs/{number}.md": text for number, text in zip(range(count), texts(characters, seed=4), strict=False)}
+        held = {
+            f"docs/{number}.md": text
+            for number, text in zip(range(count), texts(characters, seed=4), strict=False)
+        }
         graph.update_state(thread(), {"files": held}, as_node="answer")
         for message in islice(humans(SHORT), turns):
             yield Step("turn", partial(graph.invoke, {"messages": [message]}, thread()))
@@ -145,16 +169,24 @@ def table(contender: str, folder: Path, *, turns: int, keys: int, characters: in
 
         builder: Any = StateGraph(TableState).add_node("answer", answer).add_edge(START, "answer")
         graph = builder.compile(checkpointer=opened.saver)
-        graph.update_state(thread(), {"table": {f"row-{number}": next(entries) for number in range(keys)}}, as_node="answer")
+        graph.update_state(
+            thread(),
+            {"table": {f"row-{number}": next(entries) for number in range(keys)}},
+            as_node="answer",
+        )
         for message in islice(humans(SHORT), turns):
             yield Step("turn", partial(graph.invoke, {"messages": [message]}, thread()))
         return {"bytes": opened.bytes()}
 
 
 def tools(contender: str, folder: Path, *, runs: int) -> Work:
-    """Recorded conversations with tool calls, played again message by message, each on a thread of its own."""
+    """Recorded conversations with tool calls, replayed by message, each on its own thread."""
     path = os.environ.get(RUNS)
-    recorded = [run["traj"] for run in json.loads(Path(path).read_text(encoding="utf-8"))] if path else [MADE_UP]
+    recorded = (
+        [run["traj"] for run in json.loads(Path(path).read_text(encoding="utf-8"))]
+        if path
+        else [MADE_UP]
+    )
     with CONTENDERS[contender](folder) as opened:
         raw = 0
         for name, script in enumerate(map(convert_to_messages, recorded[:runs])):
@@ -162,9 +194,15 @@ def tools(contender: str, folder: Path, *, runs: int) -> Work:
             for position, message in enumerate(script):
                 if isinstance(message, HumanMessage):
                     lead = script[:position] if position == 1 else []
-                    yield Step("turn", partial(graph.invoke, {"messages": [*lead, message]}, thread(name)))
+                    yield Step(
+                        "turn", partial(graph.invoke, {"messages": [*lead, message]}, thread(name))
+                    )
             raw += sum(raw_bytes(graph.get_state(thread(name)).values["messages"]))
-        return {"raw": raw, "bytes": opened.bytes(), "by_raw": opened.bytes() / raw} if opened.size else {"raw": raw}
+        return (
+            {"raw": raw, "bytes": opened.bytes(), "by_raw": opened.bytes() / raw}
+            if opened.size
+            else {"raw": raw}
+        )
 
 
 MADE_UP: list[dict[str, Any]] = [
@@ -173,9 +211,20 @@ MADE_UP: list[dict[str, Any]] = [
     {
         "role": "assistant",
         "content": None,
-        "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "find_flight", "arguments": '{"number": "HAT136"}'}}],
+        "tool_calls": [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "find_flight", "arguments": '{"number": "HAT136"}'},
+            }
+        ],
     },
-    {"role": "tool", "tool_call_id": "call_1", "name": "find_flight", "content": '{"origin": "JFK", "destination": "SEA"}'},
+    {
+        "role": "tool",
+        "tool_call_id": "call_1",
+        "name": "find_flight",
+        "content": '{"origin": "JFK", "destination": "SEA"}',
+    },
     {"role": "assistant", "content": "To Seattle."},
 ]
 """What is played where no recorded runs are given."""
@@ -202,11 +251,18 @@ def sizes(opened: Opened, talk: Talk) -> Figures:
     """Bytes, and by what the messages take."""
     said: list[AnyMessage] = talk.messages()
     raw = sum(raw_bytes(said))
-    return {"bytes": opened.bytes(), "raw": raw, "by_raw": opened.bytes() / raw} if opened.size else {"raw": raw}
+    return (
+        {"bytes": opened.bytes(), "raw": raw, "by_raw": opened.bytes() / raw}
+        if opened.size
+        else {"raw": raw}
+    )
 
 
 def _faster(what: str, times: float, metric: str = "turn_cpu_ms") -> tuple[Aim, ...]:
-    return (Aim(f"CPU, {what}", metric, "sqlite", at_least=times), Aim(f"bytes, {what}", "bytes", "sqlite"))
+    return (
+        Aim(f"CPU, {what}", metric, "sqlite", at_least=times),
+        Aim(f"bytes, {what}", "bytes", "sqlite"),
+    )
 
 
 _BOTH = ("memory", "sqlite", "delta")
@@ -219,9 +275,20 @@ SHAPES = (
         _BOTH,
         {"turns": 40, "width": 20},
         {"turns": 2, "width": 3},
-        (*_faster("fan-out of 20", 1.7), Aim("runs in the last manifest, fan-out of 20", "runs", at_most=64)),
+        (
+            *_faster("fan-out of 20", 1.7),
+            Aim("runs in the last manifest, fan-out of 20", "runs", at_most=64),
+        ),
     ),
-    Shape("subgraphs", "100 turns through two subgraphs", subgraphs, _BOTH, {"turns": 100}, {"turns": 2}, _faster("two subgraphs", 1.7)),
+    Shape(
+        "subgraphs",
+        "100 turns through two subgraphs",
+        subgraphs,
+        _BOTH,
+        {"turns": 100},
+        {"turns": 2},
+        _faster("two subgraphs", 1.7),
+    ),
     Shape(
         "forks",
         "100 forks of a thread of 400 messages",
@@ -265,6 +332,8 @@ SHAPES = (
         _BOTH,
         {"runs": 40},
         {"runs": 1},
-        needs=lambda: None if os.environ.get(RUNS) else "give the recorded runs with --tool-runs PATH",
+        needs=lambda: (
+            None if os.environ.get(RUNS) else "give the recorded runs with --tool-runs PATH"
+        ),
     ),
 )

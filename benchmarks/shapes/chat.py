@@ -16,7 +16,15 @@ from benchmarks.text import LONG, MIXED, SHORT, Lengths, dialogue, humans, raw_b
 MARKS = (25, 50, 100, 200, 300, 400, 500, 600, 700, 800)
 
 
-def growth(contender: str, folder: Path, *, turns: int, marks: Sequence[int], characters: Lengths = SHORT, rich: bool = False) -> Work:
+def growth(
+    contender: str,
+    folder: Path,
+    *,
+    turns: int,
+    marks: Sequence[int],
+    characters: Lengths = SHORT,
+    rich: bool = False,
+) -> Work:
     """A conversation from its first turn; bytes at some of them, and by what the messages take."""
     with CONTENDERS[contender](folder) as opened:
         talk = Talk(opened, conversation(opened, replies(characters, rich=rich)))
@@ -28,12 +36,16 @@ def growth(contender: str, folder: Path, *, turns: int, marks: Sequence[int], ch
         raw = list(accumulate(raw_bytes(talk.messages())))
         found: Figures = {f"raw@{turn}": raw[2 * turn - 1] for turn in marks}
         for turn, size in sizes.items():
-            found |= {f"bytes@{turn}": size, f"by_raw@{turn}": size / raw[2 * turn - 1], f"bytes_per_turn@{turn}": size / turn}
+            found |= {
+                f"bytes@{turn}": size,
+                f"by_raw@{turn}": size / raw[2 * turn - 1],
+                f"bytes_per_turn@{turn}": size / turn,
+            }
         return found | _flatness(sizes)
 
 
 def _flatness(sizes: dict[int, int]) -> Figures:
-    """What the last turns cost by what earlier ones cost, where the conversation was long enough to ask."""
+    """The cost of the last turns by that of earlier ones, if the conversation is long enough."""
     if not {400, 800, 9600, 10_000} <= sizes.keys():
         return {}
     return {
@@ -47,8 +59,19 @@ def _part(turn: int, marks: Sequence[int]) -> str:
     return next((f"turn@{mark}" for mark in marks if mark - min(50, mark // 2) < turn <= mark), "")
 
 
-def turns(contender: str, folder: Path, *, messages: int, samples: int, threads: int = 1, rich: bool = False) -> Work:
-    """Turns of threads that already have so many messages. The first two of each, and where there are many the first threads, warm up."""
+def turns(
+    contender: str,
+    folder: Path,
+    *,
+    messages: int,
+    samples: int,
+    threads: int = 1,
+    rich: bool = False,
+) -> Work:
+    """Turns of threads that already have so many messages.
+
+    The first two turns of each thread warm up, and so do the first of many threads.
+    """
     with CONTENDERS[contender](folder) as opened:
         graph = conversation(opened, replies(SHORT, rich=rich))
         said = humans(SHORT)
@@ -56,16 +79,44 @@ def turns(contender: str, folder: Path, *, messages: int, samples: int, threads:
         for name in range(threads):
             talk = Talk(opened, graph, name, begin=dialogue(begin, rich=rich))
             for number in range(samples + 2):
-                yield Step("turn" if number >= 2 and name >= threads // 5 else "", partial(talk.say, next(said)))
+                yield Step(
+                    "turn" if number >= 2 and name >= threads // 5 else "",
+                    partial(talk.say, next(said)),
+                )
         return {}
 
 
-def _growth(name: str, title: str, contenders: tuple[str, ...], aims: tuple[Aim, ...], *, slow: bool = False, **settings: object) -> Shape:
+def _growth(
+    name: str,
+    title: str,
+    contenders: tuple[str, ...],
+    aims: tuple[Aim, ...],
+    *,
+    slow: bool = False,
+    **settings: object,
+) -> Shape:
     small = {"turns": 4, "marks": (2, 4)}
-    return Shape(name, title, growth, contenders, {"turns": 800, "marks": MARKS} | settings, small, aims, slow)
+    return Shape(
+        name,
+        title,
+        growth,
+        contenders,
+        {"turns": 800, "marks": MARKS} | settings,
+        small,
+        aims,
+        slow,
+    )
 
 
-def _turns(messages: int, *, rich: bool, samples: int, threads: int = 1, aims: tuple[Aim, ...] = (), slow: bool = False) -> Shape:
+def _turns(
+    messages: int,
+    *,
+    rich: bool,
+    samples: int,
+    threads: int = 1,
+    aims: tuple[Aim, ...] = (),
+    slow: bool = False,
+) -> Shape:
     words = "provider metadata" if rich else "plain"
     return Shape(
         f"turn-{messages}{'-rich' if rich else ''}",
@@ -79,7 +130,9 @@ def _turns(messages: int, *, rich: bool, samples: int, threads: int = 1, aims: t
     )
 
 
-def _cpu(what: str, against: str, *, at_most: float | None = None, at_least: float | None = None) -> Aim:
+def _cpu(
+    what: str, against: str, *, at_most: float | None = None, at_least: float | None = None
+) -> Aim:
     return Aim(f"CPU per turn, {what}", "turn_cpu_ms", against, at_most=at_most, at_least=at_least)
 
 
@@ -91,7 +144,9 @@ SHAPES = (
         (
             Aim("bytes / raw, 800 short turns", "by_raw@800", at_most=1.3),
             Aim("the same, compressed", "by_raw@800", at_most=1.1, ours="delta-zstd"),
-            Aim("CPU of turns 751 to 800, compressed", "turn_cpu_ms@800", "delta", ours="delta-zstd"),
+            Aim(
+                "CPU of turns 751 to 800, compressed", "turn_cpu_ms@800", "delta", ours="delta-zstd"
+            ),
             Aim("database bytes at 800 turns", "bytes@800", at_most=900_000),
             Aim("database bytes at 800 turns", "bytes@800", "sqlite", at_least=1000),
             Aim("database bytes at 800 turns", "bytes@800", "deltachannel"),
@@ -105,7 +160,12 @@ SHAPES = (
         (
             Aim("bytes / raw, 800 long turns", "by_raw@800", at_most=1.1),
             Aim("the same, compressed", "by_raw@800", at_most=0.6, ours="delta-zstd"),
-            Aim("CPU of turns 751 to 800, long and compressed", "turn_cpu_ms@800", "delta", ours="delta-zstd"),
+            Aim(
+                "CPU of turns 751 to 800, long and compressed",
+                "turn_cpu_ms@800",
+                "delta",
+                ours="delta-zstd",
+            ),
         ),
         characters=LONG,
     ),
@@ -136,7 +196,9 @@ SHAPES = (
         ("delta",),
         (
             Aim("bytes per turn at turn 10,000 by those at turn 400", "flatness", at_most=1.0),
-            Aim("bytes of each of the last 400 turns by those of turns 401 to 800", "last_flatness"),
+            Aim(
+                "bytes of each of the last 400 turns by those of turns 401 to 800", "last_flatness"
+            ),
         ),
         slow=True,
         turns=10_000,
@@ -147,14 +209,28 @@ SHAPES = (
         rich=False,
         samples=6,
         threads=20,
-        aims=(_cpu("20 messages", "memory", at_most=1.4), _cpu("20 messages", "sqlite", at_most=0.9)),
+        aims=(
+            _cpu("20 messages", "memory", at_most=1.4),
+            _cpu("20 messages", "sqlite", at_most=0.9),
+        ),
     ),
     _turns(20, rich=True, samples=6, threads=20, slow=True),
     _turns(200, rich=False, samples=30),
     _turns(200, rich=True, samples=30, slow=True),
-    _turns(1600, rich=False, samples=20, aims=(_cpu("1,600 messages", "memory", at_least=3.5), _cpu("1,600 messages", "sqlite"))),
     _turns(
-        1600, rich=True, samples=20, aims=(_cpu("1,600 messages, rich", "memory", at_least=2.5), _cpu("1,600 messages, rich", "sqlite"))
+        1600,
+        rich=False,
+        samples=20,
+        aims=(_cpu("1,600 messages", "memory", at_least=3.5), _cpu("1,600 messages", "sqlite")),
+    ),
+    _turns(
+        1600,
+        rich=True,
+        samples=20,
+        aims=(
+            _cpu("1,600 messages, rich", "memory", at_least=2.5),
+            _cpu("1,600 messages, rich", "sqlite"),
+        ),
     ),
     _turns(20000, rich=False, samples=7, aims=(_cpu("20,000 messages", "none", at_most=4.5),)),
     _turns(20000, rich=True, samples=7, aims=(_cpu("20,000 messages, rich", "none", at_most=8),)),

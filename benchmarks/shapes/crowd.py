@@ -1,4 +1,4 @@
-"""Many at once: processes that write one file, and tasks of one event loop, each on a thread of its own."""
+"""Many at once: processes that write one file, and tasks of one event loop, a thread each."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from benchmarks.text import SHORT, dialogue, humans, replies
 from langmem_ext import LangmemExtError
 
 
-def processes(contender: str, folder: Path, *, count: int, turns: int, rounds: int, messages: int = 0) -> Work:
-    """Processes write one file; all begin at the same moment, with the graph compiled and one turn done."""
+def processes(
+    contender: str, folder: Path, *, count: int, turns: int, rounds: int, messages: int = 0
+) -> Work:
+    """Processes write one file; all start together, with a compiled graph and one turn done."""
     with CONTENDERS[contender](folder):
         pass  # the tables are there before they come
     context = get_context("forkserver")
@@ -39,13 +41,20 @@ def processes(contender: str, folder: Path, *, count: int, turns: int, rounds: i
     for number in range(rounds):
         ready, answers = context.Barrier(count + 1), context.SimpleQueue()
         names = [f"{number}-{one}" for one in range(count)]
-        crowd = [context.Process(target=_write, args=(contender, folder, name, turns, messages, ready, answers)) for name in names]
+        crowd = [
+            context.Process(
+                target=_write, args=(contender, folder, name, turns, messages, ready, answers)
+            )
+            for name in names
+        ]
         for one in crowd:
             one.start()
         found: list[tuple[list[float], float, int]] = []
         started = [0.0]
 
-        def together(ready: Any = ready, answers: Any = answers, found: Any = found, started: Any = started) -> None:
+        def together(
+            ready: Any = ready, answers: Any = answers, found: Any = found, started: Any = started
+        ) -> None:
             ready.wait()
             started[0] = time.monotonic()
             found += [answers.get() for _ in range(count)]
@@ -53,13 +62,18 @@ def processes(contender: str, folder: Path, *, count: int, turns: int, rounds: i
         yield Step("", together)
         for one in crowd:
             one.join()
-        rates.append(sum(len(taken) for taken, _, _ in found) / (max(ended for _, ended, _ in found) - started[0]))
+        rates.append(
+            sum(len(taken) for taken, _, _ in found)
+            / (max(ended for _, ended, _ in found) - started[0])
+        )
         latencies += [latency for taken, _, _ in found for latency in taken]
         errors += sum(failed for _, _, failed in found)
     return spread(latencies) | {"turns_per_s": statistics.median(rates), "errors": errors}
 
 
-def _write(contender: str, folder: Path, name: str, turns: int, messages: int, ready: Barrier, answers: Any) -> None:
+def _write(
+    contender: str, folder: Path, name: str, turns: int, messages: int, ready: Barrier, answers: Any
+) -> None:
     """One process: its latencies, when it ended, and how many turns failed."""
     latencies, errors = [], 0
     with CONTENDERS[contender](folder) as opened:
@@ -79,12 +93,15 @@ def _write(contender: str, folder: Path, name: str, turns: int, messages: int, r
 
 
 def tasks(contender: str, folder: Path, *, count: int, turns: int, rounds: int) -> Work:
-    """Tasks of one event loop talk at the same time; a round has new threads, and the first one warms up."""
+    """Concurrent tasks of one event loop, in rounds with new threads; the first round warms up."""
     done = Rounds(contender, folder, count, turns)
     yield Step("", done.warm_up)
     for _ in range(rounds):
         yield Step("round", done.run)
-    return spread(done.latencies) | {"turns_per_s": statistics.median(done.rates), "cpu_ms_per_turn": statistics.median(done.cpu)}
+    return spread(done.latencies) | {
+        "turns_per_s": statistics.median(done.rates),
+        "cpu_ms_per_turn": statistics.median(done.cpu),
+    }
 
 
 @dataclass
@@ -112,8 +129,14 @@ class Rounds:
     async def _run(self) -> None:
         self.number += 1
         async with opened_async(self.contender, self.folder) as opened:
-            graph, said = conversation(opened, replies(SHORT, rich=False), on_loop=True), humans(SHORT)
-            talks = [self._talk(graph, f"{self.number}-{one}", list(islice(said, self.turns))) for one in range(self.count)]
+            graph, said = (
+                conversation(opened, replies(SHORT, rich=False), on_loop=True),
+                humans(SHORT),
+            )
+            talks = [
+                self._talk(graph, f"{self.number}-{one}", list(islice(said, self.turns)))
+                for one in range(self.count)
+            ]
             wall, cpu = time.perf_counter(), time.process_time()
             await asyncio.gather(*talks)
             self.rates.append(self.count * self.turns / (time.perf_counter() - wall))
@@ -134,7 +157,9 @@ async def opened_async(contender: str, folder: Path) -> AsyncIterator[Opened]:
             yield opened
         return
     async with aiosqlite.connect(folder / "sqlite.db") as connection:
-        await connection.execute(f"PRAGMA synchronous = {'FULL' if contender.endswith('-full') else 'NORMAL'}")
+        await connection.execute(
+            f"PRAGMA synchronous = {'FULL' if contender.endswith('-full') else 'NORMAL'}"
+        )
         saver = AsyncSqliteSaver(connection)
         await saver.setup()
         yield Opened(saver)
@@ -142,7 +167,10 @@ async def opened_async(contender: str, folder: Path) -> AsyncIterator[Opened]:
 
 def spread(latencies: list[float]) -> Figures:
     """Median and 99th percentile, in milliseconds of wall time."""
-    return {"p50_ms": statistics.median(latencies) * 1000, "p99_ms": statistics.quantiles(latencies, n=100)[98] * 1000}
+    return {
+        "p50_ms": statistics.median(latencies) * 1000,
+        "p99_ms": statistics.quantiles(latencies, n=100)[98] * 1000,
+    }
 
 
 _FOUR = ("sqlite", "delta", "sqlite-full", "delta-full")
@@ -151,7 +179,13 @@ _FOUR = ("sqlite", "delta", "sqlite-full", "delta-full")
 def _crowd_aims(what: str, normal: float, full: float) -> tuple[Aim, ...]:
     return (
         Aim(f"turns per second, {what}, NORMAL", "turns_per_s", "sqlite", at_least=normal),
-        Aim(f"turns per second, {what}, FULL", "turns_per_s", "sqlite-full", at_least=full, ours="delta-full"),
+        Aim(
+            f"turns per second, {what}, FULL",
+            "turns_per_s",
+            "sqlite-full",
+            at_least=full,
+            ours="delta-full",
+        ),
         Aim(f"p99, {what}, NORMAL", "p99_ms", "sqlite", at_most=1),
         Aim(f"p99, {what}, FULL", "p99_ms", "sqlite-full", at_most=1, ours="delta-full"),
     )
@@ -192,7 +226,13 @@ SHAPES = (
         {"count": 2, "turns": 2, "rounds": 2},
         (
             Aim("turns per second, 50 tasks, NORMAL", "turns_per_s", "sqlite", at_least=2),
-            Aim("turns per second, 50 tasks, FULL", "turns_per_s", "sqlite-full", at_least=2, ours="delta-full"),
+            Aim(
+                "turns per second, 50 tasks, FULL",
+                "turns_per_s",
+                "sqlite-full",
+                at_least=2,
+                ours="delta-full",
+            ),
         ),
         burst=1,
     ),

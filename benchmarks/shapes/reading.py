@@ -1,4 +1,4 @@
-"""Reading what is stored: a thread's history, and a long thread by a program that has just started."""
+"""Reading what is stored: a thread's history, and a long thread in a new process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def history(contender: str, folder: Path, *, checkpoints: int, samples: int) -> 
 
         def read() -> int:
             states = (found.checkpoint["channel_values"] for found in listed())
-            return sum(len(message.content) for state in states for message in state.get("messages", []))
+            return sum(
+                len(message.content) for state in states for message in state.get("messages", [])
+            )
 
         for _ in range(samples):
             yield Step("list", listed)
@@ -36,7 +38,11 @@ def history(contender: str, folder: Path, *, checkpoints: int, samples: int) -> 
 def cold(contender: str, folder: Path, *, messages: int, samples: int, rich: bool = False) -> Work:
     """Open the database and read a long thread's newest state, with nothing in memory."""
     with CONTENDERS[contender](folder) as opened:
-        Talk(opened, conversation(opened, replies(SHORT, rich=rich)), begin=dialogue(messages, rich=rich))
+        Talk(
+            opened,
+            conversation(opened, replies(SHORT, rich=rich)),
+            begin=dialogue(messages, rich=rich),
+        )
     for _ in range(samples):
         opening = CONTENDERS[contender](folder)
 
@@ -71,7 +77,10 @@ SHAPES = (
         ("sqlite", "delta"),
         {"messages": 20000, "samples": 5},
         {"messages": 8, "samples": 1},
-        (Aim("CPU in ms, cold open of 20,000 messages", "open_cpu_ms", at_most=180), Aim("CPU, the same", "open_cpu_ms", "sqlite")),
+        (
+            Aim("CPU in ms, cold open of 20,000 messages", "open_cpu_ms", at_most=180),
+            Aim("CPU, the same", "open_cpu_ms", "sqlite"),
+        ),
         burst=1,
     ),
     Shape(

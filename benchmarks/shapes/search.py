@@ -1,4 +1,4 @@
-"""Searching: one thread and a very long one in a database that grows, all of it, and what the index costs."""
+"""Searches in one thread, in a very long one and in all, and what the index costs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,29 @@ from benchmarks.shape import Aim, Shape
 from benchmarks.talk import Talk, conversation
 from benchmarks.text import SHORT, dialogue, replies
 from langmem_ext import Threads
-from langmem_ext.storage.effects import Op, fetch, operation
+from langmem_ext.storage.operation import Op, fetch, operation
 
-QUERIES = ("return value", "the file", "optional arg", '"of the"', "iter", "exception raised when the", "the", "nothingofthekind")
+QUERIES = (
+    "return value",
+    "the file",
+    "optional arg",
+    '"of the"',
+    "iter",
+    "exception raised when the",
+    "the",
+    "nothingofthekind",
+)
 """Common words and rare ones, whole ones and beginnings, one and several."""
 
 KINDS = 4
-"""Threads whose copies fill the database: what is said is alike in all, as what people ask a shop is."""
+"""Threads whose copies fill the database: what is said is alike in all, as what people ask a shop
+is."""
 
 
-def searching(contender: str, folder: Path, *, messages: int, thread: int, long: int, samples: int) -> Work:
-    """Search a thread, the newest one, a long one and all: when there are few others, and when there are many."""
+def searching(
+    contender: str, folder: Path, *, messages: int, thread: int, long: int, samples: int
+) -> Work:
+    """Search a thread, the newest one, a long one and all, among few threads and among many."""
     with CONTENDERS[contender](folder) as opened:
         graph = conversation(opened, replies(SHORT, rich=False))
         for number in range(KINDS):
@@ -55,7 +67,9 @@ def _searches(threads: Threads, samples: int, mark: str) -> Iterator[Step]:
 def _share() -> Op[float]:
     """Bytes of the index by bytes of the messages' texts."""
     [(text,)] = yield from fetch("SELECT sum(length(CAST(text AS BLOB))) FROM item")
-    sizes: Any = yield from fetch("SELECT name, sum(pgsize) FROM dbstat WHERE aggregate = TRUE GROUP BY name")
+    sizes: Any = yield from fetch(
+        "SELECT name, sum(pgsize) FROM dbstat WHERE aggregate = TRUE GROUP BY name"
+    )
     return sum(size for name, size in sizes if name.startswith("search")) / (text or 1)
 
 
@@ -68,9 +82,21 @@ SHAPES = (
         {"messages": 1_000_000, "thread": 1000, "long": 100_000, "samples": 3},
         {"messages": 60, "thread": 10, "long": 20, "samples": 1},
         (
-            Aim("CPU ms, one thread of 1,000 messages among 1,000,000", "thread_cpu_ms@many", at_most=10),
-            Aim("CPU ms, the newest thread among 1,000,000 messages", "newest_cpu_ms@many", at_most=10),
-            Aim("CPU ms, one thread of 100,000 messages among 1,000,000", "long_cpu_ms@many", at_most=30),
+            Aim(
+                "CPU ms, one thread of 1,000 messages among 1,000,000",
+                "thread_cpu_ms@many",
+                at_most=10,
+            ),
+            Aim(
+                "CPU ms, the newest thread among 1,000,000 messages",
+                "newest_cpu_ms@many",
+                at_most=10,
+            ),
+            Aim(
+                "CPU ms, one thread of 100,000 messages among 1,000,000",
+                "long_cpu_ms@many",
+                at_most=30,
+            ),
             Aim("CPU ms, all of 1,000,000 messages", "all_cpu_ms@many"),
             Aim("bytes of the index by those of the texts", "index_per_text"),
         ),

@@ -1,4 +1,4 @@
-"""Threads as people handle them: a list of many, the end of a long one. No other checkpointer has these."""
+"""Thread lists, and the end of a long thread; no other checkpointer has these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def listing(contender: str, folder: Path, *, count: int, samples: int) -> Work:
     with CONTENDERS[contender](folder) as opened:
         said = humans(SHORT)
         for number in range(count):
-            history = ThreadChatMessageHistory(f"thread-{number}", opened.saver.log, owner=f"owner-{number % 100}")
+            history = ThreadChatMessageHistory(
+                f"thread-{number}", opened.saver.log, owner=f"owner-{number % 100}"
+            )
             history.add_messages([HumanMessage(next(said).text)])
         threads = Threads(opened.saver)
 
@@ -74,7 +76,11 @@ SHAPES = (
         {"messages": 100, "samples": 1},
         (
             Aim("CPU in ms, the last 50 of 1,000,000 messages", "last_50_cpu_ms", at_most=10),
-            Aim("CPU in ms, the last 4,000 tokens of 1,000,000 messages, cold", "last_4000_tokens_cpu_ms", at_most=1),
+            Aim(
+                "CPU in ms, the last 4,000 tokens of 1,000,000 messages, cold",
+                "last_4000_tokens_cpu_ms",
+                at_most=1,
+            ),
         ),
         slow=True,
     ),

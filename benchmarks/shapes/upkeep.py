@@ -27,23 +27,38 @@ def spoken(opened: Opened, name: object, turns: int) -> None:
 
 
 def copying(contender: str, folder: Path, *, turns: int, samples: int) -> Work:
-    """Copy a thread with its history: by `copy_thread`, and for a saver that has none through the public interface."""
+    """Copy a thread with its history: by `copy_thread`, or through a saver's public interface."""
     with CONTENDERS[contender](folder) as opened:
         spoken(opened, "source", turns)
         before = opened.bytes()
         own = type(opened.saver).copy_thread is not BaseCheckpointSaver.copy_thread
         for number in range(samples):
-            yield Step("copy", partial(opened.saver.copy_thread if own else partial(put_again, opened.saver), "source", f"copy-{number}"))
-        assert len(list(opened.saver.list(thread("copy-0")))) == len(list(opened.saver.list(thread("source"))))
+            yield Step(
+                "copy",
+                partial(
+                    opened.saver.copy_thread if own else partial(put_again, opened.saver),
+                    "source",
+                    f"copy-{number}",
+                ),
+            )
+        assert len(list(opened.saver.list(thread("copy-0")))) == len(
+            list(opened.saver.list(thread("source")))
+        )
         return {"bytes": opened.bytes(), "bytes_per_copy": (opened.bytes() - before) / samples}
 
 
 def put_again(saver: Any, source: str, target: str) -> None:
     """Read every checkpoint of a thread and put it under another name."""
     for found in reversed(list(saver.list(thread(source)))):
-        parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
-        config = {"configurable": {"thread_id": target, "checkpoint_ns": "", "checkpoint_id": parent}}
-        stored = saver.put(config, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
+        parent = (
+            found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
+        )
+        config = {
+            "configurable": {"thread_id": target, "checkpoint_ns": "", "checkpoint_id": parent}
+        }
+        stored = saver.put(
+            config, found.checkpoint, found.metadata, found.checkpoint["channel_versions"]
+        )
         writes: dict[str, list[tuple[str, Any]]] = defaultdict(list)
         for task, channel, value in found.pending_writes or []:
             writes[task].append((channel, value))
@@ -52,7 +67,7 @@ def put_again(saver: Any, source: str, target: str) -> None:
 
 
 def pruning(contender: str, folder: Path, *, turns: int, samples: int) -> Work:
-    """Forget all of a thread but its newest checkpoint; then give the space back to the file system."""
+    """Prune a thread to its newest checkpoint; then free the disk space."""
     with CONTENDERS[contender](folder) as opened:
         for number in range(samples):
             spoken(opened, number, turns)
@@ -84,7 +99,11 @@ def _missing(name: str) -> str | None:
 
 
 def _no_import() -> str | None:
-    return None if hasattr(importlib.import_module("langmem_ext"), "import_checkpoints") else "there is no import_checkpoints yet"
+    return (
+        None
+        if hasattr(importlib.import_module("langmem_ext"), "import_checkpoints")
+        else "there is no import_checkpoints yet"
+    )
 
 
 SHAPES = (

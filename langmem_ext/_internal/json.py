@@ -1,11 +1,17 @@
-"""What is JSON and what is not: a checked copy of a value, or one error that says where in it the fault is, never what stands there."""
+"""Checks JSON values: gives a copy, or one error that says where the fault is, not what is there.
+
+It also converts values of any kind to JSON, for readers in another language.
+
+And values of any kind as JSON, for who reads them in another language.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 from pydantic import JsonValue
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from langmem_ext.errors import InvalidInput
 
@@ -21,14 +27,15 @@ def json_value(value: object, place: str, depth: int = 0) -> JsonValue:
 
     Args:
         value: The value.
-        place: Where it stands, for the error.
+        place: Where it is, for the error.
         depth: Levels above it.
 
     Raises:
-        InvalidInput: It is no JSON: another type, a name that is no text, a number that is not finite or too large, too deep.
+        InvalidInput: It is not JSON: another type, a name that is not text, a number that is not
+            finite or too large, too deep.
     """
     if depth > DEEPEST:
-        raise InvalidInput(f"{place} is nested too deeply: pass at most {DEEPEST} levels")
+        raise InvalidInput(f"{place} is nested too deeply: use at most {DEEPEST} levels")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -38,40 +45,58 @@ def json_value(value: object, place: str, depth: int = 0) -> JsonValue:
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     if isinstance(value, int | float):
-        raise InvalidInput(f"{place} is a number that is not finite or needs more than 64 bits: pass it as text")
+        raise InvalidInput(f"{place} is not a finite number of at most 64 bits: pass it as text")
     if isinstance(value, list | tuple):
-        return [json_value(item, f"{place}[{number}]", depth + 1) for number, item in enumerate(value)]
+        return [
+            json_value(item, f"{place}[{number}]", depth + 1) for number, item in enumerate(value)
+        ]
     if isinstance(value, dict):
         return json_object(value, place, depth)
-    raise InvalidInput(f"{place} is no JSON but of type {type(value).__name__}: pass text, numbers, true, false, null, lists and objects")
+    raise InvalidInput(
+        f"{place} has the type {type(value).__name__}, which is not JSON: use text, numbers, true,"
+        " false, null, lists and objects"
+    )
 
 
 def json_object(value: object, place: str, depth: int = 0) -> dict[str, JsonValue]:
     """`json_value` for what must be an object.
 
     Raises:
-        InvalidInput: It is none, or something in it is no JSON.
+        InvalidInput: It is invalid, or something in it is not JSON.
     """
     if not isinstance(value, dict):
-        raise InvalidInput(f"{place} must be a dict of names and values, not {type(value).__name__}")
+        raise InvalidInput(
+            f"{place} must be a dict of names and values, not {type(value).__name__}"
+        )
     strange = next((name for name in value if not isinstance(name, str)), None)
     if strange is not None:
-        raise InvalidInput(f"a name in {place} is no text but of type {type(strange).__name__}: use strings as names")
-    return {plain_text(name, f"a name in {place}"): json_value(item, f"{place}[{name!r}]", depth + 1) for name, item in value.items()}
+        raise InvalidInput(
+            f"a name in {place} has the type {type(strange).__name__}: use strings as names"
+        )
+    return {
+        plain_text(name, f"a name in {place}"): json_value(item, f"{place}[{name!r}]", depth + 1)
+        for name, item in value.items()
+    }
 
 
 def require_shallow(value: JsonValue, place: str) -> None:
-    """See that JSON is not too deep for its readers, however deep in calls of their own they stand.
+    """See that JSON is not too deep for its readers, however deep in calls of their own they are.
 
     Raises:
         InvalidInput: It has more than `DEEPEST` levels.
     """
     level: list[JsonValue] = [value]
     for _ in range(DEEPEST + 1):
-        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())]
+        level = [
+            inner
+            for one in level
+            for inner in (
+                one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+            )
+        ]
         if not level:
             return
-    raise InvalidInput(f"{place} is nested too deeply: pass at most {DEEPEST} levels")
+    raise InvalidInput(f"{place} is nested too deeply: use at most {DEEPEST} levels")
 
 
 def plain_text(value: str, place: str) -> str:
@@ -82,5 +107,45 @@ def plain_text(value: str, place: str) -> str:
     """
     text = str.__str__(value)
     if text.encode("utf-8", "replace").decode() != text:
-        raise InvalidInput(f"{place} holds half of a character (a lone surrogate): decode it as UTF-16, or replace what is broken")
+        raise InvalidInput(
+            f"{place} contains a lone surrogate (half of a character): decode it as UTF-16, or"
+            " replace it"
+        )
     return text
+
+
+_AS_JSON: Final[dict[str, Any]] = {"inf_nan_mode": "null", "bytes_mode": "base64"}
+
+
+def json_bytes(value: object) -> bytes:
+    """Any value as JSON: messages and models by their fields, other objects by their class."""
+    try:
+        return to_json(value, fallback=_as_data, **_AS_JSON)
+    except PydanticSerializationError:  # half of a character in a text
+        return to_json(_whole(to_jsonable_python(value, fallback=_as_data, **_AS_JSON)), **_AS_JSON)
+
+
+def jsonable(value: object) -> Any:
+    """What `json_bytes` says, as Python has it."""
+    return to_jsonable_python(value, fallback=_as_data, **_AS_JSON)
+
+
+def _as_data(value: Any) -> Any:
+    if isinstance(value, BaseException):
+        return {"error": type(value).__name__, "message": str(value)}
+    if not isinstance(value, type) and callable(dump := getattr(value, "model_dump", None)):
+        return dump()
+    return f"<{type(value).__qualname__}>"
+
+
+def _whole(value: Any) -> Any:
+    """JSON with a question mark for each half of a character."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return (
+        {_whole(name): _whole(item) for name, item in value.items()}
+        if isinstance(value, dict)
+        else value
+    )

@@ -7,8 +7,8 @@ from langchain_core.language_models import BaseChatModel
 from langmem_ext.errors import InvalidInput, MissingExtra
 
 NOSTREAM_TAG = "nostream"
-"""The tag by which LangGraph keeps a model call's tokens out of the user's stream (`langgraph.constants.TAG_NOSTREAM`), written out because
-this layer does not import LangGraph."""
+"""The tag by which LangGraph keeps a model call's tokens out of the user's stream
+(`langgraph.constants.TAG_NOSTREAM`), written out because this layer does not import LangGraph."""
 
 
 def make_model(name: str) -> BaseChatModel:
@@ -19,14 +19,18 @@ def make_model(name: str) -> BaseChatModel:
         InvalidInput: There is no such model, or its provider's package or key is missing.
     """
     try:
-        from langchain.chat_models import init_chat_model  # noqa: PLC0415  # an extra: importable only where it is installed
+        from langchain.chat_models import (  # noqa: PLC0415
+            init_chat_model,
+        )
     except ImportError:
-        raise MissingExtra("a model given by name", "agents") from None
+        raise MissingExtra("a model passed by name", "agents") from None
     try:
         model = init_chat_model(name)
     except Exception as exc:  # providers raise errors of their own for a missing package or key
-        reason = next(iter(str(exc).strip().splitlines()), type(exc).__name__)  # some go on for a page
+        reason = next(
+            iter(str(exc).strip().splitlines()), type(exc).__name__
+        )  # some continue for a page
         raise InvalidInput(f"the model {name!r} cannot be used: {reason}") from exc
     if not isinstance(model, BaseChatModel):
-        raise InvalidInput(f"{name!r} names no single model: write it as 'provider:model'")
+        raise InvalidInput(f"{name!r} is ambiguous: write 'provider:model'")
     return model

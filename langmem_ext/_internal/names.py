@@ -10,10 +10,12 @@ LISTED = 12
 """How many known names a message lists before it says how many more there are."""
 
 LONGEST = 200
-"""Characters of an unknown name that are compared: somebody may have written anything, and names are short."""
+"""Characters of an unknown name that are compared: somebody may have written anything, and names
+are short."""
 
 AS_PART = 0.9
-"""What it is worth that one name is a part of the other, beside 1 for two that are alike as a whole."""
+"""What it is worth that one name is a part of the other, beside 1 for two that are alike as a
+whole."""
 
 
 def in_words(name: str) -> str:
@@ -29,7 +31,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like `name`, however little that is; to be a part of it counts. There must be one."""
+    """The known name most similar to `name`; parts of a name count.
+
+    `known` must not be empty.
+    """
     short = name[:LONGEST]
     return max(known, key=lambda other: _likeness(short, other))
 
@@ -41,11 +46,11 @@ def _likeness(name: str, other: str) -> float:
 
 
 def instead_of(name: str, known: Iterable[str]) -> str:
-    """What to write instead of the unknown `name`, as the end of a message: the nearest known name, or all of them."""
+    """What to write instead of the unknown `name`, to end a message: the nearest name, or all."""
     names = tuple(known)
     if near := nearest(name, names):
         return f"did you mean {near!r}?"
     if not names:
-        return "none is declared"
+        return "none are declared"
     listed = ", ".join(names[:LISTED])
     return f"known: {listed}" + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")

@@ -1,9 +1,10 @@
-"""Names that are taken for a secret's: what they name is kept out of metadata, and out of what is shown.
+"""Names taken for those of secrets, whose values are kept out of metadata and displays.
 
 A name is a secret's if it contains one of the words of LangGraph's own tracing (`author` and
 `max_tokens` do, too), or if one of its words, or two that follow each other, is in the list: in
 `dbPwd`, `session-cookies`, `PIN_2` and `connection_string`, but not in `spinner` or `mapping`.
-One word is enough, so `cookie_consent` is one: a value that is missing is noticed, one that leaks is not.
+One word is enough, so `cookie_consent` is one: a value that is missing is noticed, one that leaks
+is not.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ _ANYWHERE: Final = ("key", "token", "secret", "password", "auth")
 """What LangGraph leaves out of the metadata of its traces, wherever it is in a name."""
 
 _STORES: Final = (
-    *("database", "db", "connection", "conn", "postgres", "postgresql", "mysql", "mongo", "mongodb"),
+    *(
+        "database",
+        "db",
+        "connection",
+        "conn",
+        "postgres",
+        "postgresql",
+        "mysql",
+        "mongo",
+        "mongodb",
+    ),
     *("redis", "amqp", "broker"),
 )
 
@@ -32,13 +43,27 @@ _PAIRS: Final = frozenset(
 
 _WORDS: Final = _PAIRS | {
     *("pass", "passwd", "pwd", "pw", "pin", "otp", "totp", "cvv", "cvc"),
-    *("credential", "cred", "bearer", "jwt", "cookie", "csrf", "sas", "sig", "signature", "hmac", "dsn"),
+    *(
+        "credential",
+        "cred",
+        "bearer",
+        "jwt",
+        "cookie",
+        "csrf",
+        "sas",
+        "sig",
+        "signature",
+        "hmac",
+        "dsn",
+    ),
 }
 """In lower case and in the singular."""
 
 _WORD: Final = re.compile(r"[A-Z]+s?(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]")
 
-_PARAMETER: Final = re.compile(r"(?:(?<![\w.\-])|(?<=%3F)|(?<=%26))([a-z_][\w.\-]*)(\s*=\s*|%3D)", re.IGNORECASE)
+_PARAMETER: Final = re.compile(
+    r"(?:(?<![\w.\-])|(?<=%3F)|(?<=%26))([a-z_][\w.\-]*)(\s*=\s*|%3D)", re.IGNORECASE
+)
 _VALUE: Final = re.compile(r"'[^']*'|[^&\s]*")
 _CODED_VALUE: Final = re.compile(r"(?:(?!%26)[^&\s])*")
 """A value in a URL that is itself the value of a parameter."""
@@ -48,7 +73,8 @@ _CODED_VALUE: Final = re.compile(r"(?:(?!%26)[^&\s])*")
 def is_secret_name(name: str) -> bool:
     """Whether a name is taken for a secret's.
 
-    >>> [name for name in ("userPin", "spinner", "DATABASE_URLS", "mapping") if is_secret_name(name)]
+    >>> names = ("userPin", "spinner", "DATABASE_URLS", "mapping")
+    >>> [name for name in names if is_secret_name(name)]
     ['userPin', 'DATABASE_URLS']
     """
     if any(part in name.casefold() for part in _ANYWHERE):
@@ -63,7 +89,7 @@ def _holds_one_of(known: frozenset[str], words: Iterable[str]) -> bool:
 
 
 def masked_parameters(text: str) -> str:
-    """The text with `***` for what follows a secret's name and `=`, as in URLs and connection strings.
+    """The text with `***` for the value of each secret name, as in URLs and connection strings.
 
     >>> masked_parameters("https://host/x?sig=abc&v=1"), masked_parameters("host=h pin = 12")
     ('https://host/x?sig=***&v=1', 'host=h pin = ***')

@@ -1,8 +1,9 @@
 """A YAML file as plain data that knows its lines.
 
-Only data is read: mappings, lists, text, whole numbers, booleans and null. Text stays as it is written (`11:30`, `no` and `2024-05-01` are
-not turned into numbers, booleans and dates), because examples and synonyms are what users type; whoever wants a number or a date of a text
-reads it as one. Anchors and aliases work.
+Only data is read: mappings, lists, text, whole numbers, booleans and null. Text stays as it is
+written (`11:30`, `no` and `2024-05-01` are not turned into numbers, booleans and dates), because
+examples and synonyms are what users type; whoever wants a number or a date of a text reads it as
+one. Anchors and aliases work.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ DataPath: TypeAlias = tuple[str | int, ...]
 """Where in the file: keys and list positions from its top."""
 
 MAX_VALUES = 100_000
-"""Values read from one file at most: aliases can name each other until a few lines hold billions."""
+"""Values read from one file at most: aliases can name each other until a few lines hold
+billions."""
 
 MAX_DEPTH = 50
 """Levels of nesting read at most; a file that somebody wrote has a few."""
@@ -72,26 +74,35 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """The content of the file at `path`. Never raises: if it is missing, unreadable or not UTF-8 text, that is its only problem."""
+    """The content of the file at `path`; never raises.
+
+    If the file is missing, unreadable or no UTF-8 text, that is its only problem.
+    """
     try:
         return parse_document(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         return Document(problems=[Problem((), "it is not UTF-8 text")])
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
-        return Document(problems=[Problem((), f"it cannot be read: {getattr(exc, 'strerror', None) or exc}")])
+        return Document(
+            problems=[Problem((), f"it cannot be read: {getattr(exc, 'strerror', None) or exc}")]
+        )
 
 
 def parse_document(text: str) -> Document:
-    """The content of YAML `text`. Never raises: what is wrong with it stands in `problems`."""
+    """The content of YAML `text`. Never raises: what is wrong with it is in `problems`."""
     document = Document()
     try:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         what = ", ".join(part for part in (exc.context, exc.problem) if part)
-        document.problems.append(Problem((), f"not valid YAML: {what}", mark.line + 1 if mark else None))
+        document.problems.append(
+            Problem((), f"not valid YAML: {what}", mark.line + 1 if mark else None)
+        )
     except yaml.YAMLError as exc:  # characters that YAML does not allow
-        document.problems.append(Problem((), f"not valid YAML: {getattr(exc, 'reason', 'unreadable')}"))
+        document.problems.append(
+            Problem((), f"not valid YAML: {getattr(exc, 'reason', 'unreadable')}")
+        )
     except RecursionError:
         document.problems.append(Problem((), "nested too deeply", 1))
     else:
@@ -109,7 +120,7 @@ class _Reader:
         self._values = 0
 
     def read(self, node: Node, path: DataPath) -> object:
-        """The value of `node`; None where it is refused."""
+        """The value of `node`; None if it is refused."""
         self._document.lines.setdefault(path, _line(node))
         self._values += 1
         if self._values > MAX_VALUES:
@@ -117,7 +128,11 @@ class _Reader:
                 self._refuse(node, path, f"more than {MAX_VALUES} values: aliases multiply them")
             return None
         if id(node) in self._open or len(path) > MAX_DEPTH:
-            self._refuse(node, path, "an alias that contains itself" if id(node) in self._open else "nested too deeply")
+            self._refuse(
+                node,
+                path,
+                "an alias that contains itself" if id(node) in self._open else "nested too deeply",
+            )
             return None
         self._open.add(id(node))
         try:
@@ -135,7 +150,9 @@ class _Reader:
     def _scalar(self, node: Node, path: DataPath) -> object:
         construct = _SCALARS.get(node.tag)
         if construct is None or not isinstance(node, ScalarNode):
-            self._refuse(node, path, f"the tag {node.tag} means nothing here: write the value without it")
+            self._refuse(
+                node, path, f"the tag {node.tag} is not supported: write the value without it"
+            )
             return None
         try:
             return construct(node.value)
@@ -152,7 +169,9 @@ class _Reader:
             key = str(key_node.value)
             place = (*path, key)
             if key in values:
-                self._refuse(key_node, place, f"written twice (first in line {self._document.lines[place]})")
+                self._refuse(
+                    key_node, place, f"duplicate key (first in line {self._document.lines[place]})"
+                )
                 continue
             self._document.lines[place] = _line(key_node)
             values[key] = self.read(value_node, place)
@@ -175,14 +194,19 @@ def line_of(path: DataPath, lines: Mapping[DataPath, int]) -> int | None:
     return None
 
 
-def named_lines(lines: Mapping[DataPath, int], places: Mapping[DataPath, DataPath]) -> dict[DataPath, int]:
-    """The lines of what stands in lists, under the paths that name it: `places` says where each name stands."""
+def named_lines(
+    lines: Mapping[DataPath, int], places: Mapping[DataPath, DataPath]
+) -> dict[DataPath, int]:
+    """The lines of list items under the paths that name them; `places` says where each name is."""
     names = {place: name for name, place in places.items()}
     return {names[path[:2]] + path[2:]: line for path, line in lines.items() if path[:2] in names}
 
 
 def render(problems: Iterable[Problem], lines: Mapping[DataPath, int]) -> list[str]:
-    """The problems in file order, each as `line N: place: what is wrong`; without lines, in the order given. One for each place."""
+    """The problems in file order, each as `line N: place: what is wrong`, one for each place.
+
+    Without lines they stay in the given order.
+    """
     first: dict[DataPath, Problem] = {}
     for problem in problems:
         first.setdefault(problem.path, problem)
@@ -192,5 +216,9 @@ def render(problems: Iterable[Problem], lines: Mapping[DataPath, int]) -> list[s
 
 
 def _sentence(line: int | None, problem: Problem) -> str:
-    label = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in problem.path).lstrip(".")
-    return ": ".join(part for part in (f"line {line}" if line else "", label, problem.message) if part)
+    label = "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" for step in problem.path
+    ).lstrip(".")
+    return ": ".join(
+        part for part in (f"line {line}" if line else "", label, problem.message) if part
+    )

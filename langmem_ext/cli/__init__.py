@@ -1,4 +1,6 @@
-"""The command line: reads arguments, calls the package, prints. Data goes to stdout, notes to stderr.
+"""The command line reads arguments, calls the package and prints.
+
+Data goes to stdout, notes to stderr.
 
 This module runs without the extra `cli`, to say what is missing.
 """
@@ -8,8 +10,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from langmem_ext._internal.extras import require
 from langmem_ext.errors import MissingExtra
-from langmem_ext.extras import require
 
 
 def main() -> None:

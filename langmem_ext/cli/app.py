@@ -1,7 +1,8 @@
 """The commands and their options.
 
-Exit codes: 0 done; 1 the database, the thread, the graph or a person refused; 2 an argument or a setting cannot be used, or an extra is
-missing; 130 stopped by Ctrl-C; 141 the reader of the output went away. What goes wrong is one message on stderr.
+Exit codes: 0 success; 1 refused by the database, the thread, the graph or the user; 2 an argument
+or a setting is invalid, or an extra is missing; 130 stopped by Ctrl-C; 141 the output pipe was
+closed. An error is one message on stderr.
 """
 
 from __future__ import annotations
@@ -15,19 +16,25 @@ import typer
 from typer.core import TyperGroup
 
 from langmem_ext import __version__
-from langmem_ext.cli.commands.roles import roles
-from langmem_ext.cli.commands.threads import threads
+from langmem_ext._internal.extras import require
+from langmem_ext.cli.commands.catalog.commands import catalog
+from langmem_ext.cli.commands.memory.commands import forget_owner, memory
+from langmem_ext.cli.commands.roles.commands import roles
+from langmem_ext.cli.commands.store.commands import store
+from langmem_ext.cli.commands.threads.commands import threads
 from langmem_ext.cli.control_characters import write_all_characters
 from langmem_ext.cli.errors import clear_errors
 from langmem_ext.cli.examples import examples_of
 
 _NARROW: Final = 52
 _NARROWEST: Final = 20
-_DEFAULT_DB = "Default: the setting storage_path (LANGMEM_EXT_DB), memory.db if nothing sets it."
+_DEFAULT_DB = "Default: the setting storage_path (LANGMEM_EXT_DB), or memory.db."
 _COMPRESS = typer.Option(
     "--compress/--no-compress",
-    help="Compress what is written, where that saves a tenth; compressed databases are read automatically. Needs zstd (the extra zstd). "
-    "Default: the setting compress.",
+    help=(
+        "Compress new rows where that saves at least a tenth; compressed databases are read"
+        " automatically. Needs the extra zstd. Default: the setting compress."
+    ),
     show_default=False,
 )
 
@@ -40,11 +47,11 @@ class _Usual(TyperGroup):
         return sorted(super().list_commands(ctx), key=lambda name: name not in _USUAL)
 
 
-_USUAL: Final = ("chat", "threads")
+_USUAL: Final = ("chat", "threads", "inspect")
 
 
 def _help_width() -> int | None:
-    """The width of the help in a window that is narrower than the library thinks possible; None: as the library has it."""
+    """The width of the help in a narrow window; None for the library's default."""
     columns = get_terminal_size().columns
     return max(columns - 1, _NARROWEST) if columns < _NARROW else None
 
@@ -52,8 +59,11 @@ def _help_width() -> int | None:
 app = typer.Typer(
     cls=_Usual,
     help="Conversation memory for LangGraph and LangChain.",
-    epilog=f"{examples_of('')}\n\nExit codes: 0 done; 1 the database, the thread, the graph or a person refused; 2 an argument or a "
-    "setting cannot be used, or an extra is missing; 130 stopped by Ctrl-C; 141 the reader of the output went away.",
+    epilog=(
+        f"{examples_of('')}\n\nExit codes: 0 success; 1 refused by the database, the thread, the"
+        " graph or the user; 2 an argument or a setting is invalid, or an extra is missing; 130"
+        " stopped by Ctrl-C; 141 the output pipe was closed."
+    ),
     no_args_is_help=True,
     # Both cost a tenth of a second of imports before the first line of help.
     rich_markup_mode=None,
@@ -62,8 +72,22 @@ app = typer.Typer(
 )
 
 
-app.add_typer(threads, name="threads", short_help="Find, show, name, copy, export and delete conversations.")
-app.add_typer(roles, name="roles", short_help="Say which roles may use a PostgreSQL database.")
+app.add_typer(
+    threads, name="threads", short_help="List, search, show, fork, export and delete conversations."
+)
+app.add_typer(
+    catalog, name="catalog", short_help="Check the catalog of a waiting graph, and try it."
+)
+app.add_typer(
+    memory, name="memory", short_help="Write, show, list and forget memories of conversations."
+)
+app.command("forget", short_help="Delete everything of an owner.")(forget_owner)
+app.add_typer(
+    store,
+    name="store",
+    short_help="List, export, import and re-embed the items of the long-term store.",
+)
+app.add_typer(roles, name="roles", short_help="Grant PostgreSQL roles access to a database.")
 
 
 def _show_version(asked: bool) -> None:
@@ -74,91 +98,158 @@ def _show_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    _version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)] = False,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
 ) -> None:
     """Conversation memory for LangGraph and LangChain."""
     write_all_characters()
 
 
-@app.command(short_help="Talk to a graph; the conversation is kept.", epilog=examples_of("chat"))
+@app.command(
+    short_help="Chat with a graph; the conversation is stored.", epilog=examples_of("chat")
+)
 def chat(
     thread: Annotated[
         str | None,
         typer.Option(
-            "--thread", "-t", help="The conversation of this id, which is begun if it is not there. Default: default.", metavar="ID"
+            "--thread",
+            "-t",
+            help="The conversation with this id; started if it does not exist. Default: default.",
+            metavar="ID",
         ),
     ] = None,
-    new: Annotated[bool, typer.Option("--new", "-n", help="Begin a new conversation, with an id of its own.")] = False,
+    new: Annotated[
+        bool, typer.Option("--new", "-n", help="Start a new conversation under a new id.")
+    ] = False,
     latest: Annotated[
-        bool, typer.Option("--continue", "-c", help="Go on with the conversation that was used last, whichever that is.")
+        bool, typer.Option("--continue", "-c", help="Continue the most recently used conversation.")
     ] = False,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", "-r", help="Go on with this one: the beginning of its id, or words of its title.", metavar="ID"),
+        typer.Option(
+            "--resume",
+            "-r",
+            help="Continue this conversation: a prefix of its id, or words of its title.",
+            metavar="ID",
+        ),
     ] = None,
     db: Annotated[
         str | None,
-        typer.Option(help=f"The database: a path or a URL; made if it is not there. {_DEFAULT_DB}", metavar="URL"),
+        typer.Option(
+            help=f"The database: a path or a URL; created if it does not exist. {_DEFAULT_DB}",
+            metavar="URL",
+        ),
     ] = None,
     compress: Annotated[bool | None, _COMPRESS] = None,
     model: Annotated[
         str | None,
         typer.Option(
-            help="A chat model that reads what the rules leave open, like openai:gpt-5-mini. Default: the setting model.", metavar="MODEL"
+            help=(
+                "A chat model for what the rules cannot decide, like openai:gpt-5-mini. Default:"
+                " the setting model."
+            ),
+            metavar="MODEL",
         ),
     ] = None,
     graph: Annotated[
         str | None,
         typer.Option(
-            help="Talk to a graph of your own: a compiled graph, a StateGraph, or a function of a checkpointer that makes one. "
-            "Default: an order desk, as an example.",
+            help=(
+                "Chat with your own graph: a compiled graph, a StateGraph, or a function that"
+                " takes a "
+                "checkpointer and returns a graph. Default: an example order desk."
+            ),
             metavar="FILE.py:NAME|MODULE:NAME",
         ),
     ] = None,
-    owner: Annotated[str | None, typer.Option(help="Only this owner's conversations. Default: the setting owner.", metavar="NAME")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every reply as one line of JSON.")] = False,
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this owner's conversations. Default: the setting owner.", metavar="NAME"
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each reply as one line of JSON.")
+    ] = False,
 ) -> None:
-    """Talk to a graph in the terminal; the conversation is stored and goes on where it stopped.
+    """Chat with a graph in the terminal; the conversation is stored and continues where it stopped.
 
-    At a terminal, /help shows what else can be typed. With a pipe, each line of input is a message and each line of output its reply; the
-    first that is refused ends the chat.
+    At a terminal, /help lists the slash commands. In a pipe, each line of stdin is a message and
+    each line of stdout its reply; the first line that is refused ends the chat.
     """
     with clear_errors():
         # Imported here: LangGraph takes a second, and help must not wait for it.
         from langmem_ext.cli.chat.chat import chat_with  # noqa: PLC0415 - see above
         from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - see above
-        from langmem_ext.log import owner_key  # noqa: PLC0415 - see above
+        from langmem_ext.log.message_log import owner_key  # noqa: PLC0415 - see above
 
-        settings = settings_with(storage_path=db, compress=compress, model=model, owner=owner_key(owner))
+        settings = settings_with(
+            storage_path=db, compress=compress, model=model, owner=owner_key(owner)
+        )
         interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
         failed = chat_with(
-            thread, resume=resume, latest=latest, new=new, settings=settings, graph=graph, as_json=as_json, interactive=interactive
+            thread,
+            resume=resume,
+            latest=latest,
+            new=new,
+            settings=settings,
+            graph=graph,
+            as_json=as_json,
+            interactive=interactive,
         )
     raise typer.Exit(failed)
 
 
-@app.command("import-checkpoints", short_help="Bring in the threads of a SqliteSaver's database.")
+@app.command("import-checkpoints", short_help="Import the threads of a SqliteSaver database.")
 def import_checkpoints(
-    source: Annotated[str, typer.Argument(help="The database of a SqliteSaver; it is only read.", metavar="OLD.sqlite")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="The database of a SqliteSaver; it is opened read-only.", metavar="OLD.sqlite"
+        ),
+    ],
     target: Annotated[
-        str | None, typer.Argument(help=f"Where to: a path or a URL; made if it is not there. {_DEFAULT_DB}", metavar="NEW.db")
+        str | None,
+        typer.Argument(
+            help=f"The target: a path or a URL; created if it does not exist. {_DEFAULT_DB}",
+            metavar="NEW.db",
+        ),
     ] = None,
     threads: Annotated[
-        list[str] | None, typer.Option("--thread", "-t", help="Import this thread only; may be given again.", metavar="ID")
+        list[str] | None,
+        typer.Option(
+            "--thread", "-t", help="Import only this thread; may be repeated.", metavar="ID"
+        ),
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Read both afterwards and compare every checkpoint.")] = False,
-    skip_damaged: Annotated[bool, typer.Option("--skip-damaged", help="Leave out what does not decode, and name it.")] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Compare every checkpoint in both databases afterwards."),
+    ] = False,
+    skip_damaged: Annotated[
+        bool,
+        typer.Option(
+            "--skip-damaged", help="Skip checkpoints that cannot be decoded, and list them."
+        ),
+    ] = False,
     compress: Annotated[bool | None, _COMPRESS] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as one line of JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as one line of JSON.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Bring the threads of a langgraph-checkpoint-sqlite database into one of this package.
+    """Import the threads of a langgraph-checkpoint-sqlite database.
 
-    Every state reads there as it did here, and a thread that waits goes on. Stopped anywhere, it is run again and goes on; run again later,
-    it brings in what is new.
+    Every state reads as before, and a waiting thread can be resumed. If the import is interrupted,
+    run it again to continue; run it later to import new checkpoints.
     """
     with clear_errors():
-        from langmem_ext.cli.commands.import_checkpoints import import_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.commands.database.import_checkpoints import (  # noqa: PLC0415 - as in `chat`
+            import_with,
+        )
         from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - as in `chat`
 
         settings = settings_with(storage_path=target, compress=compress)
@@ -176,179 +267,423 @@ def import_checkpoints(
         )
 
 
-_DB = typer.Argument(help=f"The database: a path or a URL; it must be there. {_DEFAULT_DB}", metavar="DB")
+_DB = typer.Argument(
+    help=f"The database: a path or a URL; it must exist. {_DEFAULT_DB}", metavar="DB"
+)
 
-_SAME_DB = typer.Option(help="The same, as the other commands have it.", metavar="URL")
+_SAME_DB = typer.Option(help="The same, as an option.", metavar="URL")
 
 
 @app.command(short_help="Check a database and repair it.")
 def doctor(
     path: Annotated[str | None, _DB] = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Put right what follows from other rows; never a word of a conversation.")] = False,
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix", help="Repair what can be derived from other rows; messages are never changed."
+        ),
+    ] = False,
     db: Annotated[str | None, _SAME_DB] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as one line of JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the findings as one line of JSON.")
+    ] = False,
 ) -> None:
-    """Examine a database: compute again all that is derived, decode every row, follow every reference.
+    """Check a database: recompute derived columns, decode every row, follow every reference.
 
-    Exits with 1 if anything is wrong or damaged and has not been put right.
+    Exits with 1 if anything is wrong or damaged and was not repaired.
     """
     with clear_errors():
-        from langmem_ext.cli.commands.inspection import examine_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.commands.database.inspection import examine_with  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
 
-        well = examine_with(database(path, db), fix=fix, as_json=as_json, interactive=sys.stdout.isatty())
+        well = examine_with(
+            database(path, db), fix=fix, as_json=as_json, interactive=sys.stdout.isatty()
+        )
     raise typer.Exit(0 if well else 1)
 
 
-@app.command(short_help="Show what takes how much space in a database.")
+@app.command(short_help="Show what takes up space in a database.")
 def stats(
     path: Annotated[str | None, _DB] = None,
     db: Annotated[str | None, _SAME_DB] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as one line of JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the statistics as one line of JSON.")
+    ] = False,
 ) -> None:
-    """Show what a database holds, by kind and by thread, and what a SqliteSaver would have needed for it."""
+    """Show rows and bytes by kind and by thread."""
     with clear_errors():
-        from langmem_ext.cli.commands.inspection import count_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.commands.database.inspection import count_with  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
 
         count_with(database(path, db), as_json=as_json, interactive=sys.stdout.isatty())
 
 
-_HERE = typer.Option(help=f"The database: a path or a URL; it must be there. {_DEFAULT_DB}", metavar="URL")
+@app.command(short_help="Look into a database in the browser.", epilog=examples_of("inspect"))
+def inspect(
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            help=(
+                "The database: a path or a URL; that of a SqliteSaver or a PostgresSaver is only"
+                f" read. {_DEFAULT_DB}"
+            ),
+            metavar="DB",
+        ),
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo", help="Look at conversations that are held for it: one waits for your answer."
+        ),
+    ] = False,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "The graph of these conversations: questions that wait can be answered then, and"
+                " steps run again."
+            ),
+            metavar="FILE.py:NAME|MODULE:NAME",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            help="The port. Default: 8127, or any that is free.", min=1, max=65535, metavar="N"
+        ),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the browser.")
+    ] = True,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Change nothing: no copies, no index of a search.")
+    ] = False,
+    reveal: Annotated[
+        bool,
+        typer.Option("--reveal", help="Let sensitive values be shown when they are asked for."),
+    ] = False,
+    owner: Annotated[
+        str | None, typer.Option(help="Only this owner's conversations.", metavar="NAME")
+    ] = None,
+    prices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--price",
+            help="What a million tokens of a model cost; may be given again.",
+            metavar="MODEL=PROMPT,COMPLETION",
+        ),
+    ] = None,
+    db: Annotated[str | None, _SAME_DB] = None,
+) -> None:
+    """Look into a database in the browser: its conversations, and each of their steps.
+
+    A step shows who set a value, and what a model was sent. It is served to this machine alone,
+    and asks nothing of the network. Ctrl-C ends it.
+    """
+    with clear_errors():
+        require("langmem-ext inspect", "server")
+        from langmem_ext.cli.commands.serving.inspect import inspect_with  # noqa: PLC0415 - as in `chat`
+
+        shown: dict[str, Any] = {
+            "port": port,
+            "browser": browser,
+            "read_only": read_only,
+            "reveal": reveal,
+        }
+        inspect_with(path, db, demo=demo, graph=graph, owner=owner, prices=prices or (), **shown)
+
+
+_HERE = typer.Option(
+    help=f"The database: a path or a URL; it must exist. {_DEFAULT_DB}", metavar="URL"
+)
 _OWNER = typer.Option(help="Only this owner's threads. Default: the setting owner.", metavar="NAME")
-_DRY_RUN = typer.Option("--dry-run", help="Only say what would be deleted.")
+_DRY_RUN = typer.Option("--dry-run", help="Show what would be deleted; change nothing.")
 _COUNTS = typer.Option("--json", help="Print what was deleted as one line of JSON.")
 
 
-@app.command(short_help="Delete the conversations that have expired.", epilog=examples_of("sweep"))
+@app.command(short_help="Delete expired conversations.", epilog=examples_of("sweep"))
 def sweep(
     ttl: Annotated[
         float | None,
         typer.Option(
-            help="How long a conversation lives; 0: for ever. Default: the setting auto_prune_days, in days.", min=0, metavar="HOURS"
+            help=(
+                "Hours until a conversation expires; 0: never. Default: the setting"
+                " auto_prune_days, in days."
+            ),
+            min=0,
+            metavar="HOURS",
         ),
     ] = None,
     tool_ttl: Annotated[
-        float | None, typer.Option(help="The same for those of tools; 0: as --ttl. Default: the setting ttl_hours.", min=0, metavar="HOURS")
+        float | None,
+        typer.Option(
+            help=(
+                "The same for conversations of tools; 0: as --ttl. Default: the setting ttl_hours."
+            ),
+            min=0,
+            metavar="HOURS",
+        ),
     ] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
     db: Annotated[str | None, _HERE] = None,
     owner: Annotated[str | None, _OWNER] = None,
     as_json: Annotated[bool, _COUNTS] = False,
 ) -> None:
-    """Delete the conversations that have expired; those that wait for an answer never do. It asks nothing, and suits a timer."""
+    """Delete expired conversations without asking, for a timer; waiting ones never expire."""
     with clear_errors():
-        from langmem_ext.cli.commands.upkeep import sweep_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.commands.database.upkeep import sweep_with  # noqa: PLC0415 - as in `chat`
 
         sweep_with(db, owner, ttl=ttl, tool_ttl=tool_ttl, dry_run=dry_run, as_json=as_json)
 
 
-@app.command(short_help="Delete old conversations and old checkpoints.", epilog=examples_of("prune"))
+@app.command(
+    short_help="Delete old conversations and old checkpoints.", epilog=examples_of("prune")
+)
 def prune(
     older_than: Annotated[
         float | None,
         typer.Option(
-            help="Delete conversations that were not written for so long, but for those that wait. Default: the setting auto_prune_days.",
+            help=(
+                "Delete conversations not written to for so many days; waiting ones are kept."
+                " Default: the setting auto_prune_days."
+            ),
             min=0,
             metavar="DAYS",
         ),
     ] = None,
     keep_last: Annotated[
-        int | None, typer.Option(help="Of every conversation, leave only so many of the newest checkpoints.", min=1, metavar="N")
+        int | None,
+        typer.Option(
+            help="Keep only this many of the newest checkpoints of each conversation.",
+            min=1,
+            metavar="N",
+        ),
     ] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
     db: Annotated[str | None, _HERE] = None,
     owner: Annotated[str | None, _OWNER] = None,
     as_json: Annotated[bool, _COUNTS] = False,
 ) -> None:
-    """Delete old conversations and old checkpoints; what stays reads and goes on as before."""
+    """Delete old conversations and old checkpoints; the rest reads and continues as before."""
     with clear_errors():
-        from langmem_ext.cli.commands.upkeep import prune_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.commands.database.upkeep import prune_with  # noqa: PLC0415 - as in `chat`
 
         there = sys.stdin.isatty() and sys.stderr.isatty()
-        prune_with(db, owner, older_than=older_than, keep_last=keep_last, yes=yes, dry_run=dry_run, as_json=as_json, interactive=there)
+        prune_with(
+            db,
+            owner,
+            older_than=older_than,
+            keep_last=keep_last,
+            yes=yes,
+            dry_run=dry_run,
+            as_json=as_json,
+            interactive=there,
+        )
 
 
-catalog = typer.Typer(
-    help="Check a catalog of the waiting graph, and try it out.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    epilog=examples_of("catalog"),
-)
-app.add_typer(catalog, name="catalog", short_help="Check a catalog of the waiting graph, and try it out.")
-
-_CATALOG = typer.Argument(help="The catalog: a YAML file.", metavar="FILE")
-_TOOLS = typer.Option(help="The tools that it names: a list of them. No tool is called.", metavar="FILE.py:NAME|MODULE:NAME")
-_EXTENSIONS = typer.Option(
-    help="The extractors, validators and normalisers that it names: an Extensions.",
-    metavar="FILE.py:NAME|MODULE:NAME",
-)
-
-
-@catalog.command("check", short_help="Find the mistakes of a catalog.")
-def catalog_check(
-    path: Annotated[str, _CATALOG],
-    tools: Annotated[str | None, _TOOLS] = None,
-    extensions: Annotated[str | None, _EXTENSIONS] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as one line of JSON.")] = False,
+@app.command(short_help="Serve a database over HTTP.")
+def serve(
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            help=f"The database: a path or a URL; made if it is not there. {_DEFAULT_DB}",
+            metavar="DB",
+        ),
+    ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "Run this graph for clients: a compiled graph, a StateGraph, or a function of a"
+                " checkpointer that makes one. "
+                "Default: none, threads are listed and read."
+            ),
+            metavar="FILE.py:NAME|MODULE:NAME",
+        ),
+    ] = None,
+    graph_id: Annotated[
+        str, typer.Option(help="What clients call the graph.", metavar="NAME")
+    ] = "agent",
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Where to listen; anywhere but this machine needs --tokens.", metavar="HOST"
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Which port to listen at.", min=0, max=65535, metavar="PORT")
+    ] = 2024,
+    tokens: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "Let in only who has one of these bearer tokens. A line for each: the token and,"
+                " behind a space, "
+                "the owner whose conversations it shows; without one, it shows all."
+            ),
+            metavar="FILE",
+        ),
+    ] = None,
+    origins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--origin",
+            help="Let this web page call, like https://chat.example.com; may be given again.",
+            metavar="URL",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A chat model for the graph. Default: the setting model.", metavar="MODEL"
+        ),
+    ] = None,
+    memory_model: Annotated[
+        str | None,
+        typer.Option(
+            help="A chat model that writes memories of conversations. Default: none are written.",
+            metavar="MODEL",
+        ),
+    ] = None,
+    mcp: Annotated[bool, typer.Option(help="Serve the graph's intents as MCP tools.")] = False,
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            help="Without --tokens: only this owner's conversations. Default: the setting owner.",
+            metavar="NAME",
+        ),
+    ] = None,
 ) -> None:
-    """Find every mistake of a catalog, each with its line, and every example that is not understood as its intent.
+    """Serve a database over HTTP until Ctrl-C, for LangGraph's SDK and compatible user interfaces.
 
-    With its tools, what the catalog leaves to them is filled in and must fit. Exits with 2 where
-    there are mistakes, with 1 where only examples are not understood.
+    Without --tokens only this machine may call.
     """
     with clear_errors():
-        from langmem_ext.cli.catalog import check_with  # noqa: PLC0415 - as in `chat`
+        require("langmem-ext serve", "server")
+        from langmem_ext.cli.commands.serving.serve import serve_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.log.message_log import owner_key  # noqa: PLC0415 - as in `chat`
 
-        well = check_with(path, tools=tools, extensions=extensions, as_json=as_json)
-    raise typer.Exit(0 if well else 1)
+        settings = settings_with(storage_path=path, model=model, owner=owner_key(owner))
+        serve_with(
+            settings,
+            graph=graph,
+            graph_id=graph_id,
+            host=host,
+            port=port,
+            tokens=tokens,
+            origins=origins or (),
+            memory_model=memory_model,
+            mcp=mcp,
+        )
 
 
-@catalog.command("try", short_help="Talk, and see what is understood and why.")
-def catalog_try(
-    path: Annotated[str, _CATALOG],
-    tools: Annotated[str | None, _TOOLS] = None,
-    extensions: Annotated[str | None, _EXTENSIONS] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each turn as one line of JSON.")] = False,
+@app.command(short_help="Serve a graph's intents as MCP tools.", epilog=examples_of("mcp"))
+def mcp(
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "The waiting graph whose intents are the tools: a compiled graph, a StateGraph, or"
+                " a function of a checkpointer that "
+                "makes one. Default: an order desk, as an example."
+            ),
+            metavar="FILE.py:NAME|MODULE:NAME",
+        ),
+    ] = None,
+    db: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The database: a path or a URL; made if it is not there. {_DEFAULT_DB}",
+            metavar="URL",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            help=(
+                "Serve streamable HTTP at this port of this machine, under /mcp. Default: stdin and"
+                " stdout, for a client that starts "
+                "this command."
+            ),
+            min=1,
+            max=65535,
+            metavar="PORT",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A chat model for the graph. Default: the setting model.", metavar="MODEL"
+        ),
+    ] = None,
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this owner's conversations. Default: the setting owner.", metavar="NAME"
+        ),
+    ] = None,
 ) -> None:
-    """Talk to a catalog, and see what is understood and why: commands, scores of intents, values, and the question that follows.
+    """Serve the intents of a waiting graph as MCP tools.
 
-    Nothing is stored, and no tool is called: what would be called is shown. With a pipe, each line
-    of input is a message. /reset begins anew, /quit ends. Exits with 1 if a message failed.
+    A tool asks by elicitation for what a call leaves out. A question outlives the server: the
+    answer may come after a restart.
     """
     with clear_errors():
-        from langmem_ext.cli.catalog import try_with  # noqa: PLC0415 - as in `chat`
+        require("langmem-ext mcp", "mcp")
+        from langmem_ext.cli.commands.serving.mcp import mcp_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.log.message_log import owner_key  # noqa: PLC0415 - as in `chat`
 
-        interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-        well = try_with(path, tools=tools, extensions=extensions, as_json=as_json, interactive=interactive)
-    raise typer.Exit(0 if well else 1)
+        mcp_with(
+            settings_with(storage_path=db, model=model, owner=owner_key(owner)),
+            graph=graph,
+            port=port,
+        )
 
 
-config = typer.Typer(help="Show the settings, and where each comes from.", no_args_is_help=True, rich_markup_mode=None)
+config = typer.Typer(
+    help="Show settings and their sources.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(config, name="config")
 
 
-@config.command("show", short_help="Show settings: values, and where they come from.", epilog=examples_of("show"))
+@config.command("show", short_help="Show settings: values and sources.", epilog=examples_of("show"))
 def config_show(
     names: Annotated[
-        list[str] | None, typer.Argument(help="These settings only, each with what it takes and governs.", metavar="NAME")
+        list[str] | None,
+        typer.Argument(
+            help="Only these settings, each with its description and allowed values.",
+            metavar="NAME",
+        ),
     ] = None,
     assigned: Annotated[
-        list[str] | None, typer.Option("--set", help="Try a value as if it were an argument; may be given again.", metavar="NAME=VALUE")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Try a value as if passed as an argument; may be repeated.",
+            metavar="NAME=VALUE",
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the settings as one line of JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the settings as one line of JSON.")
+    ] = False,
 ) -> None:
-    """Show every setting: its value, and the argument, environment variable or line of a file that it comes from."""
+    """Show each setting with its value and its source: argument, environment or a file's line."""
     with clear_errors():
         from langmem_ext.cli.config import show_with  # noqa: PLC0415 - as in `chat`
 
         show_with(names or (), assigned or (), as_json=as_json, interactive=sys.stdout.isatty())
 
 
-@config.command("path", short_help="Show the files that settings are read from.")
-def config_path(as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False) -> None:
-    """Show where settings are read from: the project's file and the user's, whether they are there or not."""
+@config.command("path", short_help="Show the paths of the settings files.")
+def config_path(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the files as one line of JSON.")
+    ] = False,
+) -> None:
+    """Show the paths of the project's and the user's settings file, whether or not they exist."""
     with clear_errors():
         from langmem_ext.cli.config import paths_with  # noqa: PLC0415 - as in `chat`
 
@@ -358,4 +693,6 @@ def config_path(as_json: Annotated[bool, typer.Option("--json", help="Print the 
 @app.command()
 def version(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show the version."""
-    typer.echo(json.dumps({"langmem-ext": __version__}) if as_json else f"langmem-ext {__version__}")
+    typer.echo(
+        json.dumps({"langmem-ext": __version__}) if as_json else f"langmem-ext {__version__}"
+    )

@@ -17,7 +17,8 @@ def load(name: str, option: str) -> Any:
     """What `name` names.
 
     Args:
-        name: `file.py:attribute` or `module:attribute`; modules are looked for in the current folder too.
+        name: `file.py:attribute` or `module:attribute`; modules are looked for in the current
+            folder too.
         option: The option that it was given with, for errors.
 
     Raises:
@@ -25,10 +26,14 @@ def load(name: str, option: str) -> Any:
     """
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
-        raise InvalidInput(f"{option} {name!r} names nothing: write file.py:attribute or module:attribute")
+        raise InvalidInput(
+            f"{option} {name!r} is invalid: write file.py:attribute or module:attribute"
+        )
     sys.path.insert(0, str(Path.cwd()))
     try:
-        module = _file_module(Path(place), option) if place.endswith(".py") else import_module(place)
+        module = (
+            _file_module(Path(place), option) if place.endswith(".py") else import_module(place)
+        )
         return getattr(module, attribute)
     except LangmemExtError:
         raise
@@ -38,11 +43,11 @@ def load(name: str, option: str) -> Any:
 
 def _file_module(path: Path, option: str) -> ModuleType:
     if not path.is_file():
-        raise InvalidInput(f"there is no file {path}: write {option} file.py:attribute")
+        raise InvalidInput(f"{path} not found: write {option} file.py:attribute")
     sys.path.insert(0, str(path.resolve().parent))
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise InvalidInput(f"{path} is no Python module")
+        raise InvalidInput(f"{path} is not a Python module")
     module = module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
     spec.loader.exec_module(module)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from langmem_ext._internal.names import closest
 from langmem_ext.errors import InvalidInput
+from langmem_ext.settings.descriptions import descriptions
 from langmem_ext.settings.field import about, allowed, written
 from langmem_ext.settings.model import Settings
 from langmem_ext.settings.origin import masked
@@ -33,7 +34,7 @@ def settings_with(**arguments: str | bool | None) -> Settings:
 
 
 def database(named: str | None, option: str | None = None) -> str:
-    """The database of a command: the one it is given, or that of the settings, which are read only then.
+    """The database of a command: its argument, or that of the settings, which are read only then.
 
     Args:
         named: Its argument.
@@ -44,12 +45,16 @@ def database(named: str | None, option: str | None = None) -> str:
         SettingsError: The settings are needed and have mistakes.
     """
     if named is not None and option is not None:
-        raise InvalidInput(f"{masked(named)} and --db {masked(option)} each name a database: give one of them")
+        raise InvalidInput(
+            f"{masked(named)} and --db {masked(option)} both name a database: pass only one"
+        )
     given = option if named is None else named
     return given if given is not None else Settings().storage_path
 
 
-def show_with(names: Sequence[str], assigned: Sequence[str], *, as_json: bool, interactive: bool) -> None:
+def show_with(
+    names: Sequence[str], assigned: Sequence[str], *, as_json: bool, interactive: bool
+) -> None:
     """Print settings, and where their values come from.
 
     Args:
@@ -59,12 +64,16 @@ def show_with(names: Sequence[str], assigned: Sequence[str], *, as_json: bool, i
         interactive: Whether a person reads it.
 
     Raises:
-        InvalidInput: Something is assigned to nothing, or a name is no setting's.
+        InvalidInput: Something is assigned to nothing, or a name is not a setting's.
         SettingsError: The settings have mistakes.
     """
     settings = settings_with(**dict(map(_parts, assigned)))
     _check_names(names)
-    shown = {name: field for name, field in type(settings).model_fields.items() if not names or name in names}
+    shown = {
+        name: field
+        for name, field in type(settings).model_fields.items()
+        if not names or name in names
+    }
     if as_json:
         typer.echo(json.dumps(dict(_described(settings, shown))))
     elif not interactive:
@@ -79,7 +88,8 @@ def _check_names(names: Sequence[str]) -> None:
     for name in names:
         if name not in Settings.model_fields:
             raise InvalidInput(
-                f"{_plain(name)} is no setting; the nearest is {closest(name.lower().replace('-', '_'), Settings.model_fields)}"
+                f"{_plain(name)} is not a setting; did you mean"
+                f" {closest(name.lower().replace('-', '_'), Settings.model_fields)}?"
             )
 
 
@@ -87,15 +97,29 @@ def paths_with(*, as_json: bool) -> None:
     """Print the files that settings are read from, the one that counts for more first."""
     files = [("project file", project_file()), ("user file", user_file())]
     if as_json:
-        typer.echo(json.dumps([{"layer": layer, "path": str(path), "exists": path.exists()} for layer, path in files]))
+        typer.echo(
+            json.dumps(
+                [
+                    {"layer": layer, "path": str(path), "exists": path.exists()}
+                    for layer, path in files
+                ]
+            )
+        )
     else:
-        typer.echo("\n".join(f"{layer}\t{_plain(str(path))}\t{'' if path.exists() else 'not there'}".rstrip() for layer, path in files))
+        typer.echo(
+            "\n".join(
+                f"{layer}\t{_plain(str(path))}\t{'' if path.exists() else 'not found'}".rstrip()
+                for layer, path in files
+            )
+        )
 
 
 def _parts(assignment: str) -> tuple[str, str]:
     name, sign, value = assignment.partition("=")
     if not sign or name.startswith("_"):  # pydantic-settings has arguments of its own that begin so
-        raise InvalidInput(f"--set {assignment!r} sets nothing: write --set name=value with the name of a setting")
+        raise InvalidInput(
+            f"--set {assignment!r} is invalid: write --set name=value with the name of a setting"
+        )
     return name.strip(), value
 
 
@@ -109,7 +133,7 @@ def _described(settings: Settings, shown: Fields) -> Iterator[tuple[str, dict[st
                 "unit": special.unit or None,
                 "off": special.off,
                 "takes": allowed(field),
-                "governs": _words(field),
+                "governs": _words(name),
                 "from": origin.layer,
                 "name": origin.name or None,
                 "line": origin.line,
@@ -120,7 +144,11 @@ def _described(settings: Settings, shown: Fields) -> Iterator[tuple[str, dict[st
 def _rows(settings: Settings, shown: Fields) -> Iterator[tuple[str, str, str]]:
     """Name, value and where it comes from."""
     for name in shown:
-        yield name, _plain(masked(written(getattr(settings, name)))), _plain(str(settings.origins[name]))
+        yield (
+            name,
+            _plain(masked(written(getattr(settings, name)))),
+            _plain(str(settings.origins[name])),
+        )
 
 
 def _print_table(settings: Settings, shown: Fields) -> None:
@@ -134,21 +162,23 @@ def _print_table(settings: Settings, shown: Fields) -> None:
         table.add_row(name, said, Text(origin, style="dim" if origin == "default" else "bold"))
     console = Console(highlight=False)
     console.print(table)
-    console.print(Text("`langmem-ext config show NAME` says what a setting takes.", style="dim"))
+    console.print(
+        Text("`langmem-ext config show NAME` shows the allowed values of a setting.", style="dim")
+    )
 
 
 def _print_pages(settings: Settings, shown: Fields) -> None:
     table = Table.grid(padding=(0, 2))
     for (name, value, origin), field in zip(_rows(settings, shown), shown.values(), strict=True):
         table.add_row(Text(name, style="bold"), Text(value))
-        rows = (("from", origin), ("takes", allowed(field)), ("governs", _words(field)))
+        rows = (("from", origin), ("takes", allowed(field)), ("governs", _words(name)))
         for title, text in rows:
             table.add_row(Text(f"  {title}", style="dim"), Text(text))
     Console(highlight=False).print(table)
 
 
-def _words(field: FieldInfo) -> str:
-    return " ".join((field.description or "").split()).replace("`", "")
+def _words(name: str) -> str:
+    return descriptions().get(name, "").replace("`", "")
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Control characters: what was stored, or said by a model, reaches a terminal without those by which it could steer it."""
+"""Control characters are shown as signs, so that no stored text can steer a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Final
 
 from langmem_ext._internal.escapes import MISLEADING, as_escape, legible
 
-_CONTROLS: Final = {code: "�" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+_CONTROLS: Final = {
+    code: "�" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
+}
 
 _LEFT_BY_JSON: Final = re.compile(f"[\x7f-\x9f{MISLEADING}]")
 """Characters that must not reach a terminal and that JSON may hold as they are."""
@@ -21,7 +23,9 @@ _ESCAPED: Final = "langmem-ext-escaped"
 
 
 def printable(text: str) -> str:
-    """The text with a sign for each control character but line ends and tabs, and an escape for each misleading one.
+    """The text with a sign for each control character and an escape for each misleading one.
+
+    Line ends and tabs stay.
 
     Character by character: what is shown of a piece of the text is a piece of what is shown.
     """
@@ -29,7 +33,7 @@ def printable(text: str) -> str:
 
 
 def json_line(data: object) -> str:
-    r"""Data as one line of JSON, in which each control character and each misleading one is an escape.
+    r"""Data as one line of JSON, with control and misleading characters escaped.
 
     >>> print(json_line({"title": "é\x9b2J"}))
     {"title": "é\u009b2J"}

@@ -11,7 +11,9 @@ _DAYS: Final = {"today": 0, "yesterday": 1}
 
 
 def moment_of(text: str, option: str, *, now: datetime | None = None) -> datetime:
-    """A day, a moment, or `today` or `yesterday`; without a time zone, of the machine's. A day is its beginning.
+    """A day, a moment, `today` or `yesterday`; a day means its beginning.
+
+    Without a time zone, the machine's is meant.
 
     Args:
         text: What was typed.
@@ -19,7 +21,7 @@ def moment_of(text: str, option: str, *, now: datetime | None = None) -> datetim
         now: The clock; None: the machine's.
 
     Raises:
-        InvalidInput: It is no date.
+        InvalidInput: It is not a date.
 
     >>> moment_of("yesterday", "--since", now=datetime(2026, 2, 1, 9, 30)).replace(tzinfo=None)
     datetime.datetime(2026, 1, 31, 0, 0)
@@ -27,9 +29,14 @@ def moment_of(text: str, option: str, *, now: datetime | None = None) -> datetim
     try:
         if (days := _DAYS.get(text.strip().lower())) is not None:
             # The day before is found without a time zone: a day may have 23 or 25 hours.
-            moment = datetime.combine(now or datetime.now(), datetime.min.time()) - timedelta(days=days)
+            moment = datetime.combine(now or datetime.now(), datetime.min.time()) - timedelta(
+                days=days
+            )
         else:
             moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is not None else moment.astimezone()
     except (ValueError, OverflowError, OSError) as error:
-        raise InvalidInput(f"{option} {text!r} is no date: write 2026-01-31, 2026-01-31T09:30, today or yesterday") from error
+        raise InvalidInput(
+            f"{option} {text!r} is not a date: write 2026-01-31, 2026-01-31T09:30, today or"
+            " yesterday"
+        ) from error

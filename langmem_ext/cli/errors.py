@@ -1,4 +1,7 @@
-"""How a command ends when the package, a person or the reader of its output refuses: a message on stderr and an exit code."""
+"""How a refused command ends: a message on stderr and an exit code.
+
+The package, a person or the reader of its output may refuse.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,25 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from langmem_ext.cli.control_characters import printable
-from langmem_ext.errors import InvalidInput, LangmemExtError, MissingExtra, SettingsError, StorageUnavailable
+from langmem_ext.errors import (
+    InvalidInput,
+    LangmemExtError,
+    MissingExtra,
+    SettingsError,
+    StorageUnavailable,
+)
 
 if TYPE_CHECKING:  # help must not wait for it
-    from langmem_ext.log import MessageLog
+    from langmem_ext.log.message_log import MessageLog
 
 READER_GONE: Final = 141
-"""What a shell calls a program that was stopped because nobody reads on (128 and the number of SIGPIPE)."""
+"""What a shell calls a program that was stopped because nobody reads on (128 and the number of
+SIGPIPE)."""
 
 STOPPED: Final = 130
 
 _LONGEST_ERROR: Final = 200
-"""Characters that are repeated of what somebody else's code says of itself."""
+"""Characters that are repeated of an error of other code."""
 
 
 @contextmanager
@@ -30,10 +40,13 @@ def clear_errors() -> Iterator[None]:
     """Turn what the package refuses into a message and an exit code."""
     try:
         yield
-        sys.stdout.flush()  # what cannot be written is said here, and not by the interpreter when it ends
+        # what cannot be written is said here, and not by the interpreter when it ends
+        sys.stdout.flush()
     except LangmemExtError as error:
         note(str(error))
-        raise typer.Exit(2 if isinstance(error, InvalidInput | MissingExtra | SettingsError) else 1) from error
+        raise typer.Exit(
+            2 if isinstance(error, InvalidInput | MissingExtra | SettingsError) else 1
+        ) from error
     except BrokenPipeError as error:
         _write_no_more()
         raise typer.Exit(READER_GONE) from error
@@ -44,7 +57,7 @@ def clear_errors() -> Iterator[None]:
 
 
 def give_space_back(log: MessageLog, tell: Callable[[str], None]) -> int:
-    """Give back the space of what was deleted; that a role may not do that is told, and undoes nothing."""
+    """Free the disk space of deleted rows; a role that may not do so gets a note instead."""
     try:
         return log.compact()
     except StorageUnavailable as error:
@@ -64,7 +77,7 @@ def _write_no_more() -> None:
 
 
 def require_yes(question: str) -> None:
-    """Ask a person, and end the command unless the answer is yes: with 1, and with 130 where Ctrl-C is the answer."""
+    """Ask a person; unless the answer is yes, exit with 1, or with 130 after Ctrl-C."""
     try:
         meant = typer.confirm(question, err=True)
     except typer.Abort as error:
@@ -76,7 +89,9 @@ def require_yes(question: str) -> None:
 
 
 def in_a_line(error: Exception) -> str:
-    r"""What somebody else's code raised: its kind, and the beginning of its first line. The rest may be a page, or a whole request.
+    r"""An error from other code: its class and the beginning of its first line.
+
+    The rest may be a page, or a whole request.
 
     >>> in_a_line(ValueError("no connection.\nTried again 3 times."))
     'ValueError: no connection'

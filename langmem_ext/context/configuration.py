@@ -1,4 +1,4 @@
-"""What settings say of a context and takes more than reading them: the prompt that stands in a file, the models that are named."""
+"""Settings of a context that need more than reading: a prompt in a file, models by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def summary_prompt(settings: Settings) -> str | None:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # a ValueError: no UTF-8, or no path
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError([_at_fault(path, f"cannot be read: {reason}")]) from None
     if not text.strip():
         raise SettingsError([_at_fault(path, "has no text")])
@@ -34,7 +34,10 @@ def summary_prompt(settings: Settings) -> str | None:
 
 
 def _at_fault(path: str, reason: str) -> str:
-    return f"summary_prompt_file: {path!r} {reason}; name the file with the prompt, or none for the built-in one"
+    return (
+        f"summary_prompt_file: {path!r} {reason}; set the path of the prompt, or leave it empty for"
+        " the built-in one"
+    )
 
 
 def model_named(model: BaseChatModel | str | None) -> BaseChatModel | None:

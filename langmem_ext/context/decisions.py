@@ -5,14 +5,15 @@
 | `{"kind": "trim", "at": key, "chars": n}` | of this tool output so many characters are shown |
 | `{"kind": "offload", "at": key}` | of this tool output its beginning and its end are shown, with a reference to the rest |
 | `{"kind": "thoughts", "through": key}` | the reasoning of messages up to this one is left out |
-| `{"kind": "cut", "through": key, "place": n, "kept": [key, …], "text": …, "by": …, "known": …, "at": n, "covers": [key, …], "dropped": n}` | up to this message, the `n`th, only those kept are shown; the text stands for the others, those covered for the first time; what is known of the request is told behind it |
-| `{"kind": "nudge", "after": key, "text": …}` | after this message the model is told that it repeats itself |
+| `{"kind": "cut", "through": key, "place": n, "kept": [key, …], "text": …, "by": …, "known": …, "at": n, "covers": [key, …], "dropped": n}` | up to this message, the `n`th, only those kept are shown; the text replaces the others, those covered for the first time; what is known of the request is told behind it |
+| `{"kind": "nudge", "after": key, "text": …}` | after this message the model is warned that it repeats itself |
 | `{"kind": "failed", "at": n}` | a summary failed when the thread had so many messages |
 | `{"kind": "restore"}` | nothing that was decided before holds any more |
 
-A request is a function of the messages and these. So long as no event is added, it begins with the request before it, byte for byte; a fork of
-a thread inherits them with its state; and a `restore` brings everything back, because nothing was ever taken away. What a cut has made void is
-not carried along, so that a thread may be cut a thousand times.
+A request is a function of the messages and these. So long as no event is added, it begins with the
+request before it, byte for byte; a fork of a thread inherits them with its state; and a `restore`
+brings everything back, because nothing was ever taken away. What a cut has made void is not carried
+along, so that a thread may be cut a thousand times.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ RESTORE: Final[ContextEvent] = {"kind": "restore"}
 
 
 def key_of(message: BaseMessage, position: int) -> str:
-    """What an event calls a message: its id, or where it stands if it has none, or one that looks like a place."""
+    """The key of a message in events: its id, or its position if it has no usable id.
+
+    An id that looks like a position is not usable.
+    """
     return message.id if message.id and message.id[0] != "@" else f"@{position}"
 
 
@@ -41,10 +45,11 @@ class Cut:
     Attributes:
         through: The last message that is not shown.
         kept: The messages up to it that are shown nevertheless.
-        text: What stands for the others; empty for nothing.
-        by: Who wrote the text: `marker`, `extract`, `model`; `compact` for what a model wrote of the whole thread.
-        dropped: How many messages it stands for.
-        known: What is told behind the text of the user's request.
+        text: What replaces the others; empty for nothing.
+        by: Who wrote the text: `marker`, `extract`, `model`; `compact` for what a model wrote of
+            the whole thread.
+        dropped: How many messages it replaces.
+        known: The known values of the user's request, behind the text.
         place: Where the last message stood that is not shown; None if nobody noted it.
         at: How many messages the thread had when it was cut.
     """
@@ -68,7 +73,7 @@ class Decisions:
         trims: How many characters are shown of a tool output.
         offloads: The tool outputs of which a preview is shown.
         thoughts: The last message whose reasoning is left out.
-        nudges: What the model is told after a message.
+        nudges: Warnings to the model after a message.
         failed: How many messages the thread had when a summary failed for the last time.
     """
 
@@ -86,13 +91,18 @@ class Decisions:
             InvalidInput: What is given are no events of this package.
         """
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        fields |= {"trims": dict(self.trims), "offloads": set(self.offloads), "nudges": dict(self.nudges)}
+        fields |= {
+            "trims": dict(self.trims),
+            "offloads": set(self.offloads),
+            "nudges": dict(self.nudges),
+        }
         for event in events:
             try:
                 _apply(fields, event)
             except (KeyError, TypeError, ValueError, AttributeError):
                 raise InvalidInput(
-                    f"{event!r} is no event of context governance: give what an earlier call returned as events, or nothing"
+                    f"{event!r} is not an event of context governance: pass the events that an"
+                    " earlier call returned, or nothing"
                 ) from None
         return Decisions(**fields | {"offloads": frozenset(fields["offloads"])})
 
@@ -101,7 +111,7 @@ NOTHING = Decisions()
 
 
 def decided(events: Sequence[ContextEvent]) -> Decisions:
-    """What holds after these events. An event of a kind that a newer release knows is passed over.
+    """What holds after these events. An event of a kind that a newer release knows is skipped.
 
     Raises:
         InvalidInput: What is given are no events of this package.
@@ -134,15 +144,23 @@ def _apply(fields: dict[str, Any], event: ContextEvent) -> None:
         case "failed":
             fields["failed"] = int(event["at"])
         case "restore":
-            fields |= {"cut": None, "trims": {}, "offloads": set(), "thoughts": None, "nudges": {}, "failed": None}
+            fields |= {
+                "cut": None,
+                "trims": {},
+                "offloads": set(),
+                "thoughts": None,
+                "nudges": {},
+                "failed": None,
+            }
 
 
 def in_force(events: Sequence[ContextEvent], shown: Collection[str]) -> list[ContextEvent]:
-    """The events that still say something: of a kind that only the newest of counts, that; none from before a restore.
+    """The events still in force: the newest of a kind that replaces, none from before a restore.
 
     Args:
         events: What was decided.
-        shown: The keys of the messages that are shown: what was decided about others does not matter any more.
+        shown: The keys of the messages that are shown: what was decided about others does not
+            matter any more.
     """
     kept: list[ContextEvent] = []
     newest: set[str] = set()

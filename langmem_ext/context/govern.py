@@ -7,8 +7,9 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langmem_ext.context.budget import Budget, request_tokens
-from langmem_ext.context.counters import counter_for
+from langmem_ext._internal.stepping import perform
+from langmem_ext.context.budget.budget import Budget, request_tokens
+from langmem_ext.context.budget.counters import counter_for
 from langmem_ext.context.cut.planning import Governed, planning
 from langmem_ext.context.cut.stand_in import LeftOut, Standing, marker
 from langmem_ext.context.cut.view import ThreadView
@@ -16,9 +17,8 @@ from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.repair.provider import rules_for
 from langmem_ext.context.summary.extract import extract
-from langmem_ext.messages.memo import Memo
-from langmem_ext.messages.tokens import TokenCounter
-from langmem_ext.stepping import perform
+from langmem_ext.messages.token_costs.memo import Memo
+from langmem_ext.messages.token_costs.tokens import TokenCounter
 
 
 def govern(
@@ -34,36 +34,44 @@ def govern(
     params: Mapping[str, Any] | None = None,
     provider: str | None = None,
 ) -> Governed:
-    """What a model is sent of a conversation: valid for its provider, within the budget, and as it was sent before as far as that goes.
+    """Select what a model is sent: valid for its provider, within the budget, with a stable prefix.
 
-    No model is called: an extract stands for what is left out, or a line that says how much it is. The list and its messages stay as they
-    are.
+    No model is called: an extract replaces what is left out, or a line that says how much it is.
+    The list and its messages stay as they are.
 
     Args:
         messages: All of the conversation, oldest first.
-        budget: What the whole request may cost, in tokens: system prompt, tools' schemas and messages.
+        budget: What the whole request may cost, in tokens: system prompt, tools' schemas and
+            messages.
         counter: Counts tokens; one that fits no particular model, if none is given.
-        events: What was decided for earlier requests of this conversation: the `events` of what was returned then.
-        policy: How messages are chosen.
+        events: What was decided for earlier requests of this conversation: the `events` of what was
+            returned then.
+        policy: How messages are selected.
         system: The system prompt, if it is not among the messages; it is counted, not returned.
         tools: The tools that are bound to the model; counted as the schemas that are sent.
-        pins: Ids of messages that are shown whatever else is not, like a question that waits for its answer.
-        params: What is known of the user's request, by name; told again where messages are left out.
-        provider: Whose rules the request follows: `openai`, `anthropic`, …; with none, rules that both of these accept.
+        pins: Ids of messages that are shown whatever else is not, like a question that waits for
+            its answer.
+        params: Known values of the user's request, by name; repeated when messages are left out.
+        provider: Whose rules the request follows: `openai`, `anthropic`, …; with none, rules that
+            both of these accept.
 
     Raises:
-        ContextOverflow: What must be shown costs more than the budget; it names the three largest parts.
-        InvalidInput: Messages, events or a budget that are none.
+        ContextOverflow: What must be sent exceeds the budget; it names the three largest parts.
+        InvalidInput: Messages, events or the budget are invalid.
     """
     counter = Memo(counter or counter_for())  # a plan looks at a message many times
-    thread = ThreadView(messages, counter, ContextPolicy.of(policy), rules_for(provider), frozenset(pins))
+    thread = ThreadView(
+        messages, counter, ContextPolicy.of(policy), rules_for(provider), frozenset(pins)
+    )
     fixed = fixed_costs(system, tools, counter)
     limit = request_tokens(budget) - sum(fixed.values())
     governing = planning(thread, limit, events, params=params, fixed=fixed)
     return perform(governing, lambda left: written(left, thread))
 
 
-def fixed_costs(system: str | SystemMessage | None, tools: Sequence[Any], counter: TokenCounter) -> dict[str, int]:
+def fixed_costs(
+    system: str | SystemMessage | None, tools: Sequence[Any], counter: TokenCounter
+) -> dict[str, int]:
     """What a request costs besides its messages, by name."""
     message = SystemMessage(system) if isinstance(system, str) else system
     return {
@@ -73,9 +81,11 @@ def fixed_costs(system: str | SystemMessage | None, tools: Sequence[Any], counte
 
 
 def written(left: LeftOut, thread: ThreadView) -> Standing:
-    """What stands for messages where no model is asked."""
+    """What replaces messages where no model is asked."""
     if thread.policy.strategy in ("summary", "hybrid"):
-        text = extract(left.messages, previous=left.previous, max_tokens=left.tokens, counter=thread.counter)
+        text = extract(
+            left.messages, previous=left.previous, max_tokens=left.tokens, counter=thread.counter
+        )
         if "\n" in text:  # more than its label
             return Standing(text, "extract")
     return marker(left.count)

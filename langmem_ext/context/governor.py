@@ -1,6 +1,7 @@
-"""`ContextGovernor`: the chain with a model behind it, as an object, as a node of a graph, and on demand.
+"""`ContextGovernor`: the chain with a model, as an object, as a graph's node, and on demand.
 
-It is the only place that calls a model for the sake of a context. What it decides comes back as events, for the thread's state.
+It is the only place that calls a model for the context. What it decides comes back as events, for
+the thread's state.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from langmem_ext.context.budget import Budget, request_tokens
+from langmem_ext._internal.stepping import perform
+from langmem_ext.context.budget.budget import Budget, request_tokens
+from langmem_ext.context.budget.counters import counter_for
 from langmem_ext.context.configuration import model_named, summary_prompt
-from langmem_ext.context.counters import counter_for
 from langmem_ext.context.cut.planning import Governed
 from langmem_ext.context.cut.request_cache import RequestMemory
 from langmem_ext.context.decisions import RESTORE, ContextEvent
@@ -32,9 +34,8 @@ from langmem_ext.context.summary.model_call import aask, ask
 from langmem_ext.context.summary.summary import ModelRequest
 from langmem_ext.context.summary.with_model import LARGE, Sending, aanswered, asking, summing_up
 from langmem_ext.errors import ConversationError, InvalidInput
-from langmem_ext.messages.memo import Memo
-from langmem_ext.messages.tokens import TokenCounter
-from langmem_ext.stepping import perform
+from langmem_ext.messages.token_costs.memo import Memo
+from langmem_ext.messages.token_costs.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from langmem_ext.settings.model import Settings
@@ -46,38 +47,44 @@ SUMMARY_TOKENS: Final = 1_000
 
 
 class ContextState(TypedDict):
-    """The channels of a graph with a governor, to be inherited by its state."""
+    """The channels of a graph with a governor: derive its state from it."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     context_events: NotRequired[list[ContextEvent]]
     """What was decided so far: small, stored with the thread, inherited by its forks."""
     llm_input_messages: NotRequired[Annotated[list[AnyMessage], UntrackedValue]]
-    """What the model is to be sent; made anew for every call, stored for none."""
+    """What the model is to be sent; made again for every call, stored for none."""
     context_stop: NotRequired[Annotated[str | None, UntrackedValue]]
-    """Why the turn is to be ended instead: the model repeats itself though it was told. None where it is not; an edge may go by it."""
+    """Why the turn should end: the model repeats itself in spite of a warning. None if it should
+    not; route an edge by it."""
 
 
 class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
-    """Chooses what a model is sent of a conversation, and has a model write the summaries if there is one.
+    """Selects the messages that a model is sent, and has a model write summaries, if there is one.
 
-    As a node of a graph whose state has the channels of `ContextState` it puts the chosen messages into `llm_input_messages`, for the node
-    that calls the model, what it has decided into `context_events`, and why the turn is to be ended, if it is, into `context_stop`. One
-    object serves many threads, sync and async.
+    As a node of a graph whose state has the channels of `ContextState` it writes the selected
+    messages into `llm_input_messages`, for the node that calls the model, its decisions into
+    `context_events`, and the reason to end the turn, if any, into `context_stop`. One object serves
+    many threads, sync and async.
 
     Args:
-        budget: What a whole request may cost, in tokens, or how a model's window is shared out; by default what the model's profile says.
-        model: The chat model that summarises, or its name; with none, extracts stand for summaries.
-        policy: How messages are chosen.
+        budget: The limit of a whole request, in tokens, or a `Budget`. Default: from the model's
+            profile.
+        model: The chat model that writes summaries, or its name; without one, summaries are
+            extracts.
+        policy: How messages are selected.
         counter: Counts tokens; by default the one that fits the model.
-        system: The system prompt that a request has besides.
+        system: The system prompt of the requests.
         tools: The tools that are bound to the model.
-        provider: Whose rules a request follows; by default rules that OpenAI and Anthropic both accept.
-        prompt: What the summarising model is asked for, in place of the built-in prompt.
-        params: Names of the state's `params` that are told again where messages are left out; name none that is sensitive.
+        provider: The provider whose rules a request must satisfy. Default: the rules of both OpenAI
+            and Anthropic.
+        prompt: The summary prompt, instead of the built-in one.
+        params: Names of the state's `params` to repeat when messages are left out; never name a
+            sensitive one.
 
     Raises:
-        MissingExtra: A model was given by name and the extra `agents` is not installed.
-        InvalidInput: There is no such model, or nothing says what a request may cost.
+        MissingExtra: A model is passed by name and the extra `agents` is not installed.
+        InvalidInput: The model is unknown, or there is no budget.
 
     Example:
         `builder.add_node("govern", ContextGovernor(budget=8_000))`
@@ -119,20 +126,22 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         provider: str | None = None,
         params: Collection[str] = (),
     ) -> Self:
-        """A governor as settings describe it.
+        """A governor configured by settings.
 
         Args:
             settings: The settings.
-            model: The application's chat model, or its name; by default what the setting `model` names. It says what a request may cost, if
-                settings do not, and summarises, if there is no `summarization_model`.
-            system: The system prompt that a request has besides.
+            model: The application's chat model, or its name. Default: the setting `model`. Its
+                profile gives the budget, if the settings do not, and it writes summaries, if there
+                is no `summarization_model`.
+            system: The system prompt of the requests.
             tools: The tools that are bound to the model.
             provider: Whose rules a request follows; by default those of the application's model.
-            params: Names of the state's `params` that are told again where messages are left out.
+            params: Names of the state's `params` to repeat when messages are left out.
 
         Raises:
-            SettingsError: The file with the prompt for summaries cannot be used.
-            MissingExtra: A model is named and the extra `agents` is not installed, or the counter is not there that the settings ask for.
+            SettingsError: The file with the summary prompt is unusable.
+            MissingExtra: A model is named and the extra `agents` is not installed, or the counter
+                is not there that the settings ask for.
             InvalidInput: There is no such model.
         """
         prompt, policy = summary_prompt(settings), ContextPolicy.from_settings(settings)
@@ -149,7 +158,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             params=params,
         )
 
-    # -- one request ---------------------------------------------------------------------------------------------------------------------
+    # -- one request -------------------------------------------------------------------------------
 
     def govern(
         self,
@@ -160,18 +169,20 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         params: Mapping[str, Any] | None = None,
         forced: bool = False,
     ) -> Governed:
-        """What the model is sent of these messages.
+        """Select the messages to send.
 
         Args:
-            messages: All of the conversation, oldest first; nothing of it is changed.
-            events: What was decided for earlier requests of this conversation.
-            pins: Ids of messages that are shown whatever else is not.
-            params: What is known of the user's request, by name; told again where messages are left out.
-            forced: Whether to leave out what can be, though nothing asks for it.
+            messages: The whole conversation, oldest first; it is not changed.
+            events: The decisions for earlier requests of this conversation.
+            pins: Ids of messages that are always sent.
+            params: Known values of the user's request, by name; repeated when messages are left
+                out.
+            forced: Whether to leave out what can be left out, even if nothing requires it.
 
         Raises:
-            ContextOverflow: What must be shown costs more than the budget.
-            SummaryFailed: The model wrote no summary, and the policy says to raise; or what the model itself raised.
+            ContextOverflow: What must be sent exceeds the budget.
+            SummaryFailed: The model wrote no usable summary, and the policy is to raise; or the
+                model's own error.
         """
         sending = self._sending(pins, params, forced)
         return perform(asking(messages, events, sending), self._ask)
@@ -187,10 +198,12 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
     ) -> Governed:
         """Async twin of `govern`."""
         sending = self._sending(pins, params, forced)
-        return await aanswered(asking(messages, events, sending), self._aask, large=len(messages) > LARGE)
+        return await aanswered(
+            asking(messages, events, sending), self._aask, large=len(messages) > LARGE
+        )
 
     def preview(self, messages: Sequence[BaseMessage], events: Sequence[ContextEvent] = ()) -> Plan:
-        """What would be done to a request of these messages, without a model; it prints as a table."""
+        """The plan for a request of these messages, which prints as a table; calls no model."""
         return govern(
             messages,
             budget=self.budget,
@@ -202,32 +215,53 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             provider=self.provider,
         ).plan
 
-    def sum_up(self, messages: Sequence[BaseMessage], previous: str = "", *, max_tokens: int = SUMMARY_TOKENS, forced: bool = False) -> str:
-        """A summary of all of these messages and of the summary before them: the model's, or an extract where there is none or it fails.
+    def sum_up(
+        self,
+        messages: Sequence[BaseMessage],
+        previous: str = "",
+        *,
+        max_tokens: int = SUMMARY_TOKENS,
+        forced: bool = False,
+    ) -> str:
+        """Summarise these messages and the previous summary, with the model or as an extract.
+
+        An extract is made if there is no model, or if it fails.
 
         Args:
-            messages: What to sum up, oldest first.
-            previous: The summary of what was said before them, to be carried on.
-            max_tokens: What the summary may cost.
-            forced: Whether somebody has asked for it: no extract stands for a model's summary that failed then.
+            messages: The messages to summarise, oldest first.
+            previous: The summary of earlier messages, to be extended.
+            max_tokens: The maximum size of the summary.
+            forced: Whether it was requested explicitly: an extract then never replaces a failed
+                model summary.
 
         Raises:
-            SummaryFailed: It is forced, and the model wrote no summary; or what the model itself raised.
+            SummaryFailed: It is forced, and the model wrote no usable summary; or the model's own
+                error.
         """
-        return perform(summing_up(messages, previous, max_tokens, self._sending((), None, forced)), self._ask)
+        return perform(
+            summing_up(messages, previous, max_tokens, self._sending((), None, forced)), self._ask
+        )
 
     async def asum_up(
-        self, messages: Sequence[BaseMessage], previous: str = "", *, max_tokens: int = SUMMARY_TOKENS, forced: bool = False
+        self,
+        messages: Sequence[BaseMessage],
+        previous: str = "",
+        *,
+        max_tokens: int = SUMMARY_TOKENS,
+        forced: bool = False,
     ) -> str:
         """Async twin of `sum_up`."""
         steps = summing_up(messages, previous, max_tokens, self._sending((), None, forced))
         return await aanswered(steps, self._aask, large=len(messages) > LARGE)
 
-    def _sending(self, pins: Collection[str], params: Mapping[str, Any] | None, forced: bool) -> Sending:
+    def _sending(
+        self, pins: Collection[str], params: Mapping[str, Any] | None, forced: bool
+    ) -> Sending:
         return Sending(
             budget=self.budget,
             counter=self.counter,
-            # What a user has asked for fails where it cannot be done; it is not replaced by something else.
+            # What a user has asked for fails where it cannot be done; it is not replaced by
+            # something else.
             policy=replace(self.policy, on_failure="raise") if forced else self.policy,
             system=self.system,
             tools=self.tools,
@@ -248,37 +282,62 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         assert self.model is not None
         return await aask(self.model, request)
 
-    # -- a node of a graph ---------------------------------------------------------------------------------------------------------------
+    # -- a node of a graph -------------------------------------------------------------------------
 
-    def invoke(self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+    def invoke(
+        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
         """The update of a graph's state before its model is called."""
-        return _update(input, self.govern(input["messages"], input.get(EVENTS) or (), **self._known(input)))
+        return _update(
+            input, self.govern(input["messages"], input.get(EVENTS) or (), **self._known(input))
+        )
 
-    async def ainvoke(self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+    async def ainvoke(
+        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
         """Async twin of `invoke`."""
-        return _update(input, await self.agovern(input["messages"], input.get(EVENTS) or (), **self._known(input)))
+        return _update(
+            input,
+            await self.agovern(input["messages"], input.get(EVENTS) or (), **self._known(input)),
+        )
 
     def _known(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What a state says that must not be lost: the question that waits, and the parameters that may be told."""
-        asked = next((m for m in reversed(state["messages"]) if isinstance(m, AIMessage)), None) if state.get("waiting_for_param") else None
+        """The parts of a state to keep: the pending question, and the parameters to repeat."""
+        asked = (
+            next((m for m in reversed(state["messages"]) if isinstance(m, AIMessage)), None)
+            if state.get("waiting_for_param")
+            else None
+        )
         params = state.get("params")
-        told = {name: value for name, value in params.items() if name in self.params} if isinstance(params, Mapping) else {}
-        return {"pins": (asked.id,) if asked is not None and asked.id else (), "params": told}
+        repeated = (
+            {name: value for name, value in params.items() if name in self.params}
+            if isinstance(params, Mapping)
+            else {}
+        )
+        return {"pins": (asked.id,) if asked is not None and asked.id else (), "params": repeated}
 
-    # -- on demand -----------------------------------------------------------------------------------------------------------------------
+    # -- on demand ---------------------------------------------------------------------------------
 
-    def compact(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> Plan:
-        """Leave out of a thread's requests what can be, now; what was decided is written to its state, its messages stay.
+    def compact(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        config: RunnableConfig,
+        *,
+        as_node: str | None = None,
+    ) -> Plan:
+        """Compact a thread's requests now: decisions go into its state, its messages stay.
 
         Args:
             graph: The graph.
             config: Which thread.
-            as_node: The node in whose name it is written; only needed where several end a turn at once, and LangGraph asks for one.
+            as_node: The node to write as; only needed if several nodes end a turn at once and
+                LangGraph asks for one.
 
         Raises:
-            InvalidInput: The config names no thread.
-            ConversationError: The thread waits for an answer, or its graph has no channel for what is decided.
-            ContextOverflow: What must be shown costs more than the budget.
+            InvalidInput: The config has no thread_id.
+            ConversationError: The thread is waiting for an answer, or its graph has no channel for
+                the decisions.
+            ContextOverflow: What must be sent exceeds the budget.
         """
         state = graph.get_state(_of_thread(config))
         messages, events = _at_rest(graph, state)
@@ -287,7 +346,13 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             graph.update_state(config, {EVENTS: list(governed.events)}, as_node)
         return governed.plan
 
-    async def acompact(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> Plan:
+    async def acompact(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        config: RunnableConfig,
+        *,
+        as_node: str | None = None,
+    ) -> Plan:
         """Async twin of `compact`."""
         state = await graph.aget_state(_of_thread(config))
         messages, events = _at_rest(graph, state)
@@ -296,23 +361,36 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             await graph.aupdate_state(config, {EVENTS: list(governed.events)}, as_node)
         return governed.plan
 
-    def restore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> None:
-        """Undo what was decided about a thread: its next request is chosen anew from all of its messages.
+    def restore(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        config: RunnableConfig,
+        *,
+        as_node: str | None = None,
+    ) -> None:
+        """Undo all decisions about a thread: its next request is selected from all of its messages.
 
         Args:
             graph: The graph.
             config: Which thread.
-            as_node: As of `compact`.
+            as_node: As in `compact`.
 
         Raises:
-            InvalidInput: The config names no thread.
-            ConversationError: The thread waits for an answer, or its graph has no channel for what is decided.
+            InvalidInput: The config has no thread_id.
+            ConversationError: The thread is waiting for an answer, or its graph has no channel for
+                the decisions.
         """
         _, events = _at_rest(graph, graph.get_state(_of_thread(config)))
         if any(event != RESTORE for event in events):
             graph.update_state(config, {EVENTS: [RESTORE]}, as_node)
 
-    async def arestore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> None:
+    async def arestore(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        config: RunnableConfig,
+        *,
+        as_node: str | None = None,
+    ) -> None:
         """Async twin of `restore`."""
         _, events = _at_rest(graph, await graph.aget_state(_of_thread(config)))
         if any(event != RESTORE for event in events):
@@ -323,7 +401,9 @@ def _stated_by(model: BaseChatModel | None) -> Budget:
     try:
         return Budget.of_model(model)
     except InvalidInput as error:
-        raise InvalidInput("nothing says what a request may cost: pass `budget`, or a model whose profile says what it takes") from error
+        raise InvalidInput(
+            "no token budget: pass `budget`, or a model whose profile has its context window"
+        ) from error
 
 
 def _update(state: Mapping[str, Any], governed: Governed) -> dict[str, Any]:
@@ -332,16 +412,26 @@ def _update(state: Mapping[str, Any], governed: Governed) -> dict[str, Any]:
 
 
 def _of_thread(config: RunnableConfig) -> RunnableConfig:
-    """The config, if it names a thread: LangGraph itself would say no more than which key is missing."""
+    """The config, if it names a thread.
+
+    LangGraph's own error would only name the missing key.
+    """
     if "thread_id" not in (config.get("configurable") or {}):
-        raise InvalidInput('the config names no thread: pass {"configurable": {"thread_id": …}}')
+        raise InvalidInput('the config has no thread_id: pass {"configurable": {"thread_id": …}}')
     return config
 
 
-def _at_rest(graph: Pregel[Any, Any, Any, Any], state: StateSnapshot) -> tuple[list[AnyMessage], list[ContextEvent]]:
+def _at_rest(
+    graph: Pregel[Any, Any, Any, Any], state: StateSnapshot
+) -> tuple[list[AnyMessage], list[ContextEvent]]:
     """A thread's messages and what was decided about them."""
     if EVENTS not in graph.channels:
-        raise ConversationError(f"the graph has no channel {EVENTS!r}: let its state inherit from ContextState, or use ContextMiddleware")
+        raise ConversationError(
+            f"the graph has no channel {EVENTS!r}: derive its state from ContextState, or use"
+            " ContextMiddleware"
+        )
     if state.tasks:
-        raise ConversationError("the thread has not ended its turn: answer what it asks, or let it go on, then try again")
+        raise ConversationError(
+            "the turn of the thread is unfinished: answer its question or finish it, then try again"
+        )
     return state.values.get("messages") or [], state.values.get(EVENTS) or []

@@ -1,4 +1,7 @@
-"""`ContextMiddleware`: context governance for agents made by `create_agent`. Needs the extra `agents`."""
+"""`ContextMiddleware`: context governance for `create_agent`.
+
+Needs the extra `agents`.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,25 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Command
 
-from langmem_ext.context.budget import WINDOW, Budget, request_tokens
+from langmem_ext._internal.stepping import perform
+from langmem_ext.context.budget.budget import WINDOW, Budget, request_tokens
+from langmem_ext.context.budget.counters import Kind, counter_for, name_of_model
+from langmem_ext.context.budget.refusal import Shrinking
 from langmem_ext.context.configuration import model_named, summary_prompt
-from langmem_ext.context.counters import Kind, counter_for, name_of_model
 from langmem_ext.context.cut.planning import Governed
 from langmem_ext.context.cut.request_cache import RequestMemory, UnsentDecisions
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.govern import fixed_costs
 from langmem_ext.context.governor import EVENTS
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.refusal import Shrinking
 from langmem_ext.context.repair.provider import provider_of
 from langmem_ext.context.summary.model_call import aask, ask
 from langmem_ext.context.summary.with_model import LARGE, Asking, Sending, aanswered, asking
 from langmem_ext.context.tool_output.reader import output_reader
 from langmem_ext.errors import ContextOverflow, MissingExtra
-from langmem_ext.messages.calibration import calibrated
-from langmem_ext.messages.memo import Memo
-from langmem_ext.messages.tokens import TokenCounter
-from langmem_ext.stepping import perform
+from langmem_ext.messages.token_costs.calibration import calibrated
+from langmem_ext.messages.token_costs.memo import Memo
+from langmem_ext.messages.token_costs.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from langmem_ext.settings.model import Settings
@@ -65,28 +68,34 @@ Response: TypeAlias = ModelResponse[Any] | AIMessage | ExtendedModelResponse[Any
 
 
 class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
-    """Chooses what an agent's model is sent: valid, within the budget, with a stable prefix; the stored messages stay as they are.
+    """Selects what an agent's model is sent: valid, within the budget, with a stable prefix.
 
-    It counts the system prompt, the schemas of the tools and of the response format, and the messages. A request that the provider refuses
-    as too long is made smaller and sent again. A model that repeats a tool call with the same result is told so, and its turn is ended if
-    that does not help.
+    Stored messages do not change.
 
-    Put it last in an agent's `middleware`, so that what others add to a request is counted, and what they retry is chosen anew.
+    It counts the system prompt, the schemas of the tools and of the response format, and the
+    messages. A request that the provider refuses as too long is shortened and sent again. A model
+    that repeats a tool call with the same result is warned, and its turn ends if that does not
+    help.
+
+    Put it last in an agent's `middleware`, so that what others add to a request is counted, and
+    their retries are selected again.
 
     Args:
-        budget: What a whole request may cost, in tokens, or a function of the agent's model that says so; by default what the model's
-            profile says, or a window of 128,000.
-        model: The chat model that summarises, or its name; by default the agent's own.
-        policy: How messages are chosen.
-        counter: Counts tokens, or which kind does: `auto`, the one that fits the agent's model, `approximate` or `tiktoken`.
-        prompt: What the summarising model is asked for, in place of the built-in prompt.
+        budget: The limit of a whole request, in tokens, or a function of the agent's model that
+            returns it. Default: from the model's profile, else a window of 128,000.
+        model: The chat model that writes summaries, or its name. Default: the agent's own.
+        policy: How messages are selected.
+        counter: A token counter, or its kind: `auto`, the one for the agent's model, `approximate`
+            or `tiktoken`.
+        prompt: The summary prompt, instead of the built-in one.
 
     Raises:
         MissingExtra: The extra `agents` is not installed.
-        InvalidInput: There is no such model, or the budget is none.
+        InvalidInput: The model is unknown, or the budget is invalid.
 
     Example:
-        `create_agent(model, tools, middleware=[ContextMiddleware(budget=32_000)], checkpointer=saver)`
+        `create_agent(model, tools, middleware=[ContextMiddleware(budget=32_000)],
+        checkpointer=saver)`
     """
 
     state_schema = AgentContextState
@@ -118,14 +127,15 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
 
     @classmethod
     def from_settings(cls, settings: Settings, *, model: BaseChatModel | str | None = None) -> Self:
-        """A middleware as settings describe it.
+        """A middleware configured by settings.
 
         Args:
             settings: The settings.
-            model: The chat model that summarises, or its name; by default `summarization_model`, else the agent's own.
+            model: The chat model that writes summaries, or its name. Default:
+                `summarization_model`, else the agent's own.
 
         Raises:
-            SettingsError: The file with the prompt for summaries cannot be used.
+            SettingsError: The file with the summary prompt is unusable.
             MissingExtra: A model is named and its package is not installed.
             InvalidInput: There is no such model.
         """
@@ -137,10 +147,12 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
             prompt=summary_prompt(settings),
         )
 
-    # -- the two worlds ------------------------------------------------------------------------------------------------------------------
+    # -- the two worlds ----------------------------------------------------------------------------
 
-    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]) -> Response:
-        """Send the model what was chosen, smaller each time that its provider says it is too long."""
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> Response:
+        """Send the selected messages; fewer each time the provider refuses them as too long."""
         call = _Call(self, request)
         while True:
             try:
@@ -157,13 +169,19 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
                 return call.delivered(governed, response)
 
     async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Response:
         """Async twin of `wrap_model_call`."""
         call = await asyncio.to_thread(_Call, self, request)  # an encoding may have to be read
         while True:
             try:
-                governed = await aanswered(call.steps(), partial(aask, call.summarises), large=len(request.messages) > LARGE)
+                governed = await aanswered(
+                    call.steps(),
+                    partial(aask, call.summarises),
+                    large=len(request.messages) > LARGE,
+                )
             except ContextOverflow as overflow:
                 raise overflow from call.size.refused
             if governed.plan.stop is not None:
@@ -175,10 +193,10 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
             else:
                 return call.delivered(governed, response)
 
-    # -- what is known of a model ----------------------------------------------------------------------------------------------------------
+    # -- what is known of a model ------------------------------------------------------------------
 
     def _counter_of(self, model: BaseChatModel) -> Memo:
-        """The counter that fits a model, the same for all of its name, because it remembers what messages cost."""
+        """The counter for a model, cached by the model's name because it remembers costs."""
         if self._counter is not None:
             return self._counter
         name = name_of_model(model)
@@ -187,7 +205,7 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
         return self._counters[name]
 
     def _limit_of(self, model: BaseChatModel) -> int:
-        """What a request to a model may cost, as the counter counts; no more than it took after it had refused one."""
+        """The maximum of a request to a model; no more than it accepted after refusing one."""
         name = name_of_model(model)
         budget = self.budget(model) if callable(self.budget) else self.budget
         if budget is None:
@@ -195,7 +213,9 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
         limit = int(request_tokens(budget) / self._ratios.get(name, 1.0))
         return min(limit, self._taken.get(name, limit))
 
-    def _learn(self, model: BaseChatModel, counted: int, response: ModelResponse[Any], taken: int | None) -> None:
+    def _learn(
+        self, model: BaseChatModel, counted: int, response: ModelResponse[Any], taken: int | None
+    ) -> None:
         """Put the next counts right by what the provider has counted.
 
         Args:
@@ -252,10 +272,11 @@ class _Call:
         return self._request.override(messages=cast("list[AnyMessage]", governed.messages))
 
     def refused(self, governed: Governed, error: Exception) -> None:
-        """Make the next request smaller; what was decided for this one holds for it too, so no summary is written twice.
+        """Make the next request smaller; this one's decisions are kept, and so is its summary.
 
         Raises:
-            Exception: The error itself, if it does not say that the request is too long, or says so once too often.
+            Exception: The error itself, if it does not say that the request is too long, or says so
+                once too often.
         """
         self._events = governed.events
         try:
@@ -265,7 +286,10 @@ class _Call:
                 self._middleware._unsent.keep(self._request.messages, self._given, governed.events)
             raise
         # Its text may hold what was said.
-        logger.warning("the provider refused a request as too long (%s): a shorter one is sent", type(error).__name__)
+        logger.warning(
+            "the provider refused a request as too long (%s): retrying with a shorter one",
+            type(error).__name__,
+        )
 
     def delivered(self, governed: Governed, response: ModelResponse[Any]) -> Response:
         """The response, and for the state what was decided."""
@@ -283,7 +307,9 @@ class _Call:
         return list(governed.events) != list(self._given)
 
     def _cost(self, governed: Governed) -> int:
-        return governed.plan.after + sum(fixed_costs(self._request.system_message, self._tools, self._counter).values())
+        return governed.plan.after + sum(
+            fixed_costs(self._request.system_message, self._tools, self._counter).values()
+        )
 
 
 def _schemas(response_format: Any) -> list[dict[str, Any]]:
@@ -295,6 +321,11 @@ def _schemas(response_format: Any) -> list[dict[str, Any]]:
     elif isinstance(response_format, ToolStrategy):
         specs = response_format.schema_specs
     else:
-        specs = ToolStrategy(response_format.schema if isinstance(response_format, AutoStrategy) else response_format).schema_specs
-    functions = ({"name": spec.name, "description": spec.description, "parameters": spec.json_schema} for spec in specs)
+        specs = ToolStrategy(
+            response_format.schema if isinstance(response_format, AutoStrategy) else response_format
+        ).schema_specs
+    functions = (
+        {"name": spec.name, "description": spec.description, "parameters": spec.json_schema}
+        for spec in specs
+    )
     return [{"type": "function", "function": function} for function in functions]

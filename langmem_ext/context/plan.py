@@ -1,24 +1,32 @@
-"""`Plan`: what was done to a request and what it saved. It prints as a table, in a terminal and in a notebook."""
+"""`Plan`: what was done to a request and what it saved, printed as a table.
+
+It prints in a terminal and in a notebook.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from langchain_core.messages import BaseMessage
 
+from langmem_ext._internal import html
 from langmem_ext.context.cut.view import Request
 from langmem_ext.context.decisions import ContextEvent
-from langmem_ext.messages.tokens import TokenCounter
+from langmem_ext.messages.token_costs.tokens import TokenCounter
 
-_STANDING = {"marker": "a line", "extract": "an extract", "model": "a model's summary", "compact": "a summary"}
+_STANDING = {
+    "marker": "a line",
+    "extract": "an extract",
+    "model": "a model's summary",
+    "compact": "a summary",
+}
 _NAMES = {
-    "trim": "tool outputs cut down",
+    "trim": "tool outputs trimmed",
     "offload": "tool outputs offloaded",
     "thoughts": "reasoning left out",
     "nudge": "loop warning sent",
-    "failed": "summaries that failed",
+    "failed": "failed summaries",
 }
 
 
@@ -32,9 +40,10 @@ class Plan:
         after: What they cost.
         messages: How many the conversation has.
         sent: How many the request has.
-        added: What was decided for this request; nothing where it is the one before and what is new.
-        stop: Why the turn is to be ended instead of sending the request; None where it is not.
-        standing: What was left out for an earlier request, and still is: how many messages, and who wrote what stands for them.
+        added: What was decided for this request; nothing if it is the one before and what is new.
+        stop: Why the turn is to be ended instead of sending the request; None if it is not.
+        standing: What was left out for an earlier request, and still is: how many messages, and who
+            wrote what replaces them.
     """
 
     limit: int
@@ -49,11 +58,25 @@ class Plan:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """What was done, each with how much of it."""
-        rows = [("messages of the conversation", f"{self.messages:,}"), ("messages sent", f"{self.sent:,}")]
-        rows += [
-            (f"tokens, of at most {self.limit:,}", f"{self.before:,} → {self.after:,}" if self.before != self.after else f"{self.after:,}")
+        rows = [
+            ("messages of the conversation", f"{self.messages:,}"),
+            ("messages sent", f"{self.sent:,}"),
         ]
-        cuts = [left_out(event["dropped"], event["by"] if event["text"] else "") for event in self.added if event["kind"] == "cut"]
+        rows += [
+            (
+                f"tokens, of at most {self.limit:,}",
+                (
+                    f"{self.before:,} → {self.after:,}"
+                    if self.before != self.after
+                    else f"{self.after:,}"
+                ),
+            )
+        ]
+        cuts = [
+            left_out(event["dropped"], event["by"] if event["text"] else "")
+            for event in self.added
+            if event["kind"] == "cut"
+        ]
         rows += cuts
         if self.standing is not None and not cuts:
             rows.append(left_out(*self.standing, what="left out before"))
@@ -80,18 +103,18 @@ class Plan:
         return table
 
     def _repr_html_(self) -> str:
-        left = "style='text-align: left'"  # a notebook would put it right
-        rows = "".join(f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(value)}</td></tr>" for name, value in self.rows)
-        return f"<table>{rows}</table>"
+        return html.table(self.rows)
 
 
 def left_out(count: int, by: str, what: str = "left out") -> tuple[str, str]:
-    """A row about messages that are left out, and what stands for them, if anything does."""
+    """A row about messages that are left out, and what replaces them, if anything does."""
     counted = f"{count:,} {'message' if count == 1 else 'messages'}"
     return what, f"{counted} replaced by {_STANDING[by]}" if by else counted
 
 
-def contributors(request: Request, counter: TokenCounter, fixed: Mapping[str, int]) -> Sequence[tuple[str, int]]:
+def contributors(
+    request: Request, counter: TokenCounter, fixed: Mapping[str, int]
+) -> Sequence[tuple[str, int]]:
     """The three largest parts of a request, each with what it costs."""
     parts = [
         *((name, size) for name, size in fixed.items() if size),

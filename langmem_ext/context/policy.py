@@ -1,4 +1,4 @@
-"""`ContextPolicy`: how the messages of a request are chosen, in one object for the function, the node and the middleware."""
+"""`ContextPolicy`: how a request's messages are chosen, for function, node and middleware."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 Strategy: TypeAlias = Literal["window", "summary", "hybrid", "messages"]
 Condition: TypeAlias = tuple[Literal["tokens", "messages", "fraction"], float]
 Trigger: TypeAlias = Condition | Sequence[Condition] | Mapping[str, float]
-"""One condition; several, of which any is enough; or several by name, all of which must hold: as LangChain's own middleware takes them."""
+"""One condition; several, of which any is enough; or several by name, all of which must hold: as
+LangChain's own middleware takes them."""
 
 MEASURES: Final = ("tokens", "messages", "fraction")
 
@@ -41,38 +42,50 @@ _SHARES: Final = ("target", "floor", "summary_share", "least_saved")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPolicy:
-    """How the messages of a request are chosen. Sizes are in tokens unless they say otherwise.
+    """How the messages of a request are selected. Sizes are in tokens unless stated otherwise.
 
     Attributes:
-        strategy: What stands for the messages that are left out. `window`: a line that says how many they are. `summary`: a summary of
-            them, by a model where there is one, else an extract. `hybrid`: a summary, and word for word the messages that are marked as
-            important. `messages`: by the number of messages, whatever their size.
-        trigger: When something is left out besides when a request would not fit: `("tokens", n)`, `("messages", n)`, `("fraction", f)` of
-            the budget; a list of these, any of which is enough; or a mapping, all of whose conditions must hold. It acts in one of two
-            turns at most, however small it is.
-        target: How much of the budget the request takes after something was left out, at most, unless the latest tool round takes more.
+        strategy: What replaces the messages that are left out. `window`: a line that says how many
+            they are. `summary`: a summary of them, by a model where there is one, else an extract.
+            `hybrid`: a summary, and word for word the messages that are marked as important.
+            `messages`: by the number of messages, whatever their size.
+        trigger: When something is left out besides when a request would not fit: `("tokens", n)`,
+            `("messages", n)`, `("fraction", f)` of the budget; a list of these, any of which is
+            enough; or a mapping, all of whose conditions must hold. It acts in one of two turns at
+            most, however small it is.
+        target: How much of the budget the request takes after something was left out, at most,
+            unless the latest tool round takes more.
         floor: How much of it the request takes at least, if there is enough to show.
-        keep_recent_messages: How many of the newest messages are shown word for word when anything is left out; where they do not fit in
-            `target` beside a summary, or are more than a trigger leaves, as many as do. 0: as many as `floor` asks for. With `messages`,
-            half of `max_messages` are, whatever this says; and where a compaction is asked for on demand, the latest turn alone.
+        keep_recent_messages: How many of the newest messages are shown word for word when anything
+            is left out; where they do not fit in `target` beside a summary, or are more than a
+            trigger leaves, as many as do. 0: as many as `floor` asks for. With `messages`, half of
+            `max_messages` are, whatever this says; and where a compaction is asked for on demand,
+            the latest turn alone.
         tool_output_trim_chars: What is shown of an old tool output, in characters; 0: all of it.
-        offload: Show of a large old output its beginning and its end with a reference, by which `read_tool_output` shows the rest.
-        protected_tokens: How much of the newest tool output is not offloaded; in a budget under 112,000 less, in proportion.
-        least_offload_tokens: From how much old output on any is offloaded; in a small budget less too.
-        thoughts: When a model's reasoning is left out of earlier turns: `turn`, when the user speaks again, as providers do themselves;
-            `compaction`, only when something else is left out too, which keeps the prefix identical until then; `never`.
+        offload: Show of a large old output its beginning and its end with a reference, by which
+            `read_tool_output` shows the rest.
+        protected_tokens: How much of the newest tool output is not offloaded; in a budget under
+            112,000 less, in proportion.
+        least_offload_tokens: From how much old output on any is offloaded; in a small budget less
+            too.
+        thoughts: When a model's reasoning is left out of earlier turns: `turn`, when the user
+            speaks again, as providers do themselves; `compaction`, only when something else is left
+            out too, which keeps the prefix identical until then; `never`.
         summary_share: How much of what the pins leave of the budget a summary may take.
-        least_saved: How much of a request a summary must save, as a share; one that saves less is not used.
+        least_saved: How much of a request a summary must save, as a share; one that saves less is
+            not used.
         verify: Whether a model is asked a second time, for what its summary lacks.
-        on_failure: What stands for messages whose summary failed: `marker`, the line of `window`; `keep`, the messages, as far as they fit;
-            `raise`, the error.
-        cooldown: How many messages must have been added until a summary is tried again after one that failed or saved too little.
-        nudge_at: From how many equal tool calls with equal results in a turn on the model is told so; 0: never.
+        on_failure: What replaces messages whose summary failed: `marker`, the line of `window`;
+            `keep`, the messages, as far as they fit; `raise`, the error.
+        cooldown: How many messages must have been added until a summary is tried again after one
+            that failed or saved too little.
+        nudge_at: After how many equal tool calls with equal results in a turn the model is warned;
+            0: never.
         stop_at: From how many on the turn is ended; 0: never.
         max_messages: The number of messages from which on `messages` leaves some out; 0: never.
 
     Raises:
-        InvalidInput: A value cannot be used.
+        InvalidInput: A value is invalid.
     """
 
     strategy: Strategy = "summary"
@@ -97,38 +110,47 @@ class ContextPolicy:
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if (value := getattr(self, name)) not in choices:
-                raise InvalidInput(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+                raise InvalidInput(
+                    f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}"
+                )
         for name in _COUNTS:
             if type(value := getattr(self, name)) is not int or value < 0:
-                raise InvalidInput(f"{name} is a whole number of 0 or more, not {value!r}")
+                raise InvalidInput(f"{name} must be a whole number of 0 or more, not {value!r}")
         for name in _SHARES:
             if not _is_number(value := getattr(self, name)) or not 0 <= value <= 1:
-                raise InvalidInput(f"{name} is a share, from 0 to 1, not {value!r}")
+                raise InvalidInput(f"{name} must be a share from 0 to 1, not {value!r}")
         if not 0 < self.floor <= self.target:
-            raise InvalidInput(f"a request cannot come down to {self.target} of the budget and take {self.floor} of it: the floor is lower")
+            raise InvalidInput(f"`floor` ({self.floor}) must not exceed `target` ({self.target})")
         if self.nudge_at and self.stop_at and self.stop_at < self.nudge_at:
-            raise InvalidInput(f"a turn cannot stop at {self.stop_at} repetitions before the model is told at {self.nudge_at}")
+            raise InvalidInput(
+                f"`stop_at` ({self.stop_at}) must not be below `nudge_at` ({self.nudge_at})"
+            )
         conditions_of(self.trigger)
 
     @classmethod
     def of(cls, policy: ContextPolicy | None) -> ContextPolicy:
-        """What a caller has passed for a policy: the default for None.
+        """The policy that a caller passed; the default for None.
 
         Raises:
-            InvalidInput: It is none.
+            InvalidInput: It is invalid.
         """
         if policy is not None and not isinstance(policy, ContextPolicy):
-            raise InvalidInput(f"policy is a ContextPolicy, like ContextPolicy(strategy='window'), not {policy!r}")
+            raise InvalidInput(
+                "policy must be a ContextPolicy, like ContextPolicy(strategy='window'), not"
+                f" {policy!r}"
+            )
         return policy or ContextPolicy()
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """The policy that settings describe: `ContextPolicy()` where nobody has changed one.
+        """The policy that settings describe; `ContextPolicy()` for default settings.
 
-        What settings have no word for (`trigger`, `target`, `on_failure`, …) is as it is by default.
+        Fields without a setting (`trigger`, `target`, `on_failure`, …) have their defaults.
         """
         offloaded = settings.tool_output_offload_tokens
-        changed: dict[str, Any] = {"offload": True, "least_offload_tokens": offloaded} if offloaded else {}
+        changed: dict[str, Any] = (
+            {"offload": True, "least_offload_tokens": offloaded} if offloaded else {}
+        )
         if not settings.detect_loops:
             changed |= {"nudge_at": 0, "stop_at": 0}
         return cls(
@@ -143,9 +165,12 @@ class ContextPolicy:
         )
 
     def aim(self, tokens: int, messages: int, limit: int, *, forced: bool = False) -> Aim | None:
-        """What a request of so many tokens and messages is to come down to, if it may cost `limit`; None if it may go as it is.
+        """The size to which a request of so many tokens is cut; None if it may be sent as it is.
 
-        It comes down to a share of whatever it has passed, so that it has some way to go until it is passed again.
+        It may cost `limit`.
+
+        It comes down to a share of whatever it has passed, so that it has some way to go until it
+        is passed again.
         """
         met = [
             group
@@ -154,11 +179,20 @@ class ContextPolicy:
         ]
         if not (met or forced or tokens > limit):
             return None
-        sizes = [int(least * limit if name == "fraction" else least) for group in met for name, least in group if name != "messages"]
+        sizes = [
+            int(least * limit if name == "fraction" else least)
+            for group in met
+            for name, least in group
+            if name != "messages"
+        ]
         counts = [int(least) for group in met for name, least in group if name == "messages"]
         passed = min([limit, *sizes, *([tokens * 2 // 3] if forced else [])])
         most = max(int(min(counts) * self.target), 1) if counts else None
-        return Aim(int(passed * self.target), int(passed * self.floor) if most is None and not forced else 0, most)
+        return Aim(
+            int(passed * self.target),
+            int(passed * self.floor) if most is None and not forced else 0,
+            most,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +224,7 @@ def conditions_of(trigger: Any) -> list[list[tuple[str, float]]]:
     """A trigger as alternatives, each of conditions that must all hold.
 
     Raises:
-        InvalidInput: It is no trigger.
+        InvalidInput: It is not a trigger.
     """
     if trigger is None:
         return []
@@ -201,8 +235,14 @@ def conditions_of(trigger: Any) -> list[list[tuple[str, float]]]:
     elif isinstance(trigger, Sequence) and not isinstance(trigger, str):
         return [group for one in trigger for group in conditions_of(one)]
     else:
-        raise InvalidInput(f"a trigger is like ('tokens', 4000), ('messages', 40) or ('fraction', 0.8), not {trigger!r}")
+        raise InvalidInput(
+            "a trigger must be like ('tokens', 4000), ('messages', 40) or ('fraction', 0.8), not"
+            f" {trigger!r}"
+        )
     for name, least in (condition for group in alternatives for condition in group):
         if name not in MEASURES or not _is_number(least) or not 0 < least < inf:
-            raise InvalidInput(f"a trigger is like ('tokens', 4000), ('messages', 40) or ('fraction', 0.8), not ({name!r}, {least!r})")
+            raise InvalidInput(
+                "a trigger must be like ('tokens', 4000), ('messages', 40) or ('fraction', 0.8),"
+                f" not ({name!r}, {least!r})"
+            )
     return alternatives

@@ -18,7 +18,9 @@ _FOLDERS = (_HERE, _HERE.parents[1])
 """Where the example's folder `graphs` is: in an installed package, and in a checkout."""
 
 
-def make_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> CompiledStateGraph[Any, Any, Any, Any]:
+def make_graph(
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
     """The order desk, compiled with a checkpointer.
 
     Args:
@@ -28,7 +30,9 @@ def make_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Compiled
         InvalidInput: The package was installed without the example.
     """
     find()
-    graph: CompiledStateGraph[Any, Any, Any, Any] = import_module("graphs.support").make_graph(checkpointer)
+    graph: CompiledStateGraph[Any, Any, Any, Any] = import_module("graphs.support").make_graph(
+        checkpointer
+    )
     return graph
 
 
@@ -51,8 +55,13 @@ def find() -> None:
     Raises:
         InvalidInput: The package was installed without the example.
     """
-    folder = next((folder for folder in _FOLDERS if (folder / "graphs" / "support.py").is_file()), None)
+    folder = next(
+        (folder for folder in _FOLDERS if (folder / "graphs" / "support.py").is_file()), None
+    )
     if folder is None:
-        raise InvalidInput("the example graph is not installed here: name a graph of yours with --graph file.py:attribute")
+        raise InvalidInput(
+            "the example graph is not installed here: name a graph of yours with --graph"
+            " file.py:attribute"
+        )
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))

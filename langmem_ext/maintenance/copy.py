@@ -1,8 +1,9 @@
-"""Moving from any checkpointer to any other, through LangGraph's public interface alone: the way out, and the way between two others.
+"""Copies threads from any checkpointer to any other through LangGraph's public interface.
 
-A thread's checkpoints are put oldest first, each after its pending writes: so a copy that is stopped leaves no checkpoint without its
-writes, and run again it goes on with those that are missing. A target that stores many puts as one transaction is given them so. The
-copying itself is a generator that asks for calls (`saver_calls`).
+A thread's checkpoints are put oldest first, each after its pending writes: so a copy that is
+stopped leaves no checkpoint without its writes, and run again, it continues with the missing ones.
+A target that stores many puts as one transaction is given them so. The copying itself is a
+generator that asks for calls (`saver_calls`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple, PendingWrite
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langmem_ext.checkpointer.validation import several
+from langmem_ext.checkpointer.values import config_of
 from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.maintenance.saver_calls import (
     Call,
@@ -35,9 +38,7 @@ from langmem_ext.maintenance.saver_calls import (
     takes_many,
     tells_times,
 )
-from langmem_ext.packing import config_of
-from langmem_ext.saver_terms import several
-from langmem_ext.storage.clock import Times, ms_of, now_ms
+from langmem_ext.storage.rows.clock import Times, ms_of, now_ms
 
 Place: TypeAlias = tuple[str, str, str]
 """Thread id as text, namespace and checkpoint id."""
@@ -61,14 +62,15 @@ OBJECT_BYTES: Final = 64
 """What any object takes beside what it holds, about."""
 
 PLAIN: Final = 0
-"""Stands for the index of a pending write that is none of LangGraph's special ones, which are negative."""
+"""Stands for the index of a pending write that is none of LangGraph's special ones, which are
+negative."""
 
 _plain = JsonPlusSerializer()
 
 
 @dataclass(frozen=True, slots=True)
 class CopyProgress:
-    """How far a copy has come: the thread at work, checkpoints done, and checkpoints in all."""
+    """Progress of a copy: the current thread, checkpoints done, and checkpoints in total."""
 
     thread: str
     done: int
@@ -77,14 +79,14 @@ class CopyProgress:
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What a copy has done.
+    """The result of a copy.
 
     Attributes:
-        threads: Threads that the source has, of those that were asked for.
+        threads: Selected threads in the source.
         checkpoints: Checkpoints put.
-        writes: Pending writes put that were not there.
-        skipped: Checkpoints that were there already.
-        seconds: How long it took.
+        writes: New pending writes put.
+        skipped: Checkpoints that existed already.
+        seconds: Duration.
     """
 
     threads: int = 0
@@ -97,48 +99,64 @@ class CopyReport:
 Progress: TypeAlias = Callable[[CopyProgress], None]
 
 
-def copy_saver(source: Saver, target: Saver, *, threads: Sequence[Any] | None = None, progress: Progress | None = None) -> CopyReport:
-    """Copy threads from any checkpointer to any other; every state reads there as it does here.
+def copy_saver(
+    source: Saver,
+    target: Saver,
+    *,
+    threads: Sequence[Any] | None = None,
+    progress: Progress | None = None,
+) -> CopyReport:
+    """Copy threads from any checkpointer to any other; every state reads the same in the target.
 
-    Copied are all namespaces with configs, parents, metadata, values, versions and pending writes in their order. A task's path is no part
-    of LangGraph's interface for reading, so it is not copied; where the order of writes hangs on it, another path keeps that order.
-    Repeated, it copies what is missing. The source is only read.
+    Copied are all namespaces with configs, parents, metadata, values, versions and pending writes
+    in their order. LangGraph's interface has no way to read the path of a task, so it is not
+    copied; where the order of writes depends on it, another path keeps that order. Repeated, it
+    copies what is missing. The source is only read.
 
-    In a `DeltaSaver` a thread that is new there has the times that it has in another, else those of its first and last checkpoint by their
-    `ts`. The time of the copy counts where none is told. One that is there already was last written at the later of both times.
+    In a `DeltaSaver` a thread that is new there has the times that it has in another, else those of
+    its first and last checkpoint by their `ts`. The time of the copy is used if there is none. One
+    that is there already was last written at the later of both times.
 
     Args:
         source: Where from.
         target: Where to; its `setup()` is called if it has one.
         threads: The ids of the threads to copy; all, if not given.
-        progress: Called after each checkpoint, once it is stored. A target that stores many as one transaction (`DeltaSaver.put_all`) is
-            given up to 64 at a time, of whatever threads, and fewer where they are large; then it is called for each of them.
+        progress: Called after each checkpoint, once it is stored. A target that stores many as one
+            transaction (`DeltaSaver.put_all`) is given up to 64 at a time, of whatever threads, and
+            fewer where they are large; then it is called for each of them.
 
     Raises:
-        InvalidInput: Source and target are the same, or `threads` is one text, or a saver is for async code (`AsyncSqliteSaver`): use
-            `acopy_saver`.
+        InvalidInput: Source and target are the same, or `threads` is one text, or a saver is for
+            async code (`AsyncSqliteSaver`): use `acopy_saver`.
         ThreadNotFound: A thread that was asked for is not in the source.
     """
     for saver in (source, target):
         if must_be_awaited(saver):
-            raise InvalidInput(f"{type(saver).__name__} is for async code: use acopy_saver")
+            raise InvalidInput(f"{type(saver).__name__} is async only: use acopy_saver")
     return carry_out(_Copying(source, target, threads, progress).steps())
 
 
 async def acopy_saver(
-    source: Saver, target: Saver, *, threads: Sequence[Any] | None = None, progress: Progress | None = None
+    source: Saver,
+    target: Saver,
+    *,
+    threads: Sequence[Any] | None = None,
+    progress: Progress | None = None,
 ) -> CopyReport:
-    """Async twin of `copy_saver`; a saver that has no async methods (`SqliteSaver`) is called in a worker thread."""
+    """Async twin of `copy_saver`.
+
+    A saver without async methods (`SqliteSaver`) is called in a worker thread.
+    """
     sync = {saver for saver in (source, target) if not await is_async(saver)}
     return await acarry_out(_Copying(source, target, threads, progress).steps(), sync=sync)
 
 
-# -- copying -----------------------------------------------------------------------------------------------------------------------------
+# -- copying ---------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Known:
-    """A checkpoint as it was listed: the config that names it, its pending writes' tasks and channels, and when it was made, if told."""
+    """A checkpoint as listed: its config, its pending writes' tasks and channels, and its time."""
 
     config: RunnableConfig
     writes: list[tuple[str, str]]
@@ -148,26 +166,32 @@ class _Known:
 def _in_order(listed: Iterable[Place]) -> list[Place]:
     """The order in which checkpoints are put, from how they were listed, oldest first.
 
-    By their ids, across namespaces; but one that was listed as newer than another of its namespace comes after it, even if
-    its id is lower: it was made by a machine whose clock was behind.
+    By their ids, across namespaces; but one that was listed as newer than another of its namespace
+    comes after it, even if its id is lower: it was made by a machine whose clock was behind.
     """
     highest: dict[tuple[str, str], str] = {}
     order: dict[Place, str] = {}
     for place in listed:
         thread, namespace, checkpoint = place
-        order[place] = highest[thread, namespace] = max(checkpoint, highest.get((thread, namespace), ""))
+        order[place] = highest[thread, namespace] = max(
+            checkpoint, highest.get((thread, namespace), "")
+        )
     return sorted(order, key=lambda place: (place[0], order[place]))
 
 
 class _Copying:
     """One copy."""
 
-    def __init__(self, source: Saver, target: Saver, threads: Sequence[Any] | None, progress: Progress | None) -> None:
+    def __init__(
+        self, source: Saver, target: Saver, threads: Sequence[Any] | None, progress: Progress | None
+    ) -> None:
         if source is target:
-            raise InvalidInput("source and target are the same saver: pass two")
+            raise InvalidInput("source and target are the same saver: pass two different ones")
         self._source = source
         self._target = target
-        self._threads = None if threads is None else several(threads, "thread ids", "threads=[thread_id]")
+        self._threads = (
+            None if threads is None else several(threads, "thread ids", "threads=[thread_id]")
+        )
         self._progress = progress
         self._parents: OrderedDict[Place, CheckpointTuple | None] = OrderedDict()
         self._together = takes_many(target)
@@ -183,36 +207,58 @@ class _Copying:
         began = time.monotonic()
         yield Call(self._target, "setup")
         known = yield from self._listed(self._source, self._threads)
-        threads = {place[0]: one.config["configurable"]["thread_id"] for place, one in known.items()}
+        threads = {
+            place[0]: one.config["configurable"]["thread_id"] for place, one in known.items()
+        }
         if nowhere := [thread for thread in self._threads or () if str(thread) not in threads]:
-            raise ThreadNotFound(f"there is no thread {nowhere[0]!r} in the source: nothing was copied")
+            raise ThreadNotFound(
+                f"thread {nowhere[0]!r} not found in the source: nothing was copied"
+            )
         # Into a store that is new, mostly: then it need not be asked for each thread.
         anything = yield from self._listed(self._target, None, limit=1)
         there = (yield from self._listed(self._target, list(threads.values()))) if anything else {}
         places = _in_order(known)
-        missing = {place for place in places if place not in there or _lacking(known[place].writes, there[place].writes)}
+        missing = {
+            place
+            for place in places
+            if place not in there or _lacking(known[place].writes, there[place].writes)
+        }
         if self._together:
             self._written = yield from self._when_written(known, there, missing)
-        reading = Reading(self._source, [known[place].config for place in places if place in missing])
+        reading = Reading(
+            self._source, [known[place].config for place in places if place in missing]
+        )
         checkpoints = writes = 0
         try:
             for done, place in enumerate(places, start=1):
                 if place in missing:
-                    copied = yield from self._copy(reading, place, known[place].config, there.get(place))
+                    copied = yield from self._copy(
+                        reading, place, known[place].config, there.get(place)
+                    )
                     checkpoints, writes = checkpoints + copied[0], writes + copied[1]
                 self._untold.append(CopyProgress(place[0], done, len(known)))
                 if not self._puts or len(self._untold) >= BATCH or self._size >= BATCH_BYTES:
                     yield from self._flush()
         except Exception:
-            yield from self._flush()  # where the source cannot be read on, what was read before is stored
+            # where the source cannot be read on, what was read before is stored
+            yield from self._flush()
             raise
         yield from self._flush()
-        return CopyReport(len(threads), checkpoints, writes, len(known.keys() & there.keys()), time.monotonic() - began)
+        return CopyReport(
+            len(threads),
+            checkpoints,
+            writes,
+            len(known.keys() & there.keys()),
+            time.monotonic() - began,
+        )
 
-    def _when_written(self, known: Mapping[Place, _Known], there: Mapping[Place, _Known], missing: set[Place]) -> Steps[Written]:
-        """When each thread of which something is missing is to have been written, from the first checkpoint on that is put.
+    def _when_written(
+        self, known: Mapping[Place, _Known], there: Mapping[Place, _Known], missing: set[Place]
+    ) -> Steps[Written]:
+        """The first and last write time that each thread with missing checkpoints is to have.
 
-        So a copy that is stopped leaves no thread that looks older than it is, which a retention would forget.
+        So a copy that is stopped leaves no thread that looks older than it is, which a retention
+        would forget.
         """
         ids = {place[0]: known[place].config["configurable"]["thread_id"] for place in missing}
         moments: dict[str, list[int]] = {}
@@ -229,12 +275,16 @@ class _Copying:
         return written
 
     def _times_of(self, thread: str, found: CheckpointTuple) -> Times:
-        """When a checkpoint was made, and its thread first and last written; now, where nobody tells."""
+        """When a checkpoint was made, and its thread first and last written; now if not known."""
         made = ms_of(found.checkpoint.get("ts"))
-        return Times(self._now if made is None else made, *self._written.get(thread, (self._now, self._now)))
+        return Times(
+            self._now if made is None else made, *self._written.get(thread, (self._now, self._now))
+        )
 
-    def _copy(self, reading: Reading, place: Place, config: RunnableConfig, there: _Known | None) -> Steps[tuple[int, int]]:
-        """Copy the next checkpoint that is missing, or its writes alone; how many checkpoints and writes that were."""
+    def _copy(
+        self, reading: Reading, place: Place, config: RunnableConfig, there: _Known | None
+    ) -> Steps[tuple[int, int]]:
+        """Copy the next missing checkpoint, or only its writes; returns the counts of both."""
         found: CheckpointTuple | None = yield reading
         if found is None:
             return 0, 0
@@ -243,7 +293,9 @@ class _Copying:
         if there is None:
             yield from self._copy_checkpoint(place, found, times)
         self._size += _size_of(found) if self._together else 0
-        return int(there is None), _lacking([write[:2] for write in writes], () if there is None else there.writes)
+        return int(there is None), _lacking(
+            [write[:2] for write in writes], () if there is None else there.writes
+        )
 
     def _put(self, times: Times, method: str, *args: Any) -> Steps[None]:
         call = Call(self._target, method, args)
@@ -263,43 +315,78 @@ class _Copying:
             for one in untold:
                 self._progress(one)
 
-    def _listed(self, saver: Saver, threads: Sequence[Any] | None, limit: int | None = None) -> Steps[dict[Place, _Known]]:
-        """The checkpoints that a saver has, of some threads or of all, by place, those of each namespace oldest first."""
+    def _listed(
+        self, saver: Saver, threads: Sequence[Any] | None, limit: int | None = None
+    ) -> Steps[dict[Place, _Known]]:
+        """A saver's checkpoints by place, of some threads or of all, oldest first per namespace."""
         known: dict[Place, _Known] = {}
 
-        def note(config: RunnableConfig, writes: list[tuple[str, str]], made: int | None = None) -> None:
+        def note(
+            config: RunnableConfig, writes: list[tuple[str, str]], made: int | None = None
+        ) -> None:
             configurable = config["configurable"]
-            thread, namespace, checkpoint = configurable["thread_id"], configurable.get("checkpoint_ns", ""), configurable["checkpoint_id"]
-            known[str(thread), namespace, checkpoint] = _Known(config_of(thread, namespace, checkpoint), writes, made)
+            thread, namespace, checkpoint = (
+                configurable["thread_id"],
+                configurable.get("checkpoint_ns", ""),
+                configurable["checkpoint_id"],
+            )
+            known[str(thread), namespace, checkpoint] = _Known(
+                config_of(thread, namespace, checkpoint), writes, made
+            )
 
         def show(found: CheckpointTuple) -> None:
-            note(found.config, [write[:2] for write in found.pending_writes or ()], ms_of(found.checkpoint.get("ts")))
+            note(
+                found.config,
+                [write[:2] for write in found.pending_writes or ()],
+                ms_of(found.checkpoint.get("ts")),
+            )
 
         if limit is None and outlines(saver):
             for config, writes in (yield Call(saver, "outline", (threads,))):
                 note(config, writes)
             return known
-        for asked in [None] if threads is None else [{"configurable": {"thread_id": thread}} for thread in threads]:
+        for asked in (
+            [None]
+            if threads is None
+            else [{"configurable": {"thread_id": thread}} for thread in threads]
+        ):
             yield Scan(saver, cast("RunnableConfig | None", asked), show, limit)
         return dict(reversed(known.items()))
 
     def _copy_checkpoint(self, place: Place, found: CheckpointTuple, times: Times) -> Steps[None]:
         configurable = found.config["configurable"]
         parent = yield from self._parent(found)
-        config: RunnableConfig = {"configurable": {"thread_id": configurable["thread_id"], "checkpoint_ns": place[1]}}
+        config: RunnableConfig = {
+            "configurable": {"thread_id": configurable["thread_id"], "checkpoint_ns": place[1]}
+        }
         if found.parent_config is not None:
-            config["configurable"]["checkpoint_id"] = found.parent_config["configurable"]["checkpoint_id"]
-        yield from self._put(times, "put", config, found.checkpoint, found.metadata, _new_versions(found, parent))
+            config["configurable"]["checkpoint_id"] = found.parent_config["configurable"][
+                "checkpoint_id"
+            ]
+        yield from self._put(
+            times, "put", config, found.checkpoint, found.metadata, _new_versions(found, parent)
+        )
         self._remember(place, found)
 
     def _parent(self, found: CheckpointTuple) -> Steps[CheckpointTuple | None]:
         if found.parent_config is None:
             return None
         configurable = found.parent_config["configurable"]
-        thread, namespace, checkpoint = configurable["thread_id"], configurable.get("checkpoint_ns", ""), configurable["checkpoint_id"]
+        thread, namespace, checkpoint = (
+            configurable["thread_id"],
+            configurable.get("checkpoint_ns", ""),
+            configurable["checkpoint_id"],
+        )
         place = str(thread), namespace, checkpoint
         if place not in self._parents:
-            self._remember(place, (yield Call(self._source, "get_tuple", (config_of(thread, namespace, checkpoint),))))
+            self._remember(
+                place,
+                (
+                    yield Call(
+                        self._source, "get_tuple", (config_of(thread, namespace, checkpoint),)
+                    )
+                ),
+            )
         self._parents.move_to_end(place)
         return self._parents[place]
 
@@ -308,32 +395,50 @@ class _Copying:
         if len(self._parents) > PARENTS:
             self._parents.popitem(last=False)
 
-    def _copy_writes(self, config: RunnableConfig, writes: Sequence[PendingWrite], times: Times) -> Steps[None]:
-        """Put pending writes so that they are read in the order in which they were read here: by path, then task, then index."""
-        runs = [(place, [(channel, value) for _, channel, value in run]) for place, run in groupby(writes, key=_place_of)]
+    def _copy_writes(
+        self, config: RunnableConfig, writes: Sequence[PendingWrite], times: Times
+    ) -> Steps[None]:
+        """Put pending writes so that they are read in the same order as from the source.
+
+        They are read by path, then task, then index.
+        """
+        runs = [
+            (place, [(channel, value) for _, channel, value in run])
+            for place, run in groupby(writes, key=_place_of)
+        ]
         places = [place for place, _ in runs]
         ordered = places == sorted(set(places))
         before: dict[str, list[tuple[str, Any]]] = {}
         for number, ((task, index), run) in enumerate(runs):
             if index == PLAIN:
-                # With those of an earlier run in front, which stand and are not written again: a write's index is its place in the list.
+                # With those of an earlier run in front, which are stored and not written again: a
+                # write's index is its place in the list.
                 run = before[task] = [*before.get(task, []), *run]
-            yield from self._put(times, "put_writes", config, run, task, "" if ordered else f"{number:08}")
+            yield from self._put(
+                times, "put_writes", config, run, task, "" if ordered else f"{number:08}"
+            )
 
 
 def _place_of(write: PendingWrite | tuple[str, str]) -> tuple[str, int]:
-    """A pending write's task and its index, where that is one of LangGraph's special ones, which come before all others of the task."""
+    """A pending write's task and index.
+
+    The index is LangGraph's where it is one of the special ones, which come before all others of
+    the task; else `PLAIN`.
+    """
     task, channel = write[:2]
     return task, WRITES_IDX_MAP.get(channel, PLAIN)
 
 
 def _lacking(writes: Sequence[tuple[str, str]], there: Sequence[tuple[str, str]]) -> int:
-    """How many of a checkpoint's pending writes are not there. A thread that went on where it was copied to has more, and lacks none."""
+    """How many of a checkpoint's pending writes are missing from the target.
+
+    A thread that continued in the target has more, and lacks none.
+    """
     return (Counter(map(_place_of, writes)) - Counter(map(_place_of, there))).total()
 
 
 def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dict[str, Any]:
-    """The channels that a checkpoint has changed since its parent: in their version, or in place."""
+    """The channels that a checkpoint changed since its parent, in their version or in place."""
     versions: Mapping[str, Any] = found.checkpoint["channel_versions"]
     if parent is None:
         return dict(versions)
@@ -343,7 +448,10 @@ def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dic
         channel: version
         for channel, version in versions.items()
         if known.get(channel) != version
-        or (channel in values and (channel not in earlier or not _is_same(values[channel], earlier[channel])))
+        or (
+            channel in values
+            and (channel not in earlier or not _is_same(values[channel], earlier[channel]))
+        )
     }
 
 
@@ -353,7 +461,7 @@ def _is_same(one: Any, other: Any) -> bool:
         return True
     try:
         return _plain.dumps_typed(one) == _plain.dumps_typed(other)
-    except Exception:  # a serializer of the application's own takes what LangGraph's does not
+    except Exception:  # a custom serializer takes what LangGraph's does not
         return bool(one == other)
 
 

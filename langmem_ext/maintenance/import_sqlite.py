@@ -1,7 +1,8 @@
-"""Moving in: the threads of a `SqliteSaver`'s database, whole and unchanged, into a database of this package.
+"""Imports the threads of a `SqliteSaver`'s database, whole and unchanged.
 
-The source is read one checkpoint at a time, oldest first, and stored in batches of one transaction each. So an import that is killed has
-stored some checkpoints whole and nothing of the others; run again, it goes on from there. What the source has got since is brought in too.
+The source is read one checkpoint at a time, oldest first, and stored in batches of one transaction
+each. So an import that is killed has stored some checkpoints whole and nothing of the others; run
+again, it continues from there, and imports what the source has got since.
 """
 
 from __future__ import annotations
@@ -15,30 +16,43 @@ from typing import TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langmem_ext.codec import ForeignCodec, MessageCodec, codec_of
-from langmem_ext.collector import without_collector
+from langmem_ext._internal.collector import without_collector
+from langmem_ext._internal.url import Address, text_of
+from langmem_ext.checkpointer.validation import several
 from langmem_ext.errors import DamagedRow, InvalidInput, InvalidThreadId, ThreadNotFound
-from langmem_ext.log import Database, MessageLog, is_address, is_server, sqlite_path, thread_key
+from langmem_ext.log.codec import ForeignCodec, MessageCodec, codec_of
+from langmem_ext.log.message_log import (
+    Database,
+    MessageLog,
+    is_address,
+    is_server,
+    sqlite_path,
+    thread_key,
+)
+from langmem_ext.log.restore import DataSerializer
 from langmem_ext.maintenance.moving import Moving, Tally, groups_of
-from langmem_ext.maintenance.transcoding import ObjectReader, Reader, RowReader, StoringPolicy, Transcoder
+from langmem_ext.maintenance.transcoding import (
+    ObjectReader,
+    Reader,
+    RowReader,
+    StoringPolicy,
+    Transcoder,
+)
 from langmem_ext.maintenance.verification import Verification
-from langmem_ext.saver_terms import several
-from langmem_ext.serde import DataSerializer
-from langmem_ext.storage import transfer_ops
-from langmem_ext.storage.address import Address, text_of
-from langmem_ext.storage.saver_file import SaverFile
-from langmem_ext.storage.transfer_ops import Places
+from langmem_ext.storage.checkpoints import bulk as transfer_ops
+from langmem_ext.storage.checkpoints.bulk import Places
+from langmem_ext.storage.sqlite.saver_file import SaverFile
 from langmem_ext.types import ThreadKey
 
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """How far an import has come.
+    """Progress of an import.
 
     Attributes:
-        thread: The thread at work.
-        done, total: Checkpoints, of all threads that are imported.
-        verifying: Whether they are being compared, after they were stored.
+        thread: The current thread.
+        done, total: Checkpoints of all imported threads.
+        verifying: Whether the stored checkpoints are being compared.
     """
 
     thread: str
@@ -49,22 +63,22 @@ class ImportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import has done.
+    """The result of an import.
 
     Attributes:
-        threads: Threads that the source has, of those that were asked for.
-        threads_new: Of these, threads of which the target had nothing.
-        threads_extended: Threads that the target had in part, and that got checkpoints or writes.
-        threads_there: Threads that the target had already, as they are in the source.
-        total: Checkpoints of these threads in the source: stored, there already, or left out.
+        threads: Selected threads in the source.
+        threads_new: Of these, threads that were not in the target.
+        threads_extended: Threads that were in the target in part, and got checkpoints or writes.
+        threads_there: Threads that were in the target as they are in the source.
+        total: Checkpoints of these threads in the source: stored, existing, or skipped.
         checkpoints: Checkpoints stored.
         writes: Pending writes stored.
-        skipped: Checkpoints that were there already.
-        damaged: What was left out because it does not decode, each with its name.
-        verified: Checkpoints that were compared with the source, and are the same.
+        skipped: Checkpoints that existed already.
+        damaged: Skipped checkpoints and writes that cannot be decoded, by name.
+        verified: Checkpoints that were compared with the source, and are identical.
         bytes_before: Size of the source.
-        bytes_after: Size of the target, with everything it holds.
-        seconds: How long it took, without the comparison.
+        bytes_after: Size of the target, with all its contents.
+        seconds: Duration, without the comparison.
     """
 
     threads: int = 0
@@ -98,33 +112,48 @@ def import_checkpoints(
     own: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Bring the threads of a `SqliteSaver` or `AsyncSqliteSaver` into a database of this package; every state reads as it did there.
+    """Import the threads of a `SqliteSaver` or `AsyncSqliteSaver`; every state reads as before.
 
-    The source is opened for reading alone, and nothing about it changes. An import that was stopped anywhere is run again and goes on; one
-    that is repeated brings in what the source has got since. No class that the source names is built or needed: what a reader of the target
-    may build is decided when it reads.
+    The source is opened for reading alone, and nothing about it changes. An interrupted import
+    continues when it is run again; a repeated one imports what the source has got since. No class
+    that the source names is built or needed: what a reader of the target may build is decided when
+    it reads.
 
     Args:
         source: The path of the database.
-        target: Where to; a URL or path names a database that is made if there is none. A saver that is bound to an owner gives it to him.
+        target: Where to; a URL or path names a database that is made if there is none. A saver that
+            is bound to an owner gives it to him.
         threads: The ids of the threads to import; all, if not given.
-        serde: The serializer that wrote the source, if it was one of the application's own.
-        skip_damaged: Leave out what does not decode, and name it in the report, instead of ending with an error.
-        verify: Read both afterwards and compare every checkpoint.
-        compress: Compress what is stored, where that saves a tenth (`MessageLog.open`). A log or saver has been opened with or without.
+        serde: The serializer that wrote the source, if it was a custom one.
+        skip_damaged: Leave out what does not decode, and name it in the report, instead of ending
+            with an error.
+        verify: Compare every checkpoint in both databases afterwards.
+        compress: Compress what is stored, where that saves a tenth (`MessageLog.open`). A log or
+            saver has been opened with or without.
         own: A target that is named is this package's alone (`MessageLog.open`).
         progress: Called after each step.
 
     Raises:
         StorageUnavailable: The source is not there, or one of the two cannot be opened.
         NotADatabase: The source is not a database of langgraph-checkpoint-sqlite.
-        InvalidInput: Source and target are the same, the source needs a `serde`, or `compress` comes with a target that is open.
-        MissingExtra: It is to be compressed, and there is no zstd.
-        ThreadNotFound: A thread that was asked for is not in the source, or belongs to another owner in the target.
+        InvalidInput: Source and target are the same, the source needs a `serde`, or `compress`
+            comes with a target that is open.
+        MissingExtra: Compression needs zstd, which is not installed.
+        ThreadNotFound: A thread that was asked for is not in the source, or belongs to another
+            owner in the target.
         DamagedRow: A row of the source does not decode. Whole checkpoints before it were stored.
         StorageError: The comparison has found a difference; the message says where.
     """
-    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify, compress=compress, own=own).steps()
+    steps = _Import(
+        source,
+        target,
+        threads,
+        serde,
+        skip_damaged=skip_damaged,
+        verify=verify,
+        compress=compress,
+        own=own,
+    ).steps()
     try:
         while isinstance(at := _advance(steps), ImportProgress):
             if progress is not None:
@@ -146,8 +175,20 @@ async def aimport_checkpoints(
     own: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Async twin of `import_checkpoints`: a step at a time in a worker thread. Cancelled, it ends with the step that runs."""
-    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify, compress=compress, own=own).steps()
+    """Async twin of `import_checkpoints`.
+
+    It runs step by step in a worker thread; cancelling ends it after the current step.
+    """
+    steps = _Import(
+        source,
+        target,
+        threads,
+        serde,
+        skip_damaged=skip_damaged,
+        verify=verify,
+        compress=compress,
+        own=own,
+    ).steps()
     step: asyncio.Future[ImportProgress | ImportReport] | None = None
     try:
         while True:
@@ -216,14 +257,25 @@ class _Import:
         for group in groups_of(threads, file.threads.__getitem__):
             there = self._stored(log, transcoder, group, owner)
             for thread in group:
-                moving = Moving(file, log, transcoder, thread, owner, tally, there.get(thread), skip_damaged=self._skip_damaged)
+                moving = Moving(
+                    file,
+                    log,
+                    transcoder,
+                    thread,
+                    owner,
+                    tally,
+                    there.get(thread),
+                    skip_damaged=self._skip_damaged,
+                )
                 with tally.thread():
                     for count in moving.steps():
                         done += count
                         yield ImportProgress(thread, done, total)
         seconds, verified = time.monotonic() - began, 0
         for thread in threads if self._verify else ():
-            for count in Verification(file, log, self._reader(), self._codec(), thread, owner).steps(tally.left_out):
+            for count in Verification(
+                file, log, self._reader(), self._codec(), thread, owner
+            ).steps(tally.left_out):
                 verified += count
                 yield ImportProgress(thread, verified, total, verifying=True)
         return ImportReport(
@@ -242,11 +294,18 @@ class _Import:
             seconds=seconds,
         )
 
-    def _stored(self, log: MessageLog, transcoder: Transcoder, threads: list[str], owner: str | None) -> dict[str, Places]:
-        """What is there of some threads already; nothing where one of them cannot be told of, and so each is asked for by itself."""
+    def _stored(
+        self, log: MessageLog, transcoder: Transcoder, threads: list[str], owner: str | None
+    ) -> dict[str, Places]:
+        """What the target has of some threads; empty if one of them cannot be listed.
+
+        Each is then read by itself.
+        """
         try:
             keys = [ThreadKey(thread_key(thread), owner) for thread in threads]
-            found = log.run(transfer_ops.stored(keys, indexes=log.indexes, codec=transcoder.codec), write=False)
+            found = log.run(
+                transfer_ops.stored(keys, indexes=log.indexes, codec=transcoder.codec), write=False
+            )
         except (InvalidThreadId, DamagedRow):
             return {}
         return dict(zip(threads, found, strict=True))
@@ -255,17 +314,26 @@ class _Import:
         if self._threads is None:
             chosen = list(file.threads)
         else:
-            chosen = list(dict.fromkeys(several(self._threads, "thread ids", "threads=[thread_id]")))
+            chosen = list(
+                dict.fromkeys(several(self._threads, "thread ids", "threads=[thread_id]"))
+            )
         if missing := [thread for thread in chosen if thread not in file.threads]:
-            raise ThreadNotFound(f"there is no thread {missing[0]!r} in {file.path}: it has {len(file.threads)}, and nothing was imported")
+            raise ThreadNotFound(
+                f"thread {missing[0]!r} not found in {file.path}, which has {len(file.threads)},"
+                " and nothing was imported"
+            )
         return chosen
 
     def _open(self, file: SaverFile) -> MessageLog:
         if self._compress and not is_address(self._target):
-            raise InvalidInput("the target is open already, so it is not for the import to compress it: open it with compress=True")
-        same = "source and target are the same file: give the target a name of its own"
+            raise InvalidInput(
+                "the target is open already: open it with compress=True instead of passing compress"
+            )
+        same = "source and target are the same file: pass another target"
         if is_address(self._target):
-            if not is_server(self._target) and str(Path(sqlite_path(self._target)[0]).resolve()) == str(file.path):
+            if not is_server(self._target) and str(
+                Path(sqlite_path(self._target)[0]).resolve()
+            ) == str(file.path):
                 raise InvalidInput(same)
             return MessageLog.open(self._target, compress=self._compress, own=self._own)
         log = MessageLog.of(self._target)
@@ -279,7 +347,10 @@ class _Import:
 
     def _transcoder(self) -> Transcoder:
         codec = self._codec()
-        return Transcoder(self._reader(), codec if isinstance(codec, ForeignCodec) else MessageCodec(StoringPolicy()))
+        return Transcoder(
+            self._reader(),
+            codec if isinstance(codec, ForeignCodec) else MessageCodec(StoringPolicy()),
+        )
 
     def _codec(self) -> MessageCodec:
         """The target's."""
@@ -287,7 +358,10 @@ class _Import:
         return codec if isinstance(codec, MessageCodec) else codec_of(DataSerializer())
 
     def _reader(self) -> Reader:
-        """How rows of the source are decoded: to objects only where a serializer that is not LangGraph's takes part."""
+        """The reader of the source's rows.
+
+        It builds objects only if a serializer other than LangGraph's takes part.
+        """
         own = self._serde is None or isinstance(self._serde, DataSerializer)
         if own and not isinstance(self._codec(), ForeignCodec):
             return RowReader()

@@ -1,4 +1,4 @@
-"""Moving a thread from a `SaverFile` into a log: what is there already is skipped, the rest is stored in batches."""
+"""Moves a thread from a `SaverFile` into a log: what is there is skipped, the rest is batched."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, TypeAlias
 
+from langmem_ext.checkpointer.values import INPUT_CHANNEL
 from langmem_ext.errors import DamagedRow, InvalidThreadId
-from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.log.message_log import MessageLog, thread_key
 from langmem_ext.maintenance.transcoding import Ancestor, Transcoder, moment
-from langmem_ext.packing import INPUT_CHANNEL
-from langmem_ext.storage import read_ops, transfer_ops
-from langmem_ext.storage.clock import now_ms
-from langmem_ext.storage.saver_file import SaverFile
-from langmem_ext.storage.transfer_ops import Moved, Places, TaskWrites
+from langmem_ext.storage.checkpoints import bulk as transfer_ops
+from langmem_ext.storage.checkpoints import get as read_ops
+from langmem_ext.storage.checkpoints.bulk import Moved, Places, TaskWrites
+from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.rows.clock import now_ms
+from langmem_ext.storage.sqlite.saver_file import SaverFile
 from langmem_ext.types import PackedValue, PackedWrite, StoredWrite, ThreadKey
 
 BATCH: Final = 64
@@ -32,7 +34,8 @@ TOGETHER_ROWS: Final = 1024
 """Rows that they have, at most, where they are several."""
 
 ANCESTORS: Final = 8
-"""Of how many checkpoints the values are kept, to tell what a later one carries on; a missing one, as at a fork, is read again."""
+"""Of how many checkpoints the values are kept, to tell what a later one carries on; a missing one,
+as at a fork, is read again."""
 
 Place: TypeAlias = tuple[str, str]
 """A checkpoint's namespace and id."""
@@ -95,7 +98,7 @@ class Moving:
         thread: The thread's id.
         owner: Whose it is to be; None: nobody's.
         tally: Where it is noted what was done.
-        there: What is there of it already; None where it is to be asked for.
+        there: What is there of it already; None if it is to be asked for.
         skip_damaged: Whether what does not decode is left out, instead of being an error.
     """
 
@@ -139,8 +142,14 @@ class Moving:
             return
         stored = self._there
         if stored is None:
-            [stored] = self._log.run(transfer_ops.stored([key], indexes=self._log.indexes, codec=self._codec), write=False)
-        self._present = {place: {(task, write.index) for task, write in writes} for place, writes in stored.items()}
+            [stored] = self._log.run(
+                transfer_ops.stored([key], indexes=self._log.indexes, codec=self._codec),
+                write=False,
+            )
+        self._present = {
+            place: {(task, write.index) for task, write in writes}
+            for place, writes in stored.items()
+        }
         wanted = self._file.places(self._thread)
         done, size, batch = 0, 0, list[Moved]()
         for place in places:
@@ -162,8 +171,8 @@ class Moving:
     def _leave_out(self, places: Sequence[Place], what: str, error: Exception) -> None:
         if not self._skip_damaged:
             raise DamagedRow(
-                f"{what}. What was imported before it stays. Import again from a source that is whole, or leave such rows out with"
-                " skip_damaged (--skip-damaged)"
+                f"{what}. What was imported before it stays. Import from an undamaged source, or"
+                " skip such rows with skip_damaged (--skip-damaged)"
             ) from error
         self._tally.damaged.append(what)
         self._tally.left_out.update((self._thread, *place) for place in places)
@@ -172,13 +181,18 @@ class Moving:
         self._file.check_unchanged()
         if not batch:
             return
-        self._log.run(transfer_ops.store_moved(key, batch, indexes=self._log.indexes, codec=self._codec), write=True)
+        self._log.run(
+            transfer_ops.store_moved(key, batch, indexes=self._log.indexes, codec=self._codec),
+            write=True,
+        )
         self._tally.checkpoints += sum(moved.packed is not None for moved in batch)
         self._tally.writes += sum(len(one.writes) for moved in batch for one in moved.writes)
 
-    # -- one checkpoint ------------------------------------------------------------------------------------------------------------------
+    # -- one checkpoint ----------------------------------------------------------------------------
 
-    def _prepare(self, key: ThreadKey, place: Place, wanted: set[tuple[str, int]]) -> tuple[list[Moved], int]:
+    def _prepare(
+        self, key: ThreadKey, place: Place, wanted: set[tuple[str, int]]
+    ) -> tuple[list[Moved], int]:
         """What of a checkpoint is to be stored, and how many bytes were read for it."""
         if place in self._present:
             self._tally.skipped += 1
@@ -186,22 +200,29 @@ class Moving:
         row = self._file.checkpoint(self._thread, *place)
         if row is None:
             return [], 0
-        packed, own = self._transcoder.checkpoint(row, self._ancestor(key, (row.namespace, row.parent)) if row.parent else None)
+        packed, own = self._transcoder.checkpoint(
+            row, self._ancestor(key, (row.namespace, row.parent)) if row.parent else None
+        )
         self._remember(place, own)
         given = packed.values.get(INPUT_CHANNEL, PackedValue())
         named = any(self._codec.id_of(message) is not None for message in given.messages)
-        return [Moved(*place, packed, self._writes(place) if wanted else (), moment(packed.ts), named)], len(row.blob)
+        return [
+            Moved(*place, packed, self._writes(place) if wanted else (), moment(packed.ts), named)
+        ], len(row.blob)
 
     def _ancestor(self, key: ThreadKey, parent: Place) -> Ancestor | None:
-        """What a checkpoint's parent holds; None where there is none, or it does not decode."""
+        """What a checkpoint's parent holds; None if there is none, or it does not decode."""
         if parent in self._present and parent[0] not in self._warm:
-            # What an earlier run has stored: its messages must be known, or they would be stored again.
+            # What an earlier run has stored: its messages must be known, or they would be stored
+            # again.
             self._warm.add(parent[0])
             self._stored_writes(key, parent)
         if parent not in self._ancestors:
             try:
                 row = self._file.checkpoint(self._thread, *parent)
-                self._remember(parent, None if row is None else self._transcoder.checkpoint(row, None)[1])
+                self._remember(
+                    parent, None if row is None else self._transcoder.checkpoint(row, None)[1]
+                )
             except DamagedRow:
                 self._remember(parent, None)
         self._ancestors.move_to_end(parent)
@@ -212,45 +233,59 @@ class Moving:
         if len(self._ancestors) > ANCESTORS:
             self._ancestors.popitem(last=False)
 
-    # -- pending writes ------------------------------------------------------------------------------------------------------------------
+    # -- pending writes ----------------------------------------------------------------------------
 
     def _writes(self, place: Place) -> list[TaskWrites]:
         """A checkpoint's pending writes, those of one task and path together."""
         tasks: list[TaskWrites] = []
-        for (path, task), rows in groupby(self._file.writes(self._thread, *place), key=lambda row: (row.path, row.task)):
+        for (path, task), rows in groupby(
+            self._file.writes(self._thread, *place), key=lambda row: (row.path, row.task)
+        ):
             writes: list[PackedWrite] = []
             for row in rows:
                 try:
                     writes.append(self._transcoder.write(row))
                 except DamagedRow as error:
-                    self._leave_out([place], f"checkpoint {place[1]} of thread {self._thread!r}: {error}", error)
+                    self._leave_out(
+                        [place], f"checkpoint {place[1]} of thread {self._thread!r}: {error}", error
+                    )
             if writes:
                 tasks.append(TaskWrites(task, path, writes))
         return tasks
 
-    def _further_writes(self, key: ThreadKey, place: Place, wanted: set[tuple[str, int]]) -> list[Moved]:
-        """Writes of a stored checkpoint that the source has got since: new ones, and special ones (of negative index) replaced."""
+    def _further_writes(
+        self, key: ThreadKey, place: Place, wanted: set[tuple[str, int]]
+    ) -> list[Moved]:
+        """Writes that the source has got since its checkpoint was stored.
+
+        New ones, and special ones (of negative index) that were replaced.
+        """
         there = self._present[place]
         if wanted <= there and all(index >= 0 for _, index in wanted):
             return []
-        stored = self._stored_writes(key, place) if any(index < 0 for _, index in wanted & there) else ()
+        stored = (
+            self._stored_writes(key, place) if any(index < 0 for _, index in wanted & there) else ()
+        )
         known = {(write.task, write.channel): self._plain(write.value) for write in stored}
         tasks: list[TaskWrites] = []
         for task in self._writes(place):
             writes = [
                 one
                 for one in task.writes
-                if (task.task, one.index) not in there or (one.index < 0 and self._plain(one.value) != known.get((task.task, one.channel)))
+                if (task.task, one.index) not in there
+                or (one.index < 0 and self._plain(one.value) != known.get((task.task, one.channel)))
             ]
             if writes:
                 tasks.append(replace(task, writes=writes))
         return [Moved(*place, None, tasks, now_ms())] if tasks else []
 
     def _stored_writes(self, key: ThreadKey, place: Place) -> Sequence[StoredWrite]:
-        op = read_ops.get_checkpoint(key, *place, indexes=self._log.indexes, codec=self._codec)
+        op = Operation(
+            read_ops.get_checkpoint, key, *place, indexes=self._log.indexes, codec=self._codec
+        )
         stored = self._log.run(op, write=False)
         return () if stored is None else stored.writes
 
     def _plain(self, value: PackedValue) -> bytes:
-        """A value's own bytes, wherever its texts and messages stand."""
+        """A value's own bytes, wherever its texts and messages are."""
         return self._codec.pack_plain(self._codec.load_value(value))

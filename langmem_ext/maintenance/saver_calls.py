@@ -1,6 +1,7 @@
-"""Calls of checkpointers that work asks for: made directly, or their async twins awaited, whichever the work is carried out by.
+"""Calls that work makes to checkpointers, either directly or awaited as their async twins.
 
-The work is a generator. It yields a request and receives the answer; what the request raised is raised there.
+The work is a generator. It yields a request and receives the answer; what the request raised is
+raised there.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any, TypeAlias, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
+from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.errors import StorageUnavailable
-from langmem_ext.stepping import aperform, perform
-from langmem_ext.storage.clock import Times
+from langmem_ext.storage.rows.clock import Times
 
 T = TypeVar("T")
 Saver: TypeAlias = BaseCheckpointSaver[Any]
@@ -43,9 +44,10 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Puts:
-    """Calls of `put` and `put_writes`, of a saver that takes them as one transaction, and when what each stores was made.
+    """Calls of `put` and `put_writes` that a saver takes as one transaction, with their times.
 
-    Where that fails they are made one after the other: so what comes before the one that cannot be made is stored.
+    Where that fails they are made one after the other: so what comes before the one that cannot be
+    made is stored.
     """
 
     saver: Saver
@@ -61,12 +63,18 @@ class Puts:
         return [self._call(slice(at, at + 1)) for at in range(len(self.calls))]
 
     def _call(self, some: slice) -> Call:
-        return Call(self.saver, "put_all", ([(call.method, call.args) for call in self.calls[some]], self.times[some]))
+        return Call(
+            self.saver,
+            "put_all",
+            ([(call.method, call.args) for call in self.calls[some]], self.times[some]),
+        )
 
 
 @dataclass(slots=True)
 class Reading:
-    """Checkpoints that are read one after the other; asked for again, it gives the next: the answer is what `get_tuple` returns for it.
+    """Checkpoints read one after the other: each request answers with the next `get_tuple`.
+
+    A saver that can read many at once does so.
 
     A saver that reads many at once is left to.
     """
@@ -80,7 +88,11 @@ class Reading:
         """The next one."""
         if self.found is None:
             many = getattr(self.saver, "get_all", None)
-            self.found = map(self.saver.get_tuple, self.configs) if many is None else iter(many(self.configs))
+            self.found = (
+                map(self.saver.get_tuple, self.configs)
+                if many is None
+                else iter(many(self.configs))
+            )
         return next(self.found)
 
     async def afollowing(self) -> CheckpointTuple | None:
@@ -105,10 +117,12 @@ def carry_out(steps: Steps[T]) -> T:
 
 
 async def acarry_out(steps: Steps[T], *, sync: Collection[Saver]) -> T:
-    """Async twin of `carry_out`; the savers that have no async methods (`sync`) are called in a worker thread."""
+    """Async twin of `carry_out`; savers without async methods (`sync`) run in a worker thread."""
 
     async def make(request: Request) -> Any:
-        return await (asyncio.to_thread(_make, request) if request.saver in sync else _amake(request))
+        return await (
+            asyncio.to_thread(_make, request) if request.saver in sync else _amake(request)
+        )
 
     return await aperform(steps, make)
 
@@ -149,7 +163,9 @@ async def _amake(request: Request) -> Any:
             for call in request.apart():
                 await _amake(call)
             return None
-    method = getattr(request.saver, f"a{request.method}", None) or getattr(request.saver, request.method, None)
+    method = getattr(request.saver, f"a{request.method}", None) or getattr(
+        request.saver, request.method, None
+    )
     answer = None if method is None else method(*request.args)
     return await answer if inspect.isawaitable(answer) else answer
 

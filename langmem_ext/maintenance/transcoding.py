@@ -1,12 +1,13 @@
 """Rows of a `SqliteSaver` as checkpoints and pending writes ready to be stored.
 
-A row of a `SqliteSaver` holds the whole checkpoint, with every message of the conversation again. Three things make that cheap: the bytes
-of a message are decoded once and recognised from then on; what the parent has to the byte is carried on instead of being stored; and what
-is neither a message nor plain data is not built but stored as it was packed. So no class of the application is needed, none runs, and
-nothing is lost that a later reader may be allowed to build.
+A row of a `SqliteSaver` holds the whole checkpoint, with every message of the conversation again.
+Three things make that cheap: the bytes of a message are decoded once and recognised from then on;
+what the parent has to the byte is carried on instead of being stored; and what is neither a message
+nor plain data is not built but stored as it was packed. So no class of the application is needed,
+none runs, and nothing is lost that a later reader may be allowed to build.
 
-Two kinds of rows are decoded to objects instead: those that a serializer of the application's own wrote, and those that are to be written
-with one.
+Two kinds of rows are decoded to objects instead: those that a custom serializer wrote, and those
+that are to be written with one.
 """
 
 from __future__ import annotations
@@ -21,23 +22,35 @@ from typing import Any, Final, Protocol
 import ormsgpack
 from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_DELTA_SNAPSHOT,
+    EXT_NUMPY_ARRAY,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
 
-from langmem_ext.codec import MessageCodec
+from langmem_ext._internal.interruption import pass_on
+from langmem_ext.checkpointer.values import (
+    INPUT_CHANNEL,
+    WAITING_CHANNEL,
+    config_of,
+    pack_checkpoint,
+    texts_of,
+)
 from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError, cause, told
-from langmem_ext.interruption import pass_on
+from langmem_ext.log.codec import MessageCodec
+from langmem_ext.log.restore import DataSerializer, RestoreHook, RestorePolicy
+from langmem_ext.log.unbuilt import Unbuilt
 from langmem_ext.messages.identity import CLASSES
 from langmem_ext.messages.packed import opaque, unpack
 from langmem_ext.messages.proportion import LOOKED_AT, require_shallow
-from langmem_ext.packing import INPUT_CHANNEL, WAITING_CHANNEL, config_of, pack_checkpoint, texts_of
-from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy
-from langmem_ext.storage.clock import ms_of, now_ms
-from langmem_ext.storage.saver_file import SourceCheckpoint, SourceWrite
+from langmem_ext.storage.rows.clock import ms_of, now_ms
+from langmem_ext.storage.sqlite.saver_file import SourceCheckpoint, SourceWrite
 from langmem_ext.types import PackedCheckpoint, PackedValue, PackedWrite
-from langmem_ext.unbuilt import Unbuilt
 
 REMEMBERED_BYTES: Final = 128 * 1024 * 1024
-"""Bytes of messages that are recognised; with more, all are forgotten, and decoded again when they come."""
+"""Bytes of messages that are recognised; with more, all are forgotten, and decoded again when they
+come."""
 
 _CLASSES: Final = {(cls.__module__, cls.__name__): cls for cls in CLASSES}
 _LANGGRAPHS_OWN: Final = frozenset({"null", "bytes", "bytearray", "json", "msgpack"})
@@ -59,11 +72,11 @@ class Ancestor:
     values: Mapping[str, PackedValue]
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 class StoringPolicy(RestorePolicy):
-    """Builds messages and nothing else, and says nothing of the rest: who only stores has no use for it."""
+    """Builds messages and nothing else, and does not warn about the rest."""
 
     def find(self, module: str, name: str) -> Any:
         """The class, if it is one of messages."""
@@ -71,15 +84,22 @@ class StoringPolicy(RestorePolicy):
 
 
 def find_message(module: str, name: str) -> type[BaseMessage] | None:
-    """The class of messages that a row names: one of LangChain's, or the application's own if that is loaded; None for all else."""
+    """The message class that a row names; None for any other class.
+
+    It is one of LangChain's, or the application's own if that is loaded.
+    """
     found = _CLASSES.get((module, name)) or getattr(sys.modules.get(module), name, None)
-    if not isinstance(found, type) or not issubclass(found, BaseMessage) or issubclass(found, RemoveMessage):
+    if (
+        not isinstance(found, type)
+        or not issubclass(found, BaseMessage)
+        or issubclass(found, RemoveMessage)
+    ):
         return None
     return found if found.__module__ == module else None
 
 
 class RowReader:
-    """Decodes what LangGraph's default serializer wrote: messages are built, other classes are not."""
+    """Decodes what LangGraph's default serializer wrote, building messages and no other class."""
 
     def __init__(self) -> None:
         self._json = DataSerializer()
@@ -96,7 +116,9 @@ class RowReader:
         if kind == "msgpack":
             return unpack(blob, self._hook)
         if kind not in _LANGGRAPHS_OWN:
-            raise InvalidInput(f"was written by a serializer of the application's own (its type is {kind!r}): pass it as serde=")
+            raise InvalidInput(
+                f"was written by a custom serializer (its type is {kind!r}): pass it as serde="
+            )
         return self._json.loads_typed((kind, blob))
 
     def _hook(self, code: int, data: bytes) -> Any:
@@ -124,7 +146,11 @@ class RowReader:
         content = unpack(data, opaque)
         module, name, fields, *_ = content
         found = find_message(module, name)
-        value = Unbuilt(EXT_PYDANTIC_V2, self._inside(data)) if found is None else _build_message(found, fields)
+        value = (
+            Unbuilt(EXT_PYDANTIC_V2, self._inside(data))
+            if found is None
+            else _build_message(found, fields)
+        )
         self._size += len(data)
         if self._size > REMEMBERED_BYTES:
             self._known.clear()
@@ -143,7 +169,7 @@ def _build_message(found: type[BaseMessage], fields: dict[str, Any]) -> BaseMess
 
 
 class ObjectReader:
-    """Decodes to objects, with a serializer; a class that it refuses to build is an error and no plain data.
+    """Decodes to objects, with a serializer; a class that it refuses to build is an error.
 
     Args:
         serde: The serializer that wrote the rows.
@@ -153,7 +179,9 @@ class ObjectReader:
         self._refused: list[tuple[str, str]] = []
         if isinstance(serde, DataSerializer):
             policy = _NotingPolicy(self._refused, serde.policy)
-            self._serde: SerializerProtocol = JsonPlusSerializer(__unpack_ext_hook__=RestoreHook(policy))
+            self._serde: SerializerProtocol = JsonPlusSerializer(
+                __unpack_ext_hook__=RestoreHook(policy)
+            )
         else:
             self._serde = serde
 
@@ -167,8 +195,9 @@ class ObjectReader:
         if self._refused:
             named = self._refused.pop()
             raise InvalidInput(
-                f"holds a {'.'.join(named)}, which is no data type of an imported module and would come back as plain data: import the"
-                f" module, or pass serde=DataSerializer(allow=[{named!r}])"
+                f"holds a {'.'.join(named)}, which is not a data class of an imported module and"
+                " would be restored as plain data: import the module, or pass"
+                f" serde=DataSerializer(allow=[{named!r}])"
             )
         return value
 
@@ -188,7 +217,7 @@ class _NotingPolicy(RestorePolicy):
         return found
 
 
-# -- packing -----------------------------------------------------------------------------------------------------------------------------
+# -- packing ---------------------------------------------------------------------------------------
 
 
 class Transcoder:
@@ -203,7 +232,9 @@ class Transcoder:
         self._reader = reader
         self.codec = codec
 
-    def checkpoint(self, row: SourceCheckpoint, ancestor: Ancestor | None) -> tuple[PackedCheckpoint, Ancestor]:
+    def checkpoint(
+        self, row: SourceCheckpoint, ancestor: Ancestor | None
+    ) -> tuple[PackedCheckpoint, Ancestor]:
         """A checkpoint, and what a later one may carry on from it.
 
         Args:
@@ -218,22 +249,32 @@ class Transcoder:
             checkpoint = self._reader.load(row.kind, row.blob)
             values = checkpoint["channel_values"]
             packed = {
-                channel: self.codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none")
+                channel: self.codec.pack_value(
+                    value, texts="all" if channel == INPUT_CHANNEL else "none"
+                )
                 for channel, value in values.items()
             }
             metadata = load_metadata(row.metadata)
             bare: Any = {**checkpoint, "id": row.id, "channel_values": {}}
             config = config_of(row.thread, row.namespace, row.parent or "")
-            header = pack_checkpoint(self.codec, config, (row.namespace, row.parent or None), bare, metadata, {})
+            header = pack_checkpoint(
+                self.codec, config, (row.namespace, row.parent or None), bare, metadata, {}
+            )
             carried = _carried(packed, header.versions, ancestor)
             waiting = values.get(WAITING_CHANNEL)
             header = replace(
                 header,
-                values={channel: value for channel, value in packed.items() if channel not in carried},
+                values={
+                    channel: value for channel, value in packed.items() if channel not in carried
+                },
                 carried={channel: _giving(packed[channel]) for channel in carried},
                 order=tuple(values),
                 label=_exact_label(header.label, metadata),
-                waiting_for=waiting.encode("utf-8", "replace").decode() if isinstance(waiting, str) else None,
+                waiting_for=(
+                    waiting.encode("utf-8", "replace").decode()
+                    if isinstance(waiting, str)
+                    else None
+                ),
             )
             return header, Ancestor(header.versions, packed)
 
@@ -245,7 +286,9 @@ class Transcoder:
             InvalidInput: It cannot be read with this serializer.
         """
         with _decoding(f"write {row.index} of task {row.task} to channel {row.channel!r}"):
-            value = self.codec.pack_value(self._reader.load(row.kind, row.blob), texts=texts_of(row.channel))
+            value = self.codec.pack_value(
+                self._reader.load(row.kind, row.blob), texts=texts_of(row.channel)
+            )
             return PackedWrite(row.index, row.channel, value)
 
 
@@ -260,17 +303,22 @@ def _decoding(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         pass_on(error)
-        raise DamagedRow(f"{what} does not decode ({type(error).__name__}: {told(error)})") from cause(error)
+        raise DamagedRow(
+            f"{what} does not decode ({type(error).__name__}: {told(error)})"
+        ) from cause(error)
 
 
-def _carried(packed: Mapping[str, PackedValue], versions: Mapping[str, Any], ancestor: Ancestor | None) -> set[str]:
+def _carried(
+    packed: Mapping[str, PackedValue], versions: Mapping[str, Any], ancestor: Ancestor | None
+) -> set[str]:
     """The channels whose values the parent holds to the byte, at the same version."""
     if ancestor is None:
         return set()
     return {
         channel
         for channel, value in packed.items()
-        if ancestor.values.get(channel) == value and ancestor.versions.get(channel) == versions.get(channel)
+        if ancestor.values.get(channel) == value
+        and ancestor.versions.get(channel) == versions.get(channel)
     }
 
 
@@ -279,7 +327,9 @@ def _giving(value: PackedValue) -> Callable[[], PackedValue]:
 
 
 def load_metadata(stored: bytes | str | None) -> Any:
-    """A checkpoint's metadata. JSON, as a `SqliteSaver` reads it; msgpack, as another release might have written it.
+    """A checkpoint's metadata, from JSON or msgpack.
+
+    A `SqliteSaver` reads JSON; another release might have written msgpack.
 
     Raises:
         ValueError: It is neither.
@@ -291,15 +341,19 @@ def load_metadata(stored: bytes | str | None) -> Any:
     except ValueError:
         metadata = unpack(stored) if isinstance(stored, bytes) else None
     if not isinstance(metadata, dict):
-        raise ValueError("the metadata is no mapping")
+        raise ValueError("the metadata is not a mapping")
     return metadata
 
 
 def _exact_label(label: bytes, metadata: Mapping[str, Any]) -> bytes:
-    """The label with the zero characters that LangGraph takes out of what is put, and that older releases have stored."""
+    """The label with the NUL characters that LangGraph removes, but older releases stored."""
     labels = json.loads(label)
     exact = {name: metadata[name] for name in labels}
-    return label if exact == labels else json.dumps(exact, separators=(",", ":"), sort_keys=True).encode()
+    return (
+        label
+        if exact == labels
+        else json.dumps(exact, separators=(",", ":"), sort_keys=True).encode()
+    )
 
 
 def moment(ts: str) -> int:

@@ -1,7 +1,8 @@
-"""Comparing what was moved with where it came from: both are read, and every checkpoint must be the same to the type.
+"""Compares imported checkpoints with their source: values and types must be equal.
 
-The comparison takes another way than the move: both sides are decoded to values. Classes of the application are not built; what stands for
-one says which it is and what it would be built from.
+The comparison is independent of the import: both sides are decoded to values. Classes of the
+application are not built; a placeholder for each says which class it is and what it would be built
+from.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
-from langmem_ext.codec import ForeignCodec, MessageCodec
+from langmem_ext.checkpointer.values import config_of, load_checkpoint
 from langmem_ext.errors import StorageError
-from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.log.codec import ForeignCodec, MessageCodec
+from langmem_ext.log.message_log import MessageLog, thread_key
+from langmem_ext.log.restore import RestoreHook, RestorePolicy
 from langmem_ext.maintenance.transcoding import Reader, RowReader, find_message, load_metadata
 from langmem_ext.messages.packed import unpack
-from langmem_ext.packing import config_of, load_checkpoint
-from langmem_ext.serde import RestoreHook, RestorePolicy
-from langmem_ext.storage import read_ops
-from langmem_ext.storage.saver_file import SaverFile
+from langmem_ext.storage.checkpoints import get as read_ops
+from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.sqlite.saver_file import SaverFile
 from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
 STEP: Final = 64
@@ -33,14 +35,18 @@ _plain = JsonPlusSerializer()
 
 
 class NamingPolicy(RestorePolicy):
-    """Builds messages and LangGraph's safe types; what stands for every other class names it."""
+    """Builds messages and LangGraph's safe types; a placeholder for every other class names it."""
 
     def find(self, module: str, name: str) -> Any:
-        """What builds the value, or what stands for it."""
+        """What builds the value, or its placeholder."""
         message = find_message(module, name)
         if message is not None:
             return message
-        return super().find(module, name) if (module, name) in SAFE_MSGPACK_TYPES else partial(_named, module, name)
+        return (
+            super().find(module, name)
+            if (module, name) in SAFE_MSGPACK_TYPES
+            else partial(_named, module, name)
+        )
 
 
 def _named(module: str, name: str, /, *args: Any, **fields: Any) -> dict[str, Any]:
@@ -59,7 +65,15 @@ class Verification:
         owner: Whose it is.
     """
 
-    def __init__(self, file: SaverFile, log: MessageLog, reader: Reader, codec: MessageCodec, thread: str, owner: str | None) -> None:
+    def __init__(
+        self,
+        file: SaverFile,
+        log: MessageLog,
+        reader: Reader,
+        codec: MessageCodec,
+        thread: str,
+        owner: str | None,
+    ) -> None:
         self._file = file
         self._log = log
         self._thread = thread
@@ -94,16 +108,21 @@ class Verification:
     def _compare(self, namespace: str, checkpoint: str) -> None:
         expected, found = self._source(namespace, checkpoint), self._target(namespace, checkpoint)
         if found is None:
-            differing = ["it is not there"]
+            differing = ["it is missing"]
         else:
-            differing = [f"its {name} differs" for name, part in _PARTS.items() if not self._equal(part(expected), part(found))]
+            differing = [
+                f"its {name} differs"
+                for name, part in _PARTS.items()
+                if not self._equal(part(expected), part(found))
+            ]
         if differing:
             raise StorageError(
-                f"checkpoint {checkpoint} of thread {self._thread!r} (namespace {namespace!r}) is not as in the source: {differing[0]}. The"
-                " source is unchanged; delete the thread in the target and import it again, if nobody has gone on with it there"
+                f"checkpoint {checkpoint} of thread {self._thread!r} (namespace {namespace!r}) is"
+                f" not as in the source: {differing[0]}. The source is unchanged; delete the thread"
+                " in the target and import it again, if nobody has gone on with it there"
             )
 
-    # -- reading both --------------------------------------------------------------------------------------------------------------------
+    # -- reading both ------------------------------------------------------------------------------
 
     def _source(self, namespace: str, checkpoint_id: str) -> CheckpointTuple:
         row = self._file.checkpoint(self._thread, namespace, checkpoint_id)
@@ -112,7 +131,9 @@ class Verification:
             config=config_of(self._thread, namespace, checkpoint_id),
             checkpoint=self._load(row.kind, row.blob),
             metadata=load_metadata(row.metadata),
-            parent_config=None if row.parent is None else config_of(self._thread, namespace, row.parent),
+            parent_config=(
+                None if row.parent is None else config_of(self._thread, namespace, row.parent)
+            ),
             pending_writes=[
                 (write.task, write.channel, self._load(write.kind, write.blob))
                 for write in self._file.writes(self._thread, namespace, checkpoint_id)
@@ -121,14 +142,24 @@ class Verification:
 
     def _target(self, namespace: str, checkpoint_id: str) -> CheckpointTuple | None:
         key = ThreadKey(thread_key(self._thread), self._owner)
-        op = read_ops.get_checkpoint(key, namespace, checkpoint_id, indexes=self._log.indexes, codec=self._codec)
+        op = Operation(
+            read_ops.get_checkpoint,
+            key,
+            namespace,
+            checkpoint_id,
+            indexes=self._log.indexes,
+            codec=self._codec,
+        )
         stored = self._log.run(op, write=False)
         if stored is None:
             return None
         found = load_checkpoint(self._codec, stored, self._thread)
         if not isinstance(self._codec, ForeignCodec):
             return found
-        writes = [(task, channel, self._normal(value)) for task, channel, value in found.pending_writes or []]
+        writes = [
+            (task, channel, self._normal(value))
+            for task, channel, value in found.pending_writes or []
+        ]
         return found._replace(checkpoint=self._normal(found.checkpoint), pending_writes=writes)
 
     def _load(self, kind: str, blob: bytes) -> Any:
@@ -149,7 +180,7 @@ class Verification:
         kind, blob = _plain.dumps_typed(value)
         return unpack(blob, self._hook) if kind == "msgpack" else value
 
-    # -- comparing -----------------------------------------------------------------------------------------------------------------------
+    # -- comparing ---------------------------------------------------------------------------------
 
     def _equal(self, one: Any, other: Any) -> bool:
         """Whether two values are the same, to the type and to the order of keys."""
@@ -158,13 +189,19 @@ class Verification:
         if type(one) is list or type(one) is tuple:
             return len(one) == len(other) and all(map(self._equal, one, other))
         if type(one) is dict:
-            return self._equal(list(one), list(other)) and all(map(self._equal, one.values(), other.values()))
+            return self._equal(list(one), list(other)) and all(
+                map(self._equal, one.values(), other.values())
+            )
         if not isinstance(one, BaseMessage):
             return _plain.dumps_typed(one) == _plain.dumps_typed(other)
         pair = id(one), id(other)
         if pair not in self._compared:
             # Kept with the answer: the id of an object that is gone is given again.
-            self._compared[pair] = (_plain.dumps_typed(one) == _plain.dumps_typed(other), one, other)
+            self._compared[pair] = (
+                _plain.dumps_typed(one) == _plain.dumps_typed(other),
+                one,
+                other,
+            )
         return self._compared[pair][0]
 
 
@@ -175,9 +212,9 @@ class _SharingCodec(MessageCodec):
         super().__init__(NamingPolicy())
         self._loaded: dict[Snapshot, Any] = {}
 
-    def load_value(self, packed: PackedValue, place: Any = None) -> Any:
+    def load_value(self, packed: PackedValue) -> Any:
         if packed.body is not None:
-            return super().load_value(packed, place)
+            return super().load_value(packed)
         for message in packed.messages:
             if message not in self._loaded:
                 self._loaded[message] = self.load_message(message)

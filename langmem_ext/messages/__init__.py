@@ -1,1 +1,4 @@
-"""Pure functions on messages: identity, manifests, pairing, text, tokens. No clock, no randomness, no I/O."""
+"""Pure functions on messages: identity, manifests, pairing, text, tokens.
+
+They use no clock, no randomness and no I/O.
+"""

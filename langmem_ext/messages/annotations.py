@@ -1,18 +1,21 @@
-"""What this package notes on a message, and what may be shown of one: `additional_kwargs["langmem_ext"]`.
+"""The notes of this package on a message, in `additional_kwargs["langmem_ext"]`.
+
+They say what may be shown of it.
 
 | key | value |
 |---|---|
 | `sensitive` | names of the parameters whose values the message holds |
-| `spans` | where they stand in its text, as `[start, end)` in characters; without it, nobody knows, and all of the text is hidden |
-| `asks` | on a question, the parameter that it asks for, if what a user says next may hold a sensitive value, whoever stores it |
+| `spans` | where they are in its text, as `[start, end)`; without it, all of the text is hidden |
+| `asks` | on a question: the parameter whose sensitive value the next message may hold |
 | `risks` | the parameters of such values; without it, the one that is asked for |
 | `tool` | the tool or agent that the turn was for |
 | `timestamp` | when it was said, in ISO 8601, if a session's handle wrote it |
 | `metadata` | what the handle's caller knows of it besides, as JSON |
 | `files` | what the turn refers to: `FileReference.note` each |
-| `context` | why a message stands in a request that nobody said: a summary, a nudge, a result that there is not |
+| `context` | why an inserted message is in a request: a summary, a nudge, a missing result |
 
-The notes are a part of the message: stored once with it, copied, exported and forked with it. No provider is sent them.
+The notes are a part of the message: stored once with it, copied, exported and forked with it. No
+provider is sent them.
 """
 
 from __future__ import annotations
@@ -35,18 +38,19 @@ TITLE_LENGTH: Final = 100
 """Characters of a title, at most."""
 
 _SEEN: Final = 1000
-"""Characters of a prompt that may get into its title: more are not looked at, however long it is."""
+"""Characters of a prompt that may get into its title: more are not looked at, however long it
+is."""
 
 
 def notes_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is noted on a message, from its fields; empty where nothing is."""
+    """What is noted on a message, from its fields; empty if nothing is."""
     kwargs = fields.get("additional_kwargs")
     notes = kwargs.get(NAMESPACE) if isinstance(kwargs, dict) else None
     return notes if isinstance(notes, dict) else {}
 
 
 def tool_of(fields: Mapping[str, Any]) -> str | None:
-    """The tool that a turn was for; None where none is noted."""
+    """The tool that a turn was for; None if none is noted."""
     tool = notes_of(fields).get("tool")
     return tool if isinstance(tool, str) and tool and "\0" not in tool else None
 
@@ -57,7 +61,7 @@ def inserted(why: str) -> dict[str, Any]:
 
 
 def is_inserted(fields: Mapping[str, Any]) -> bool:
-    """Whether nobody said the message: it was put into a request, to tell a model of its conversation or to make it valid."""
+    """Whether the message was inserted into a request, to inform a model or make it valid."""
     return bool(notes_of(fields).get(INSERTED))
 
 
@@ -67,9 +71,9 @@ class FileReference:
 
     Attributes:
         path: What the turn calls it; nobody looks for it on a disk.
-        sha256: Of its content; None where the thread was not given that.
+        sha256: Of its content; None if the thread was not given that.
         block: Which block of the message's content tells of it.
-        again: Whether the content stands in an earlier message.
+        again: Whether the content is in an earlier message.
     """
 
     path: str
@@ -86,24 +90,36 @@ class FileReference:
 
 
 def files_of(fields: Mapping[str, Any]) -> tuple[FileReference, ...]:
-    """The files that a message refers to; what is noted and makes no sense is passed over."""
+    """The files that a message refers to; what is noted and makes no sense is skipped."""
     noted = notes_of(fields).get("files")
     found = []
     for note in noted if isinstance(noted, list) else ():
-        path, sha256, block = (note.get(key) for key in ("path", "sha256", "block")) if isinstance(note, dict) else (None,) * 3
+        path, sha256, block = (
+            (note.get(key) for key in ("path", "sha256", "block"))
+            if isinstance(note, dict)
+            else (None,) * 3
+        )
         if isinstance(path, str) and path:
             given = isinstance(sha256, str) and type(block) is int and block >= 0
-            found.append(FileReference(path, sha256, block, note.get("again") is True) if given else FileReference(path))
+            found.append(
+                FileReference(path, sha256, block, note.get("again") is True)
+                if given
+                else FileReference(path)
+            )
     return tuple(found)
 
 
 def asked_in(fields: Mapping[str, Any]) -> tuple[str, list[str]] | None:
-    """The parameter that a message asks for, and those whose sensitive values may be said next; None where there are none."""
+    """The parameter a message asks for, and the sensitive ones that may be said next; or None."""
     notes = notes_of(fields)
     name, risks = notes.get("asks"), notes.get("risks")
     if not isinstance(name, str):
         return None
-    return name, [risk for risk in risks if isinstance(risk, str)] if isinstance(risks, list) and risks else [name]
+    return name, (
+        [risk for risk in risks if isinstance(risk, str)]
+        if isinstance(risks, list) and risks
+        else [name]
+    )
 
 
 def is_marked(fields: Mapping[str, Any]) -> bool:
@@ -114,53 +130,90 @@ def is_marked(fields: Mapping[str, Any]) -> bool:
 def marked_for(fields: Mapping[str, Any]) -> frozenset[str]:
     """The parameters whose values a message is marked for."""
     names = notes_of(fields).get("sensitive")
-    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
+    return (
+        frozenset(name for name in names if isinstance(name, str))
+        if isinstance(names, list)
+        else frozenset()
+    )
 
 
 def shown_text(fields: Mapping[str, Any]) -> str:
-    """A message's text without sensitive values: all of it is hidden where nobody knows which part is one."""
-    text, notes = text_of(fields.get("content")), notes_of(fields)
-    if not notes.get("sensitive") or not text:
-        return text
-    spans = notes.get("spans")
-    if not isinstance(spans, list) or not spans or not all(_is_span(span, len(text)) for span in spans):
-        return HIDDEN
-    shown, at = [], 0
-    for start, end in sorted(map(tuple, spans)):
+    """A message's text without sensitive values; all of it is hidden if their place is unknown."""
+    text, shown, at = text_of(fields.get("content")), [], 0
+    for start, end in hidden_spans(fields):
         if start >= at:
             shown += [text[at:start], HIDDEN]
         at = max(at, end)
     return "".join([*shown, text[at:]])
 
 
+def hidden_spans(fields: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The hidden spans of a message's text, in order; all of it if their place is unknown."""
+    text, notes = text_of(fields.get("content")), notes_of(fields)
+    if not notes.get("sensitive") or not text:
+        return []
+    spans = notes.get("spans")
+    if (
+        not isinstance(spans, list)
+        or not spans
+        or not all(_is_span(span, len(text)) for span in spans)
+    ):
+        return [(0, len(text))]
+    return sorted((start, end) for start, end in spans)
+
+
 def _is_span(span: Any, length: int) -> bool:
-    return isinstance(span, list | tuple) and len(span) == 2 and set(map(type, span)) == {int} and 0 <= span[0] < span[1] <= length
+    return (
+        isinstance(span, list | tuple)
+        and len(span) == 2
+        and set(map(type, span)) == {int}
+        and 0 <= span[0] < span[1] <= length
+    )
 
 
 def without_files(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message's fields without the blocks that tell of files; what of the rest is sensitive stays marked, where it now stands."""
-    told = {file.block for file in files_of(fields) if file.block is not None}
+    """A message's fields without file blocks; the spans of sensitive values move with the text."""
+    file_blocks = {file.block for file in files_of(fields) if file.block is not None}
     content = fields.get("content")
-    if not told or not isinstance(content, list):
+    if not file_blocks or not isinstance(content, list):
         return fields
-    rest = {**fields, "content": [block for at, block in enumerate(content) if at not in told]}
+    rest = {
+        **fields,
+        "content": [block for at, block in enumerate(content) if at not in file_blocks],
+    }
     notes = notes_of(fields)
     if not notes.get("sensitive"):
         return rest
-    spans = _spans_without(told, content, notes.get("spans"))
-    notes = {key: note for key, note in notes.items() if key != "spans" and (key != "sensitive" or spans != [])}
-    return {**rest, "additional_kwargs": {**fields["additional_kwargs"], NAMESPACE: {**notes, "spans": spans} if spans else notes}}
+    spans = _spans_without(file_blocks, content, notes.get("spans"))
+    notes = {
+        key: note
+        for key, note in notes.items()
+        if key != "spans" and (key != "sensitive" or spans != [])
+    }
+    return {
+        **rest,
+        "additional_kwargs": {
+            **fields["additional_kwargs"],
+            NAMESPACE: {**notes, "spans": spans} if spans else notes,
+        },
+    }
 
 
-def _spans_without(told: Container[int], content: Sequence[Any], spans: Any) -> list[list[int]] | None:
-    """The spans in the text of the blocks that are not told; None where it is not known what is sensitive."""
+def _spans_without(
+    file_blocks: Container[int], content: Sequence[Any], spans: Any
+) -> list[list[int]] | None:
+    """The spans in the text of the other blocks; None if it is not known what is sensitive."""
     texts = [text_of([block]) for block in content]
     length = sum(map(len, texts))
-    if not isinstance(spans, list) or not spans or not all(_is_span(span, length) for span in spans):
+    if (
+        not isinstance(spans, list)
+        or not spans
+        or not all(_is_span(span, length) for span in spans)
+    ):
         return None
     moved, at, left_out = [], 0, 0
     for place, text in enumerate(texts):
-        if place in told:
+        if place in file_blocks:
             left_out += len(text)
         else:
             parts = ((max(start, at), min(end, at + len(text))) for start, end in spans)
@@ -170,7 +223,9 @@ def _spans_without(told: Container[int], content: Sequence[Any], spans: Any) -> 
 
 
 def title_of(fields: Mapping[str, Any]) -> str | None:
-    r"""A title from a user's prompt: its first words, in one line, without sensitive values and files; None where it has none to show.
+    r"""A title from a user's prompt: its first words in one line; None if it has none to show.
+
+    Sensitive values and files are left out.
 
     >>> title_of({"content": "  Where is\nmy order?"})
     'Where is my order?'

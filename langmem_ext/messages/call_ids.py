@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-BLOCK_IDS: Final[Mapping[str, str]] = {"tool_use": "id", "tool_call": "id", "computer_call": "call_id"}
-"""Types of blocks that are a call wherever they stand, each with the key of its id: Anthropic's, LangChain's, and OpenAI's for a screen."""
+BLOCK_IDS: Final[Mapping[str, str]] = {
+    "tool_use": "id",
+    "tool_call": "id",
+    "computer_call": "call_id",
+}
+"""Types of blocks that are a call wherever they are, each with the key of its id: Anthropic's,
+LangChain's, and OpenAI's for a screen."""
 
 
 def call_ids_in(fields: Mapping[str, Any]) -> list[str]:

@@ -1,15 +1,18 @@
-"""A message's exact snapshot: the bytes by which an unchanged message is recognised and from which a fresh copy is built.
+"""A message's exact snapshot: bytes that identify it, and from which a copy is built.
 
-A snapshot is the msgpack of the message's `__dict__`. It is taken in one C call, so a message that another thread is changing (LangGraph
-sets ids while writes are being saved) is caught in one state, never between two. It is exact where `==` is not: `True`, `1` and `1.0`
-differ. It is also the copy: unpacking it gives a `__dict__` that shares nothing with the original, with the types that every cold read
-gives (a tuple comes back as a list).
+A snapshot is the msgpack of the message's `__dict__`. It is taken in one C call, so a message that
+another thread is changing (LangGraph sets ids while writes are being saved) is caught in one state,
+never between two. It is exact where `==` is not: `True`, `1` and `1.0` differ. It is also the copy:
+unpacking it gives a `__dict__` that shares nothing with the original, with the types that every
+cold read gives (a tuple comes back as a list).
 
-Three forms: a map, for LangChain's own classes, whose `type` field names the class; `[module, class, fields]` for every other class; and a
-string, for a long text that came in before the message that will hold it.
+Three forms: a map, for LangChain's own classes, whose `type` field names the class; `[module,
+class, fields]` for every other class; and a string, for a long text that came in before the message
+that will hold it.
 
-Nothing validates a field that is set in place (`message.id = 5`). What then stands where a text should is in the snapshot as it is, and in
-no column; such a message is validated when it is read, as LangGraph does with all.
+Nothing validates a field that is set in place (`message.id = 5`). Whatever is then in place of a
+text is in the snapshot as it is, and in no column; such a message is validated when it is read, as
+LangGraph does with all.
 """
 
 from __future__ import annotations
@@ -52,11 +55,17 @@ CLASSES: Final[tuple[type[BaseMessage], ...]] = (
 )
 """LangChain's message classes. A class's position is its code in the database: append only."""
 
-CODE_OF_TYPE: Final = {str(cls.model_fields["type"].default): code for code, cls in enumerate(CLASSES)}
+CODE_OF_TYPE: Final = {
+    str(cls.model_fields["type"].default): code for code, cls in enumerate(CLASSES)
+}
 """The class code by the `type` field, which names each of these classes uniquely."""
 
 DEFAULTS: Final = tuple(
-    {name: field.get_default(call_default_factory=True) for name, field in cls.model_fields.items() if not field.is_required()}
+    {
+        name: field.get_default(call_default_factory=True)
+        for name, field in cls.model_fields.items()
+        if not field.is_required()
+    }
     for cls in CLASSES
 )
 """The default of every optional field, by class code."""
@@ -83,7 +92,8 @@ FIELD_CODES: Final = {
         )
     )
 }
-"""The code of a field in the database, whatever release of langchain-core is installed: append only. Other fields go by their names."""
+"""The code of a field in the database, whatever release of langchain-core is installed: append
+only. Other fields go by their names."""
 
 FIELDS: Final = tuple(tuple(cls.model_fields) for cls in CLASSES)
 """Field names in class order, by class code."""
@@ -102,7 +112,8 @@ def snapshot(message: BaseMessage, default: Default) -> Snapshot:
 
     Args:
         message: Any LangChain message.
-        default: Turns a value that msgpack does not know into one that it does; raises `TypeError` for the rest.
+        default: Turns a value that msgpack does not know into one that it does; raises `TypeError`
+            for the rest.
 
     Raises:
         ormsgpack.MsgpackEncodeError: A field holds a value that cannot be stored.
@@ -113,7 +124,8 @@ def snapshot(message: BaseMessage, default: Default) -> Snapshot:
         try:
             return _packb(fields, None, PACK_OPTIONS)
         except ormsgpack.MsgpackEncodeError:
-            # A value beyond plain data (a date, a model in `artifact`): stored as pydantic dumps it, like every LangGraph saver does.
+            # A value beyond plain data (a date, a model in `artifact`): stored as pydantic dumps
+            # it, like every LangGraph saver does.
             return _packb(message.model_dump(warnings=False), default, PACK_OPTIONS)
     return _packb([cls.__module__, cls.__name__, message.model_dump()], default, PACK_OPTIONS)
 
@@ -124,7 +136,10 @@ def snapshots(messages: Sequence[BaseMessage], default: Default) -> list[Snapsho
     packed: list[Snapshot] = []
     for message in messages:
         fields = message.__dict__
-        if form.get(type(message)) == (len(fields), fields.get("type")) and not message.__pydantic_extra__:
+        if (
+            form.get(type(message)) == (len(fields), fields.get("type"))
+            and not message.__pydantic_extra__
+        ):
             try:
                 packed.append(packb(fields, None, options))
                 continue
@@ -134,7 +149,9 @@ def snapshots(messages: Sequence[BaseMessage], default: Default) -> list[Snapsho
     return packed
 
 
-def message_of(packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str, dict[str, Any]], Any]) -> Any:
+def message_of(
+    packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str, dict[str, Any]], Any]
+) -> Any:
     """A fresh message, sharing nothing with any other.
 
     No validation runs, as a rule: the bytes were taken from a message that had passed it.
@@ -142,7 +159,8 @@ def message_of(packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str,
     Args:
         packed: The snapshot.
         ext_hook: Restores the values that `default` packed.
-        rebuild: Builds, from its module, name and fields, an instance of a class that is not LangChain's, or one that must be validated.
+        rebuild: Builds, from its module, name and fields, an instance of a class that is not
+            LangChain's, or one that must be validated.
     """
     fields = unpack(packed, ext_hook)
     if type(fields) is not dict:

@@ -1,7 +1,8 @@
 """Manifests: which items of a thread, in which order, make up a list of messages.
 
-A manifest is a flat tuple of runs, `(from, to, from, to, …)`, each a half-open range of item numbers. A conversation that only grows is one
-run, whatever its length; removing or replacing a message splits a run; dropping a prefix moves one number.
+A manifest is a flat tuple of runs, `(from, to, from, to, …)`, each a half-open range of item
+numbers. A conversation that only grows is one run, whatever its length; removing or replacing a
+message splits a run; dropping a prefix moves one number.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ NUMBERS: Final = 1 << 32
 """The numbers of a thread's items are below this."""
 
 LONGEST: Final = 1 << 18
-"""Messages that a list of messages may have. A longer one is stored whole, as any other value (`messages.proportion`)."""
+"""Messages that a list of messages may have. A longer one is stored whole, as any other value
+(`messages.proportion`)."""
 
 
 def runs_of(numbers: Iterable[int], runs: Sequence[int] = ()) -> Runs:
@@ -93,7 +95,12 @@ def from_on(runs: Sequence[int], start: int) -> Runs:
     >>> from_on((0, 3, 5, 7), 2), from_on((0, 3), 5)
     ((0, 1, 3, 5), ())
     """
-    return tuple(number for first, end in ranges_of(runs) if end > start for number in (max(first - start, 0), end - start))
+    return tuple(
+        number
+        for first, end in ranges_of(runs)
+        if end > start
+        for number in (max(first - start, 0), end - start)
+    )
 
 
 def below(runs: Sequence[int], end: int) -> Runs:
@@ -102,7 +109,12 @@ def below(runs: Sequence[int], end: int) -> Runs:
     >>> below((0, 3, 5, 7), 6), below((3, 4), 2)
     ((0, 3, 5, 6), ())
     """
-    return tuple(number for first, behind in ranges_of(runs) if first < end for number in (first, min(behind, end)))
+    return tuple(
+        number
+        for first, behind in ranges_of(runs)
+        if first < end
+        for number in (first, min(behind, end))
+    )
 
 
 def begins_with(runs: Runs, beginning: Runs) -> bool:
@@ -112,14 +124,17 @@ def begins_with(runs: Runs, beginning: Runs) -> bool:
     (True, False)
     """
     last = len(beginning) - 1
-    return not beginning or (last < len(runs) and runs[:last] == beginning[:last] and beginning[last] <= runs[last])
+    return not beginning or (
+        last < len(runs) and runs[:last] == beginning[:last] and beginning[last] <= runs[last]
+    )
 
 
 def checked(runs: Sequence[int], limit: int = NUMBERS) -> Runs:
     """Runs that were read.
 
     Raises:
-        ValueError: They are invalid: odd, empty, backwards, or beyond what can be (also `TypeError`).
+        ValueError: They are invalid: odd, empty, backwards, or beyond what can be (also
+            `TypeError`).
     """
     if not {int}.issuperset(map(type, runs)):
         raise ValueError("a message's number is invalid")

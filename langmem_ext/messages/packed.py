@@ -1,11 +1,13 @@
 """A message's snapshot as bytes: what can be read of it, and made of it, without its class.
 
-Storage and listings handle messages by these bytes alone, so they need no message class of LangChain's.
+Storage and listings handle messages by these bytes alone, so they need no message class of
+LangChain's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import ormsgpack
@@ -18,7 +20,8 @@ ExtHook: TypeAlias = Callable[[int, bytes], Any]
 
 _TEXTS: Final = frozenset({str, type(None)})
 
-# What langgraph's own serializer passes, so that equal values give equal bytes here and there. The name is not exported by it.
+# What langgraph's own serializer passes, so that equal values give equal bytes here and there. The
+# name is not exported by it.
 PACK_OPTIONS: Final = (
     ormsgpack.OPT_NON_STR_KEYS
     | ormsgpack.OPT_PASSTHROUGH_DATACLASS
@@ -30,11 +33,16 @@ PACK_OPTIONS: Final = (
 UNPACK_OPTIONS: Final = ormsgpack.OPT_NON_STR_KEYS
 
 _packb = ormsgpack.packb
+
+pack: Final[Callable[..., bytes]] = partial(ormsgpack.packb, option=PACK_OPTIONS)
+"""Any plain value as msgpack, with the options that snapshots use; behind it, what turns other
+values into plain ones (`Default`)."""
+
 _unpackb = ormsgpack.unpackb
 
 
 def is_standard(packed: Snapshot) -> bool:
-    """Whether a snapshot is of one of `CLASSES` (a msgpack map) rather than of a class named inside it (an array)."""
+    """Whether a snapshot is of one of `CLASSES` (a map), not of a class it names (an array)."""
     first = packed[0]
     return 0x80 <= first <= 0x8F or first in (0xDE, 0xDF)
 
@@ -46,12 +54,15 @@ def is_text(packed: Snapshot) -> bool:
 
 
 def opaque(code: int, data: bytes) -> Any:
-    """Leaves a value that is not plain data as the bytes that it is: who only stores it need not be allowed to build it."""
+    """Keep a value that is not plain data as its bytes: storing it does not require building it."""
     return ormsgpack.Ext(code, data)
 
 
 def fields_of(packed: Snapshot) -> dict[str, Any]:
-    """The fields that a snapshot holds, as fresh values, what is not plain data opaque; a bare text is a `content` and nothing else."""
+    """The fields of a snapshot as fresh values; what is not plain data is opaque.
+
+    A bare text is a `content` and nothing else.
+    """
     content = unpack(packed, opaque)
     if isinstance(content, str):
         return {"content": content}
@@ -60,7 +71,7 @@ def fields_of(packed: Snapshot) -> dict[str, Any]:
 
 
 def has_texts(fields: dict[str, Any]) -> bool:
-    """Whether texts stand in a message's unpacked fields wherever a column waits for one."""
+    """Whether texts are in a message's unpacked fields wherever a column waits for one."""
     return (
         type(fields["id"]) in _TEXTS
         and type(fields["name"]) in _TEXTS
@@ -71,7 +82,7 @@ def has_texts(fields: dict[str, Any]) -> bool:
 
 
 def id_of(packed: Snapshot) -> str | None:
-    """The message's id; None where it has none yet, or one that no column can hold."""
+    """The message's id; None if it has none yet, or one that no column can hold."""
     return column_id(fields_of(packed))
 
 
@@ -92,15 +103,14 @@ def renamed(packed: Snapshot, message_id: str | None) -> Snapshot:
 
 
 def text_key(packed: Snapshot) -> Snapshot | None:
-    """The snapshot that the message's text had before there was the message; None where its row does not show its text alone."""
+    """The snapshot of the message's bare text; None if its row does not show its text alone."""
     content = fields_of(packed).get("content")
     text = text_of(content)
-    return _packb(text, None, PACK_OPTIONS) if text and WHOLE not in split_content(content, text) else None
-
-
-def pack(value: Any, default: Default | None = None) -> bytes:
-    """Any plain value as msgpack, with the options that snapshots use."""
-    return _packb(value, default, PACK_OPTIONS)
+    return (
+        _packb(text, None, PACK_OPTIONS)
+        if text and WHOLE not in split_content(content, text)
+        else None
+    )
 
 
 def unpack(packed: bytes, ext_hook: ExtHook | None = None) -> Any:
@@ -112,30 +122,47 @@ def unpack(packed: bytes, ext_hook: ExtHook | None = None) -> Any:
     try:
         return _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)
     except BaseException as error:
-        # A panic in Rust derives from BaseException: no caller would catch it. Its class cannot be imported.
+        # A panic in Rust derives from BaseException: no caller would catch it. Its class cannot be
+        # imported.
         if type(error).__name__ == "PanicException":
             raise ValueError("the decoder gave up") from None
         raise
 
 
 def array_head(count: int) -> bytes:
-    """What stands before the elements of a packed list."""
-    return bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2) if count < 1 << 16 else b"\xdd" + count.to_bytes(4)
+    """What is before the elements of a packed list."""
+    return (
+        bytes([0x90 | count])
+        if count < 16
+        else b"\xdc" + count.to_bytes(2)
+        if count < 1 << 16
+        else b"\xdd" + count.to_bytes(4)
+    )
 
 
 def array_count(packed: bytes) -> int:
     """How many elements a packed list has."""
     first = packed[0]
-    return first & 0x0F if first < 0xA0 else int.from_bytes(packed[1:3] if first == 0xDC else packed[1:5])
+    return (
+        first & 0x0F
+        if first < 0xA0
+        else int.from_bytes(packed[1:3] if first == 0xDC else packed[1:5])
+    )
 
 
 def map_head(count: int) -> bytes:
-    """What stands before the keys and values of a packed dict."""
-    return bytes([0x80 | count]) if count < 16 else b"\xde" + count.to_bytes(2) if count < 1 << 16 else b"\xdf" + count.to_bytes(4)
+    """What is before the keys and values of a packed dict."""
+    return (
+        bytes([0x80 | count])
+        if count < 16
+        else b"\xde" + count.to_bytes(2)
+        if count < 1 << 16
+        else b"\xdf" + count.to_bytes(4)
+    )
 
 
 def is_foreign(packed: bytes) -> bool:
-    """Whether bytes are what a serializer of the application's own makes of a value: its kind, and its bytes."""
+    """Whether bytes are what a custom serializer makes of a value: its kind, and its bytes."""
     if packed[:1] != b"\x92":
         return False
     value = unpack(packed, opaque)

@@ -1,11 +1,12 @@
-"""Tool calls and their results: which belong together, and where a conversation may be cut without parting them.
+"""Tool calls and their results: which belong together, and where a conversation may be cut.
 
-A result answers the newest call before it that has its id: some models count their calls anew in every answer. This is the one place that
-decides where a cut may be.
+A result answers the newest call before it that has its id: some models count their calls again in
+every answer. This is the one place that decides where a cut may be.
 
 >>> from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 >>> call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "a"}])
->>> safe_boundaries([HumanMessage("hi"), call, ToolMessage("found", tool_call_id="a"), AIMessage("There.")])
+>>> result = ToolMessage("found", tool_call_id="a")
+>>> safe_boundaries([HumanMessage("hi"), call, result, AIMessage("There.")])
 [0, 1, 3, 4]
 """
 
@@ -20,10 +21,10 @@ from langmem_ext.messages.call_ids import call_ids_in
 
 
 def safe_boundaries(messages: Sequence[BaseMessage]) -> list[int]:
-    """Every place where the messages may be cut, from 0 to their number: before it stands no call whose result stands after it.
+    """All positions where the messages may be cut without parting a call from its result.
 
-    The calls of one message stay together with all of their results. A call that nobody answered holds nothing together; a result that
-    answers no call neither.
+    The calls of one message stay together with all of their results. A call that nobody answered
+    holds nothing together; a result that answers no call neither.
     """
     bounds: list[int] = []
     free = 0
@@ -34,32 +35,39 @@ def safe_boundaries(messages: Sequence[BaseMessage]) -> list[int]:
 
 
 def latest_round(messages: Sequence[BaseMessage], start: int = 0) -> int:
-    """Where the latest message from `start` on stands that calls tools, answered or not; the number of messages if none does."""
+    """The position of the latest message from `start` on that calls tools, answered or not.
+
+    The number of messages if there is none.
+    """
     for at in range(len(messages) - 1, start - 1, -1):
         message = messages[at]
         if message.__class__ is HumanMessage or message.__class__ is ToolMessage:
             continue
         fields = message.__dict__
         # Most answers are a text alone: there is nothing to look through.
-        if (fields.get("tool_calls") or fields.get("invalid_tool_calls") or fields["content"].__class__ is list) and call_ids(message):
+        if (
+            fields.get("tool_calls")
+            or fields.get("invalid_tool_calls")
+            or fields["content"].__class__ is list
+        ) and call_ids(message):
             return at
     return len(messages)
 
 
 def call_ids(message: BaseMessage) -> list[str]:
-    """The ids of a message's tool calls, with those whose arguments cannot be read and those that stand in its content alone.
+    """The ids of a message's tool calls, also of invalid ones and those in its content alone.
 
-    A call without an id has the empty one. What a provider's own tools were asked (`server_tool_use`) is answered in the same content and
-    is no call here.
+    A call without an id has the empty one. What a provider's own tools were asked
+    (`server_tool_use`) is answered in the same content and is no call here.
     """
     return call_ids_in(vars(message)) if isinstance(message, AIMessage) else []
 
 
 def _rounds(messages: Sequence[BaseMessage]) -> list[tuple[int, int]]:
-    """Where each message with answered calls stands, and its last result; in order.
+    """Where each message with answered calls is, and its last result; in order.
 
-    Nearly every result stands directly behind its call, so only the messages before results are looked into; the first that does not has
-    all of them searched.
+    Nearly every result is directly behind its call, so only the messages before results are looked
+    into; the first that does not has all of them searched.
     """
     ends: dict[int, int] = {}
     places: dict[str, list[int]] | None = None
@@ -83,10 +91,11 @@ def _rounds(messages: Sequence[BaseMessage]) -> list[tuple[int, int]]:
 
 
 def _results(messages: Sequence[BaseMessage]) -> list[tuple[int, ToolMessage]]:
-    """The results, each with where it stands."""
+    """The results, each with where it is."""
     found = []
     for at, message in enumerate(messages):
-        # For a message of another class `isinstance` asks the class's metaclass: most of what a long conversation would cost.
+        # For a message of another class `isinstance` asks the class's metaclass: most of what a
+        # long conversation would cost.
         kind = type(message)
         if kind is not AIMessage and kind is not HumanMessage and isinstance(message, ToolMessage):
             found.append((at, message))
@@ -94,7 +103,7 @@ def _results(messages: Sequence[BaseMessage]) -> list[tuple[int, ToolMessage]]:
 
 
 def _places(messages: Sequence[BaseMessage]) -> dict[str, list[int]]:
-    """Where the calls of an id stand."""
+    """Where the calls of an id are."""
     places: dict[str, list[int]] = {}
     for at, message in enumerate(messages):
         for name in call_ids(message):

@@ -1,21 +1,25 @@
-"""What stored bytes may expand to: a thread is about as large in memory as in its database, whoever wrote it.
+"""What stored bytes may expand to: about as much memory as the database, whoever wrote it.
 
-A reference is a few bytes. A list may name one message again and again, and many channels may name one value: applications do
-so, and seldom often. A file of a few kilobytes, or a database, that somebody sends could name more than the memory holds. Hence
-the rule:
+A reference is a few bytes. A list may name one message again and again, and many channels may name
+one value: applications do so, and seldom often. A file of a few kilobytes, or a database, that
+somebody sends could name more than the memory holds. Hence the rule:
 
-    What is read takes at most `TIMES` the bytes of what it names, each row counted once, or else `MEMORY` bytes.
+    What is read takes at most `TIMES` the bytes of what it names, each row counted once, or else
+    `MEMORY` bytes.
 
-Each value keeps it: one that would break the rule is stored whole, and costs what it would cost any other checkpointer
-(`MessageCodec.pack_value`). So a value that breaks it is one that no application wrote, and is reported as damaged.
+Each value keeps it: one that would break the rule is stored whole, and costs what it would cost any
+other checkpointer (`MessageCodec.pack_value`). So a value that breaks it is one that no application
+wrote, and is reported as damaged.
 
-All values of a checkpoint and its pending writes together may break it: twenty tasks that write the same document. They are
-stored one by one, by whoever comes, and each must be read again. So together they must keep the rule only in what somebody
+All values of a checkpoint and its pending writes together may break it: twenty tasks that write the
+same document. They are stored one by one, by whoever comes, and each must be read again. So
+together they must keep the rule only in what somebody
 sends: an import refuses a thread that breaks it, and the doctor notes it.
 
-A value may also be nested: a Rust or Python stack that overflows ends the process, and each extension type inside another is a
-copy of its bytes. `walk` looks at a value without a stack, and refuses what is nested too deeply to be built, or takes more
-bytes at once than the rule has. Such a value is not stored.
+A value may also be nested: a Rust or Python stack that overflows ends the process, and each
+extension type inside another is a copy of its bytes. `walk` looks at a value without a stack, and
+refuses what is nested too deeply to be built, or takes more bytes at once than the rule has. Such a
+value is not stored.
 """
 
 from __future__ import annotations
@@ -34,14 +38,16 @@ TIMES: Final = 16
 """How often, on average, the bytes of a row may be named by what is read together."""
 
 SMALL: Final = 4 * 1024**2
-"""Packed bytes up to which nobody counts: whatever they are, they take less than `MEMORY` (an empty list is one byte, and 64)."""
+"""Packed bytes up to which nobody counts: whatever they are, they take less than `MEMORY` (an empty
+list is one byte, and 64)."""
 
 MEMORY: Final = 256 * 1024**2
 """Bytes of memory that what is read together may take, however often it names a row."""
 
 LOOKED_AT: Final = 2
-"""Extension types inside each other from which on what is in them is looked at before it is built (`require_shallow`): each may
-hold a thousand lists in each other, and a stack that overflows ends the process. Few values have so many."""
+"""Extension types inside each other from which on what is in them is looked at before it is built
+(`require_shallow`): each may hold a thousand lists in each other, and a stack that overflows ends
+the process. Few values have so many."""
 
 DEEPEST: Final = 1500
 """Levels of a value: lists, dicts, and extension types with what is in them."""
@@ -67,11 +73,13 @@ class Extension(NamedTuple):
 
 
 def packed_size(lists: Sequence[Sequence[bytes]], bodies: Sequence[bytes] = ()) -> int:
-    """Bytes of the messages of some values and of their own bodies, each as often as it is named."""
+    """The size of some values' messages and own bodies, counted as often as they are named."""
     return sum([sum(map(len, messages)) for messages in lists]) + sum(map(len, bodies))
 
 
-def is_in_proportion(lists: Sequence[Sequence[bytes]], bodies: Sequence[tuple[bytes, int]] = (), *, share: int = 1) -> bool:
+def is_in_proportion(
+    lists: Sequence[Sequence[bytes]], bodies: Sequence[tuple[bytes, int]] = (), *, share: int = 1
+) -> bool:
     """Whether what is read together keeps the rule of this module.
 
     Args:
@@ -83,7 +91,9 @@ def is_in_proportion(lists: Sequence[Sequence[bytes]], bodies: Sequence[tuple[by
     if total <= SMALL:
         return True
     messages = Counter(chain.from_iterable(lists))
-    if total <= TIMES // share * (sum(map(len, messages)) + sum(len(body) / uses for body, uses in bodies)):
+    if total <= TIMES // share * (
+        sum(map(len, messages)) + sum(len(body) / uses for body, uses in bodies)
+    ):
         return True
     memory = MEMORY // share
     if total > memory:
@@ -117,7 +127,7 @@ def require_shallow(packed: bytes) -> None:
 
 
 def walk(packed: bytes) -> Iterator[Any]:
-    """A packed value and everything in it, extension types (`Extension`) and what is in them too, in no particular order.
+    """A packed value and everything in it, extension types too, in no particular order.
 
     Raises:
         ValueError: It does not decode, or is nested too deeply.
@@ -140,9 +150,16 @@ def _groups(packed: bytes) -> Iterator[list[Any]]:
             depth += 1
             kinds = set(map(type, group))
             if Extension in kinds:
-                waiting += [(value.data, depth, copied) for value in group if type(value) is Extension]
+                waiting += [
+                    (value.data, depth, copied) for value in group if type(value) is Extension
+                ]
             held = () if kinds.isdisjoint(_PLAIN) else group
-            group = [inner for value in held if type(value) in _PLAIN for inner in _PLAIN[type(value)](value)]
+            group = [
+                inner
+                for value in held
+                if type(value) in _PLAIN
+                for inner in _PLAIN[type(value)](value)
+            ]
 
 
 def load_json(text: str | bytes) -> Any:
@@ -154,14 +171,15 @@ def load_json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        # The caller's stack may be full. What applications note is not nested so deeply that it is at fault.
+        # The caller's stack may be full. What applications note is not nested so deeply that it is
+        # at fault.
         if len(_BRACKETS.findall(text if isinstance(text, bytes) else text.encode())) <= NOTED:
             raise
         raise ValueError("it is nested too deeply") from None
 
 
 def _inside(data: bytes) -> list[Any]:
-    """What an extension type holds; nothing where that is no msgpack."""
+    """What an extension type holds; nothing if that is not msgpack."""
     try:
         return [unpack(data, Extension)]
     except ValueError:

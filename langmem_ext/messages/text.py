@@ -1,6 +1,7 @@
-"""What of a message is text: the words that a person would read, joined from whatever blocks they stand in.
+"""The text of a message: the words a person would read, joined from its blocks.
 
-A stored message's text stands in a column of its own; what the content is beyond it stands in the rest, where a block's text is its length.
+A stored message's text is in a column of its own; what the content is beyond it is in the rest,
+where a block's text is its length.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ LONGEST_NAME: Final = 500
 
 
 def column_text(text: str) -> str:
-    """A text as every database's column takes it: without zero characters, and with a question mark for half of a character."""
+    """A text as every database's column takes it.
+
+    Zero characters are removed, and half of a surrogate pair becomes a question mark.
+    """
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def column_name(value: object) -> str | None:
-    """A name as a column shows it that an index is made of; None for what is no text, and for a text that is too long for a name."""
+    """A name for an indexed column; None if it is no text, or too long."""
     return column_text(value) if isinstance(value, str) and len(value) <= LONGEST_NAME else None
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content: the string itself, or the text blocks of a list joined by nothing.
+    """The text of a message's content: the string itself, or the joined text blocks of a list.
 
     Blocks of other kinds (images, reasoning, tool use) have no text here.
     """
@@ -43,24 +47,36 @@ def text_of(content: Any) -> str:
 def _text_of_block(block: Any) -> str:
     if isinstance(block, str):
         return block
-    if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
+    if (
+        isinstance(block, dict)
+        and block.get("type") == "text"
+        and isinstance(block.get("text"), str)
+    ):
         text: str = block["text"]
         return text
     return ""
 
 
 def split_content(content: Any, text: str) -> dict[int | str, Any]:
-    """What the text does not hold of a message's content: nothing, the blocks with lengths for texts, or all of it."""
+    """The part of a message's content that its text does not hold; nothing, blocks, or all of it.
+
+    In blocks, texts are replaced by their lengths.
+    """
     if isinstance(content, str):
-        # A zero character cannot stand in every database's text.
+        # A zero character cannot be in every database's text.
         return {WHOLE: content} if "\0" in content else {}
     if not text or "\0" in text or not all(map(_can_split, content)):
         return {WHOLE: content}
-    return {SPLIT: [len(block) if isinstance(block, str) else _without_text(block) for block in content]}
+    return {
+        SPLIT: [len(block) if isinstance(block, str) else _without_text(block) for block in content]
+    }
 
 
 def _can_split(block: Any) -> bool:
-    return isinstance(block, str) or (isinstance(block, dict) and (block.get("type") != "text" or isinstance(block.get("text"), str)))
+    return isinstance(block, str) or (
+        isinstance(block, dict)
+        and (block.get("type") != "text" or isinstance(block.get("text"), str))
+    )
 
 
 def _without_text(block: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.messages.annotations import FileReference, files_of, is_inserted, tool_of, without_files
+from langmem_ext._internal import html
+from langmem_ext.messages.annotations import (
+    FileReference,
+    files_of,
+    is_inserted,
+    shown_text,
+    tool_of,
+    without_files,
+)
 from langmem_ext.messages.pairing import call_ids, safe_boundaries
 from langmem_ext.messages.text import text_of
 
@@ -17,14 +25,20 @@ def is_users(message: BaseMessage) -> bool:
     return isinstance(message, HumanMessage) and not is_inserted(vars(message))
 
 
+def calls_of(message: BaseMessage) -> str:
+    """The names of the tools that a message calls, never what it calls them with."""
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    return ", ".join(f"{call['name']}(…)" for call in calls)
+
+
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """What a user said, and all that came of it until the user spoke again.
+    """A user's message with everything that followed, up to the next one.
 
     Attributes:
-        number: Which turn of its thread it is, from 1.
+        number: Its number in the thread, from 1.
         messages: Its messages, oldest first; system messages are in no turn.
-        tool: The tool or agent that it was for: what its first message says that names one.
+        tool: Its tool or agent, from the first message that names one.
         files: The files that its messages refer to.
     """
 
@@ -35,42 +49,64 @@ class ConversationTurn:
 
     @property
     def said(self) -> str:
-        """What the user said, without the contents of files."""
-        said = [without_files(vars(message)) for message in self.messages if isinstance(message, HumanMessage)]
+        """The user's text, without the contents of files."""
+        said = [
+            without_files(vars(message))
+            for message in self.messages
+            if isinstance(message, HumanMessage)
+        ]
         return "\n".join(text_of(fields.get("content")) for fields in said)
 
     @property
     def reply(self) -> str:
-        """What was answered: the texts of its AI messages."""
-        texts = [text_of(message.content) for message in self.messages if isinstance(message, AIMessage)]
+        """The answer: the texts of its AI messages."""
+        texts = [
+            text_of(message.content) for message in self.messages if isinstance(message, AIMessage)
+        ]
         return "\n".join(filter(None, texts))
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (message.type, shown_text(vars(message)) or calls_of(message))
+            for message in self.messages
+        ]
+        return html.titled(f"Turn {self.number}", html.table(rows))
 
-def cut_turns(messages: Sequence[BaseMessage], left_out: int = 0) -> tuple[tuple[BaseMessage, ...], tuple[ConversationTurn, ...]]:
+
+def cut_turns(
+    messages: Sequence[BaseMessage], left_out: int = 0
+) -> tuple[tuple[BaseMessage, ...], tuple[ConversationTurn, ...]]:
     """The system messages of a conversation, and its turns.
 
-    A turn begins with a user's message. What stands before the first one belongs to the first turn. A user's message that stands between a
-    tool call and the call's result belongs to the turn of the call.
+    A turn begins with a user's message. What is before the first one belongs to the first turn. A
+    user's message that is between a tool call and the call's result belongs to the turn of the
+    call.
 
     Args:
         messages: The conversation, or the end of it from where a turn begins.
-        left_out: How many turns stand before them.
+        left_out: How many turns are before them.
     """
     system = tuple(message for message in messages if isinstance(message, SystemMessage))
     spoken = [message for message in messages if not isinstance(message, SystemMessage)]
-    first_said = next((at for at, message in enumerate(spoken) if isinstance(message, HumanMessage)), 0)
+    first_said = next(
+        (at for at, message in enumerate(spoken) if isinstance(message, HumanMessage)), 0
+    )
     bounds = [0, *(at for at in _starts(spoken) if at > first_said), len(spoken)]
-    pieces = [spoken[start:end] for start, end in zip(bounds, bounds[1:], strict=False) if start < end]
-    return system, tuple(_turn(number, piece) for number, piece in enumerate(pieces, start=left_out + 1))
+    pieces = [
+        spoken[start:end] for start, end in zip(bounds, bounds[1:], strict=False) if start < end
+    ]
+    return system, tuple(
+        _turn(number, piece) for number, piece in enumerate(pieces, start=left_out + 1)
+    )
 
 
 def _starts(spoken: Sequence[BaseMessage]) -> list[int]:
-    """Where a turn may begin: at a user's message that stands between no call and its result."""
+    """Where a turn may begin: at a user's message that is between no call and its result."""
     return [at for at in safe_boundaries(spoken)[:-1] if isinstance(spoken[at], HumanMessage)]
 
 
 def first_whole_turn(tail: Sequence[BaseMessage]) -> int:
-    """Where the first turn begins that is whole in the end of a conversation; the number of messages if none is.
+    """Where the first whole turn of the end of a conversation begins; its length if there is none.
 
     Args:
         tail: The end of a conversation, or all of it, from anywhere on.
@@ -79,7 +115,9 @@ def first_whole_turn(tail: Sequence[BaseMessage]) -> int:
     whole = 0
     for at, message in enumerate(tail):
         if isinstance(message, ToolMessage):
-            whole = whole if message.tool_call_id in asked else at + 1  # its call stands before the end, if anywhere
+            whole = (
+                whole if message.tool_call_id in asked else at + 1
+            )  # its call is before the end, if anywhere
         else:
             asked.update(call_ids(message))
     return next((at for at in _starts(tail) if at >= whole), len(tail))

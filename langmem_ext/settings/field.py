@@ -18,7 +18,8 @@ class About:
     Attributes:
         unit: What a number counts.
         off: The number that turns the thing off.
-        is_path: Whether it names a file. A relative path in a file of settings counts from that file's folder.
+        is_path: Whether it names a file. A relative path in a file of settings counts from that
+            file's folder.
         variable: An older environment variable that names it too.
         takes: What it takes, where the type does not say it well.
     """
@@ -46,7 +47,7 @@ def _path(value: object) -> object:
 
 
 def _text(text: str) -> str:
-    """Bytes that are no UTF-8 come out of the environment as characters that no database and no model takes."""
+    """Reject text that is no UTF-8, such as invalid bytes of the environment."""
     text.encode()
     return text
 
@@ -93,14 +94,18 @@ def allowed(field: FieldInfo) -> str:
         lowest, highest = _bound(field, "ge"), _bound(field, "le")
         off = "" if special.off is None else f"; {special.off} turns it off"
         return f"{number} of {special.unit}, {lowest} to {highest:,}{off}"
-    return "a text, in quotes if it looks like a number"
+    return "text, in quotes if it looks like a number"
 
 
 def written(value: object) -> str:
     """A value as it is written in a file."""
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) and value.is_integer() and value < MOST else str(value)
+    return (
+        f"{value:g}"
+        if isinstance(value, float) and value.is_integer() and value < MOST
+        else str(value)
+    )
 
 
 def _bound(field: FieldInfo, name: Literal["ge", "le"]) -> int:

@@ -18,17 +18,36 @@ _LONGEST: Final = 80
 """Characters of a value that a message repeats."""
 
 
-def mistakes(error: ValidationError, found: Mapping[str, Found], fields: Mapping[str, FieldInfo]) -> list[str]:
-    """A sentence for each setting that cannot be used, and for each name that is none, in the order of the places.
+def mistakes(
+    error: ValidationError, found: Mapping[str, Found], fields: Mapping[str, FieldInfo]
+) -> list[str]:
+    """A sentence for each invalid setting and each unknown name, in the order of the sources.
 
     Args:
         error: What pydantic says.
         found: The values as they were written, and where.
         fields: The settings.
     """
-    wrong = {str(one["loc"][0]) for one in error.errors(include_url=False, include_context=False, include_input=False)}
-    ordered = sorted(wrong, key=lambda name: (_LAYERS.index(found[name].origin.layer), found[name].origin.line or 0, name))
-    return [_cannot_be(name, found[name], fields[name]) if name in fields else _unknown(name, found[name], fields) for name in ordered]
+    wrong = {
+        str(one["loc"][0])
+        for one in error.errors(include_url=False, include_context=False, include_input=False)
+    }
+    ordered = sorted(
+        wrong,
+        key=lambda name: (
+            _LAYERS.index(found[name].origin.layer),
+            found[name].origin.line or 0,
+            name,
+        ),
+    )
+    return [
+        (
+            _cannot_be(name, found[name], fields[name])
+            if name in fields
+            else _unknown(name, found[name], fields)
+        )
+        for name in ordered
+    ]
 
 
 def _cannot_be(name: str, found: Found, field: FieldInfo) -> str:
@@ -39,8 +58,14 @@ def _unknown(name: str, found: Found, fields: Mapping[str, FieldInfo]) -> str:
     """Never with the value: what is written under a name of its own may be a secret."""
     if found.origin.layer == "environment":
         names = {variable.removeprefix(PREFIX): variable for variable in variables(fields)}
-        return f"{_named(name)} is no setting; the nearest is {names[closest(name.removeprefix(PREFIX).upper(), names)]}"
-    return f"{found.origin}: {_named(name)} is no setting; the nearest is {closest(name.lower().replace('-', '_'), fields)}"
+        return (
+            f"{_named(name)} is not a setting; did you mean"
+            f" {names[closest(name.removeprefix(PREFIX).upper(), names)]}?"
+        )
+    return (
+        f"{found.origin}: {_named(name)} is not a setting; did you mean"
+        f" {closest(name.lower().replace('-', '_'), fields)}?"
+    )
 
 
 def _named(name: str) -> str:

@@ -11,10 +11,16 @@ from langmem_ext._internal.secret_names import masked_parameters
 Layer: TypeAlias = Literal["argument", "environment", "project file", "user file", "default"]
 
 _PASSWORDS: Final = (
-    # It may hold question marks and the like as they are (`storage.address`), and even an @.
+    # It may hold question marks and the like as they are (`_internal.url`), and even an @.
     (re.compile(r"(://[^/?#\s:@]*:)[^/]*[^?#]*(?=@)"), r"\1***"),
     # And in a URL within a URL (`direct=`), where these characters may be written as codes.
-    (re.compile(r"((?::|%3A)(?:/|%2F){2}(?:(?!%3A|%40|%2F)[^/?#&\s:@])*(?::|%3A))[^?#&\s]*(?=@|%40)", re.IGNORECASE), r"\1***"),
+    (
+        re.compile(
+            r"((?::|%3A)(?:/|%2F){2}(?:(?!%3A|%40|%2F)[^/?#&\s:@])*(?::|%3A))[^?#&\s]*(?=@|%40)",
+            re.IGNORECASE,
+        ),
+        r"\1***",
+    ),
 )
 """A password where URLs have it before the host."""
 
@@ -25,7 +31,8 @@ class Origin:
 
     Attributes:
         layer: The kind of place.
-        name: The environment variable, or the path of the file; empty for an argument and a default.
+        name: The environment variable, or the path of the file; empty for an argument and a
+            default.
         line: The line of the file, from 1.
     """
 

@@ -1,6 +1,7 @@
 """The places where values are looked for besides arguments: the environment, and files.
 
-What a place says is handed on as it is written, unknown names too: what is wrong is said once, when all of it is known.
+What a place says is handed on as it is written, unknown names too: what is wrong is said once, when
+all of it is known.
 """
 
 from __future__ import annotations
@@ -25,14 +26,19 @@ FILE: Final = "langmem.yaml"
 SECTION: Final = "memory"
 """The one key that a file may have instead: with all settings below it."""
 
-NOT_SETTINGS: Final = frozenset({f"{PREFIX}{name}" for name in ("EXAMPLES", "POSTGRES", "SHOP_DB", "SHRINK", "SOAK")})
-"""Variables of the example shop and of this project's tests."""
+NOT_SETTINGS: Final = frozenset(
+    {
+        f"{PREFIX}{name}"
+        for name in ("AGENT_MODEL", "EXAMPLES", "POSTGRES", "SHOP_DB", "SHRINK", "SOAK")
+    }
+)
+"""Variables of the example shop and agent and of this project's tests."""
 
 Fields: TypeAlias = Mapping[str, FieldInfo]
 
 
 def project_file() -> Path:
-    """The file of the project: in the current folder, and in no other, so that nobody else's file above it counts."""
+    """The project's file: in the current folder only, so that no file above it counts."""
     try:
         return Path(os.path.abspath(FILE))
     except OSError:  # the folder was deleted
@@ -45,16 +51,25 @@ def user_file() -> Path:
 
 
 def variables(fields: Fields) -> dict[str, str]:
-    """The environment variables, each with the setting that it names; of two for one setting, the last counts for more."""
-    older = {special.variable: name for name, field in fields.items() if (special := about(field)).variable}
-    return {variable: name for variable, name in older.items() if variable} | {f"{PREFIX}{name.upper()}": name for name in fields}
+    """The environment variables with their settings, in ascending precedence."""
+    older = {
+        special.variable: name
+        for name, field in fields.items()
+        if (special := about(field)).variable
+    }
+    return {variable: name for variable, name in older.items() if variable} | {
+        f"{PREFIX}{name.upper()}": name for name in fields
+    }
 
 
 class _Source(PydanticBaseSettingsSource):
     """A place that is read as a whole."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """What the place says of one setting; pydantic-settings wants it, and asks for all at once."""
+        """The value of one setting here.
+
+        pydantic-settings requires this method, but reads all settings at once.
+        """
         return self().get(field_name), field_name, False
 
     @property
@@ -68,9 +83,19 @@ class EnvironmentSource(_Source):
     def __call__(self) -> dict[str, Any]:
         """Every variable that is a setting, or looks like one. One that is empty is not there."""
         known = variables(self._fields)
-        there = [name for name in os.environ if name.startswith(PREFIX) and os.environ[name] and name not in NOT_SETTINGS]
-        ordered = [*(name for name in known if name in there), *(name for name in sorted(there) if name not in known)]
-        return {known.get(name, name): Found(os.environ[name], Origin("environment", name)) for name in ordered}
+        there = [
+            name
+            for name in os.environ
+            if name.startswith(PREFIX) and os.environ[name] and name not in NOT_SETTINGS
+        ]
+        ordered = [
+            *(name for name in known if name in there),
+            *(name for name in sorted(there) if name not in known),
+        ]
+        return {
+            known.get(name, name): Found(os.environ[name], Origin("environment", name))
+            for name in ordered
+        }
 
 
 class FileSource(_Source):
@@ -82,7 +107,12 @@ class FileSource(_Source):
         path: Where it is, if there is one.
     """
 
-    def __init__(self, settings_cls: type[BaseSettings], layer: Literal["project file", "user file"], path: Path) -> None:
+    def __init__(
+        self,
+        settings_cls: type[BaseSettings],
+        layer: Literal["project file", "user file"],
+        path: Path,
+    ) -> None:
         super().__init__(settings_cls)
         self._layer: Literal["project file", "user file"] = layer
         self._path = path
@@ -91,7 +121,7 @@ class FileSource(_Source):
         """Every key that has a value.
 
         Raises:
-            SettingsError: The file cannot be read, is no YAML, or is not a mapping.
+            SettingsError: The file cannot be read, is not YAML, or is not a mapping.
         """
         if not os.path.exists(self._path):
             return {}
@@ -105,7 +135,7 @@ class FileSource(_Source):
         return found
 
     def _mapping(self, document: Document) -> tuple[DataPath, Mapping[str, object]]:
-        """The settings in a file, and below which keys they stand."""
+        """The settings in a file, and below which keys they are."""
         if document.problems:
             self._refuse(render(document.problems, document.lines))
         top: DataPath = ()
@@ -115,15 +145,26 @@ class FileSource(_Source):
         if data is None:
             return top, {}
         if not isinstance(data, dict):
-            self._refuse([f"line {line_of(top, document.lines)}: settings stand as `name: value`, a line each; this is no mapping"])
+            self._refuse(
+                [
+                    f"line {line_of(top, document.lines)}: write settings as `name: value`, one per"
+                    " line; this is not a mapping"
+                ]
+            )
         return top, data
 
     def _refuse(self, problems: list[str]) -> NoReturn:
         raise SettingsError([f"{self._path}: {problem}" for problem in problems])
 
     def _placed(self, name: str, value: object) -> object:
-        """A path counts from the folder of the file that it stands in, wherever the program was started."""
+        """A path, relative to the folder of the file that names it, not to the current folder."""
         field = self._fields.get(name)
-        if field is None or not about(field).is_path or not isinstance(value, str) or value in ("", ":memory:") or "://" in value:
+        if (
+            field is None
+            or not about(field).is_path
+            or not isinstance(value, str)
+            or value in ("", ":memory:")
+            or "://" in value
+        ):
             return value
         return os.path.join(self._path.parent, os.path.expanduser(value))

@@ -1,30 +1,47 @@
-"""What the rest of the package needs of a database connection: run an operation as one transaction, sync or async."""
+"""Who runs operations: the protocol of the two drivers, work in steps, the queue, leases.
+
+Write operations that wait for the database at the same time share one commit; each stays atomic by
+itself. Callers queue; whoever holds the database runs all that wait, each in a savepoint of its
+own, and commits once. So many threads or tasks cost one commit together, and one caller alone waits
+for nobody.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Protocol, TypeAlias, TypeVar
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from functools import partial
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from langmem_ext.storage.effects import Operation, Rows, Statement
-from langmem_ext.storage.index import Indexes
+from langmem_ext.errors import StorageError, StorageUnavailable, ThreadBusy
+from langmem_ext.storage.operation import Operation, Rows, Statement
 
 T = TypeVar("T")
-
-Sizing: TypeAlias = Generator[tuple[Operation[Any], bool], Any, int]
-"""Work in steps: yields each operation, and whether it writes; is sent its result."""
 
 
 class Driver(Protocol):
     """Runs operations. One operation is one transaction: all of it happens, or nothing.
 
     Attributes:
-        speculates: Whether it goes on with what a statement is expected to return, so that expectations are worth their memory.
-        compresses: Whether the database compresses long texts itself; its columns for texts take nothing else then.
+        remote: Whether asking costs a trip; a thread's number follows from its id then.
+        compresses: Whether the database compresses long texts itself; its columns for texts take
+            nothing else then.
+        counts_pages: Whether the pages that hold something are counted at once
+            (`space.used_bytes`).
     """
 
-    speculates: bool
+    remote: bool
     compresses: bool
+    counts_pages: bool
 
     @property
     def place(self) -> str:
@@ -38,7 +55,7 @@ class Driver(Protocol):
         """What a statement reads, if that disturbs nobody and needs no waiting; else None."""
 
     def run(self, op: Operation[T], *, write: bool) -> T:
-        """Run `op` in the calling thread; where it comes to nothing for another's sake, perhaps several times.
+        """Run `op` in the calling thread, again where another writer was in its way.
 
         Args:
             op: The operation.
@@ -52,32 +69,24 @@ class Driver(Protocol):
         """Async twin of `run`. Cancelling the caller cannot split the transaction."""
 
     async def acall(self, function: Callable[[], T]) -> T:
-        """Run `function` off the event loop, where `arun` runs operations: an operation and its decoding in one hop."""
+        """Run `function` where `arun` runs operations: an operation and its decoding in one hop."""
 
-    def share(self, indexes: Indexes) -> None:
-        """Have what operations work with known here: where several are on their way at a time, each has threads of its own."""
-
-    def on_rollback(self, forget: Callable[[], None]) -> None:
-        """Have `forget` called, before anything else runs, whenever an operation has failed."""
-
-    def used_bytes(self, limit: int, now: int, *, wholly: bool) -> Sizing:
-        """The steps that tell how many bytes of the database hold something: free space inside it does not count.
+    def on_rollback(self, forget: Callable[[str | None], None]) -> None:
+        """Have `forget` called, before anything else runs, whenever an operation has failed.
 
         Args:
-            limit: Below it nobody needs to know exactly.
-            now: The moment that it is, in Unix milliseconds.
-            wholly: As exactly as can be, however long it takes; else in a few short steps, and it may be less than there is.
+            forget: Receives the id of the operation's thread; None where it names none, or many.
         """
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
-        """Give free space back to the file system, a step at a time, each a transaction of its own; returns the bytes given back.
+        """Give free space back to the file system, a step at a time; returns the bytes given back.
 
         Args:
             full: Write the whole database anew, in one step that writers wait for.
         """
 
     def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
-        """Hold the right to drive a thread, against every other caller and process, while the context lasts.
+        """Hold the right to drive a thread, against every other caller and process.
 
         Args:
             thread_id: The thread.
@@ -95,3 +104,231 @@ class Driver(Protocol):
 
     async def aclose(self) -> None:
         """Async twin of `close`."""
+
+
+# -- work of many operations -----------------------------------------------------------------------
+
+Steps: TypeAlias = Generator[tuple[Operation[Any], bool], Any, T]
+"""Yields operations, each with whether it writes, and receives their results; a `StorageError` of
+one is raised there."""
+
+
+class Running(Generic[T]):
+    """Steps on their way.
+
+    Args:
+        driver: Runs the operations.
+        steps: The steps.
+
+    Attributes:
+        result: What the steps returned, once `advance` has said that there are no more.
+    """
+
+    result: T
+
+    def __init__(self, driver: Driver, steps: Steps[T]) -> None:
+        self._driver = driver
+        self._steps = steps
+        self._resume: Callable[[], tuple[Operation[Any], bool]] = partial(next, steps)
+
+    def advance(self) -> bool:
+        """Carry out the next operation; False where there was none."""
+        try:
+            op, write = self._resume()
+        except StopIteration as done:
+            self.result = done.value
+            return False
+        try:
+            self._resume = partial(self._steps.send, self._driver.run(op, write=write))
+        except StorageError as error:
+            self._resume = partial(self._steps.throw, error)
+        return True
+
+    def finish(self) -> T:
+        """Carry out all that is left, in the calling thread."""
+        while self.advance():
+            pass
+        return self.result
+
+    async def afinish(self) -> T:
+        """Async twin of `finish`."""
+        while await self._driver.acall(self.advance):
+            pass
+        return self.result
+
+
+# -- operations that wait --------------------------------------------------------------------------
+
+GROUP: Final = 64
+"""Operations that share one commit, at most: the first of them waits for the last."""
+
+
+class Job(Generic[T]):
+    """An operation that waits, and what became of it.
+
+    Args:
+        op: The operation.
+        future: Is told, on its event loop, once the operation is stored or refused.
+
+    Attributes:
+        taker: The thread that has taken it to carry it out, where somebody asks.
+        since: When it began to wait, by `time.monotonic`, where somebody counts how long it does.
+    """
+
+    __slots__ = ("done", "error", "future", "op", "result", "since", "taker")
+
+    def __init__(self, op: Operation[T], future: asyncio.Future[T] | None = None) -> None:
+        self.op = op
+        self.future = future
+        self.done = False
+        self.since = 0.0
+        self.taker: int | None = None
+        self.result: T | None = None
+        self.error: Exception | None = None
+
+    @property
+    def thread(self) -> str | None:
+        """Id of the thread that the operation writes; None where it names none, or several."""
+        return self.op.thread
+
+    def outcome(self) -> T:
+        """The operation's result; raises what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]  # set, if there is no error
+
+    def fail(self, error: Exception) -> None:
+        """Note why the operation is not stored; the first reason stands."""
+        self.error = self.error or error
+
+
+class Queue:
+    """The operations that wait, oldest first; for any thread."""
+
+    def __init__(self) -> None:
+        self.jobs: deque[Job[Any]] = deque()
+
+    def withdraw(self, job: Job[Any]) -> None:
+        """Take an operation back that has not begun."""
+        try:
+            self.jobs.remove(job)
+        except ValueError:
+            return
+
+    def take(self) -> list[Job[Any]]:
+        """The operations of the next group."""
+        jobs: list[Job[Any]] = []
+        while self.jobs and len(jobs) < GROUP:
+            jobs.append(self.jobs.popleft())
+        return jobs
+
+
+def settle(jobs: Iterable[Job[Any]]) -> None:
+    """Tell everyone whose operation is done, with one call for each event loop."""
+    waiting: dict[asyncio.AbstractEventLoop, list[Job[Any]]] = {}
+    for job in jobs:
+        job.done = True
+        if job.future is not None:
+            waiting.setdefault(job.future.get_loop(), []).append(job)
+    for loop, told in waiting.items():
+        try:
+            loop.call_soon_threadsafe(resolve, told)
+        except RuntimeError:  # its loop is closed: nobody waits any more
+            continue
+
+
+def resolve(jobs: Iterable[Job[Any]]) -> None:
+    """Tell those of one event loop, on it."""
+    for job in jobs:
+        job.done = True
+        if job.future is None or job.future.done():  # its task was cancelled
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
+
+
+def interrupted() -> StorageUnavailable:
+    """The error of the others where the one that runs their operations is interrupted."""
+    return StorageUnavailable("the operation was interrupted and nothing was stored: try again")
+
+
+# -- leases ----------------------------------------------------------------------------------------
+
+_POLL_S = 0.02
+
+
+class Leases:
+    """Leases within one process."""
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+        self._guard = threading.Lock()
+
+    def take(self, thread_id: str) -> object | None:
+        """Take the lease now; None if another holds it."""
+        with self._guard:
+            if thread_id in self._held:
+                return None
+            self._held.add(thread_id)
+            return thread_id
+
+    def give_back(self, token: object) -> None:
+        """End a lease that `take` gave."""
+        with self._guard:
+            self._held.discard(str(token))
+
+    @contextmanager
+    def lease(self, thread_id: str, *, wait: float) -> Iterator[None]:
+        """Hold the lease; `ThreadBusy` if another still holds it after `wait` seconds."""
+        deadline = time.monotonic() + wait
+        while (token := self.take(thread_id)) is None:
+            _give_up_after(deadline, thread_id, wait)
+            time.sleep(_POLL_S)
+        try:
+            yield
+        finally:
+            self.give_back(token)
+
+    @asynccontextmanager
+    async def alease(self, thread_id: str, *, wait: float) -> AsyncIterator[None]:
+        """Async twin of `lease`."""
+        deadline = time.monotonic() + wait
+        while (token := await self._take_off_loop(thread_id)) is None:
+            _give_up_after(deadline, thread_id, wait)
+            await asyncio.sleep(_POLL_S)
+        try:
+            yield
+        finally:
+            self.give_back(token)
+
+    async def _take_off_loop(self, thread_id: str) -> object | None:
+        """`take` in a thread; what was taken for a cancelled caller is given back."""
+        taking = asyncio.ensure_future(asyncio.to_thread(self.take, thread_id))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(self._give_back_unused)
+            raise
+
+    def _give_back_unused(self, taking: asyncio.Future[object | None]) -> None:
+        if (
+            not taking.cancelled()
+            and taking.exception() is None
+            and (token := taking.result()) is not None
+        ):
+            self.give_back(token)
+
+
+def _give_up_after(deadline: float, thread_id: str, wait: float) -> None:
+    if time.monotonic() >= deadline:
+        raise thread_busy(thread_id, wait)
+
+
+def thread_busy(thread_id: str, wait: float) -> ThreadBusy:
+    """Who holds a lease has not given it back."""
+    return ThreadBusy(
+        f"thread {thread_id!r} is in use by another caller (waited {wait:g} s): try again after its"
+        " turn"
+    )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from langmem_ext.shown import Showing
+from langmem_ext.log.shown import Showing
 
 if TYPE_CHECKING:
-    from langmem_ext.log import MessageLog
+    from langmem_ext.log.message_log import MessageLog
 
 
 class Closing(Showing):
-    """What closes a database that it has opened itself, by `close` or at the end of a `with`; one that it was given stays open."""
+    """Closes a database that it has opened itself, by `close` or at the end of a `with`.
+
+    A database passed in stays open.
+    """
 
     log: MessageLog
     _opened: bool

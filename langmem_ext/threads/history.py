@@ -1,7 +1,8 @@
 """`ThreadChatMessageHistory`: a thread's messages for LangChain chains.
 
-A bridge for code that has a chat history today: langchain-core has deprecated `BaseChatMessageHistory` and `RunnableWithMessageHistory` in
-favour of LangGraph's checkpointers. It is a view of the same log, so a thread can be continued by a graph at any time.
+A bridge for code that has a chat history today: langchain-core has deprecated
+`BaseChatMessageHistory` and `RunnableWithMessageHistory` in favour of LangGraph's checkpointers. It
+is a view of the same log, so a thread can be continued by a graph at any time.
 """
 
 from __future__ import annotations
@@ -13,31 +14,38 @@ from typing import Self
 from uuid import UUID, uuid4
 
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, message_chunk_to_message
+from langchain_core.messages import (
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    message_chunk_to_message,
+)
 
+from langmem_ext.checkpointer.validation import several
+from langmem_ext.checkpointer.values import MESSAGES_CHANNEL
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import Database, is_address, thread_key
+from langmem_ext.log.message_cache import AT_ONCE
+from langmem_ext.log.message_log import Database, is_address, thread_key
+from langmem_ext.log.scope import Source
+from langmem_ext.log.shown import Shown
 from langmem_ext.messages.annotations import NAMESPACE, is_marked, notes_of
-from langmem_ext.messages.tokens import ApproximateCounter, TokenCounter
+from langmem_ext.messages.token_costs.tokens import ApproximateCounter, TokenCounter
 from langmem_ext.messages.turns import first_whole_turn
-from langmem_ext.packing import MESSAGES_CHANNEL
-from langmem_ext.saver_terms import several
-from langmem_ext.shown import Shown
-from langmem_ext.source import Source
-from langmem_ext.storage import history_ops
-from langmem_ext.storage.channel_ops import change_channels
-from langmem_ext.storage.edit_ops import Edit
-from langmem_ext.storage.effects import Op, Operation, operation
-from langmem_ext.templates import AT_ONCE
+from langmem_ext.storage.operation import Op, Operation, operation
+from langmem_ext.storage.threads import history as history_ops
+from langmem_ext.storage.threads.channels import change_channels
+from langmem_ext.storage.threads.edit import Edit
 from langmem_ext.threads.closing import Closing
 from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
 
 class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
-    """The messages of one thread: after a graph ran, the graph's; what is added here is there when the graph runs next.
+    """The messages of one thread, shared with its graph.
+
+    A graph's messages appear here, and messages added here are in its next run.
 
     Args:
-        thread_id: The thread; it is made at the first message.
+        thread_id: The thread; its first message creates it.
         log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used
             too), a path (a `str` or a `pathlib.Path`) or a URL.
         channel: The graph's channel that holds the messages.
@@ -47,8 +55,15 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
         InvalidThreadId: The thread id is empty, or neither a string, an int nor a UUID.
     """
 
-    def __init__(self, thread_id: str | int | UUID, log: Database, *, channel: str = MESSAGES_CHANNEL, owner: str | None = None) -> None:
-        thread_key(thread_id)  # what cannot be used is said before there is a file
+    def __init__(
+        self,
+        thread_id: str | int | UUID,
+        log: Database,
+        *,
+        channel: str = MESSAGES_CHANNEL,
+        owner: str | None = None,
+    ) -> None:
+        thread_key(thread_id)  # what is invalid is said before there is a file
         self._source = Source.of(log, owner)
         self._opened = is_address(log)
         self._key = self._source.key(thread_id)
@@ -56,7 +71,14 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
         self._channel = channel
 
     @classmethod
-    async def aopen(cls, thread_id: str | int | UUID, log: Database, *, channel: str = MESSAGES_CHANNEL, owner: str | None = None) -> Self:
+    async def aopen(
+        cls,
+        thread_id: str | int | UUID,
+        log: Database,
+        *,
+        channel: str = MESSAGES_CHANNEL,
+        owner: str | None = None,
+    ) -> Self:
         """Async twin of `ThreadChatMessageHistory(…)`, which does not block the event loop.
 
         Example:
@@ -77,20 +99,22 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
         return await self.log.driver.acall(lambda: self.messages)
 
     def window(self, max_tokens: int, *, counter: TokenCounter | None = None) -> list[BaseMessage]:
-        """The newest whole turns that are within some tokens, oldest first; copies.
+        """The newest whole turns within a number of tokens, oldest first; copies.
 
-        Only the end of the thread is read, however long it is. A turn begins where the user speaks, and no tool call is parted from its
-        result; with all of the thread within the tokens, all of it is given. Empty where the newest turn alone is too long.
+        Only the end of the thread is read, however long it is. A turn starts with a user's message,
+        and no tool call is separated from its result. If the whole thread fits, all of it is
+        returned. Empty if the newest turn alone is too long.
 
         Args:
-            max_tokens: Tokens of the messages together, at most.
-            counter: Counts them; without one, the approximation (`ApproximateCounter`).
+            max_tokens: The maximum number of tokens of all messages.
+            counter: The token counter. Default: `ApproximateCounter`.
 
         Raises:
-            InvalidInput: `max_tokens` is no whole number of at least 1, or the channel holds no list of messages.
+            InvalidInput: `max_tokens` is not a whole number of at least 1, or the channel does not
+                hold messages.
         """
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-            raise InvalidInput(f"max_tokens is how many tokens the messages may have, at least 1, not {max_tokens!r}")
+            raise InvalidInput(f"max_tokens must be at least 1, not {max_tokens!r}")
         count = (counter or ApproximateCounter()).count
 
         def weigh(packed: Snapshot) -> tuple[BaseMessage, int]:
@@ -98,26 +122,31 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
             return message, max(1, count(message))
 
         newest, everything = self.log.run(
-            history_ops.read_back(self._key, self._channel, max_tokens, weigh, **self._source.tools), write=False
+            history_ops.read_back(
+                self._key, self._channel, max_tokens, weigh, **self._source.tools
+            ),
+            write=False,
         )
         if everything:
             return newest[::-1]
         tail = newest[-2::-1]  # the last one that was weighed is too much
         return tail[first_whole_turn(tail) :]
 
-    async def awindow(self, max_tokens: int, *, counter: TokenCounter | None = None) -> list[BaseMessage]:
+    async def awindow(
+        self, max_tokens: int, *, counter: TokenCounter | None = None
+    ) -> list[BaseMessage]:
         """Async twin of `window`."""
         return await self.log.driver.acall(lambda: self.window(max_tokens, counter=counter))
 
     def add_messages(self, messages: Iterable[BaseMessage]) -> None:
         """Append messages, all of them or none; they are stored when this returns.
 
-        One whose id the thread has already takes that message's place, as LangGraph's `add_messages` has it.
+        A message with an existing id replaces that one, as with LangGraph's `add_messages`.
 
         Raises:
             ThreadNotFound: The thread belongs to another owner.
-            InvalidInput: One of them is no message, or holds something that cannot be stored: an integer of more than 64 bits, an object
-                that is no data.
+            InvalidInput: One of them is not a message, or contains a value that cannot be stored:
+                an integer of more than 64 bits, an arbitrary object.
         """
         if given := several(messages, "messages"):
             self.log.run(self._add(given), write=True)
@@ -131,7 +160,7 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
             await self.log.arun(self._add(given), write=True)
 
     def clear(self) -> None:
-        """Empty the history; the log keeps what was said, and the thread's earlier checkpoints still show it."""
+        """Clear the history; the log and the thread's earlier checkpoints keep the messages."""
         self.log.run(self._clear(), write=True)
 
     async def aclear(self) -> None:
@@ -145,7 +174,14 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
         return adding(self._source, self._key, messages, self._channel)
 
     def _clear(self) -> Operation[None]:
-        return change_channels(self._key, (), lambda _: {}, self._source.new_edit(), emptied=self._channel, **self._source.tools)
+        return change_channels(
+            self._key,
+            (),
+            lambda _: {},
+            self._source.new_edit(),
+            emptied=self._channel,
+            **self._source.tools,
+        )
 
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
         loaded: list[BaseMessage] = self._source.load(PackedValue(messages=packed), self._key.id)
@@ -153,43 +189,78 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
 
 
 def adding(
-    source: Source, key: ThreadKey, messages: Sequence[BaseMessage], channel: str = MESSAGES_CHANNEL, *, edit: Edit | None = None
+    source: Source,
+    key: ThreadKey,
+    messages: Sequence[BaseMessage],
+    channel: str = MESSAGES_CHANNEL,
+    *,
+    edit: Edit | None = None,
 ) -> Operation[None]:
     """The operation that appends messages to a thread's, as an edit; without one, as a new one.
 
-    What a user says while the thread waits, and its request takes a sensitive parameter, is marked to hold its value: only the graph could
-    tell what is none.
+    What a user says while the thread waits, and its request takes a sensitive parameter, is marked
+    to hold its value: only the graph could tell what is none.
 
     Raises:
-        InvalidInput: One of them is no message, or one that removes others, or holds something that cannot be stored.
+        InvalidInput: One of them is not a message, or one that removes others, or holds something
+            that cannot be stored.
     """
-    strange = [message for message in messages if not isinstance(message, BaseMessage) or isinstance(message, RemoveMessage)]
+    strange = [
+        message
+        for message in messages
+        if not isinstance(message, BaseMessage) or isinstance(message, RemoveMessage)
+    ]
     if strange:
-        raise InvalidInput(f"a history takes messages, not {type(strange[0]).__name__}: to remove some, update the graph's state")
-    whole = map(message_chunk_to_message, messages)  # a streamed answer comes as a chunk; LangGraph's reducer does the same
+        raise InvalidInput(
+            f"a history takes messages, not {type(strange[0]).__name__}: to remove messages, update"
+            " the state of the graph"
+        )
+    whole = map(
+        message_chunk_to_message, messages
+    )  # a streamed answer comes as a chunk; LangGraph's reducer does the same
     fresh, named = [], []
     for position, message in enumerate(whole):
         if message.id is None:
             fresh.append(position)
-        named.append(message if message.id is not None else message.model_copy(update={"id": str(uuid4())}))
-    open_to = [at for at, message in enumerate(named) if isinstance(message, HumanMessage) and not is_marked(vars(message))]
+        named.append(
+            message if message.id is not None else message.model_copy(update={"id": str(uuid4())})
+        )
+    open_to = [
+        at
+        for at, message in enumerate(named)
+        if isinstance(message, HumanMessage) and not is_marked(vars(message))
+    ]
     try:
         packed = source.codec.pack_messages(named)
     except TypeError as error:  # ormsgpack's, in words that quote nothing
-        raise InvalidInput(f"a message holds something that cannot be stored ({error}): pass it as text, or leave it out") from error
+        raise InvalidInput(
+            f"a message contains a value that cannot be stored ({error}): pass it as text, or"
+            " omit it"
+        ) from error
     return _add_packed(source, key, packed, channel, fresh, open_to, edit or source.new_edit())
 
 
 @operation
 def _add_packed(
-    source: Source, key: ThreadKey, messages: Sequence[Snapshot], channel: str, fresh: Sequence[int], open_to: Sequence[int], edit: Edit
+    source: Source,
+    key: ThreadKey,
+    messages: Sequence[Snapshot],
+    channel: str,
+    fresh: Sequence[int],
+    open_to: Sequence[int],
+    edit: Edit,
 ) -> Op[None]:
-    """Append messages; those at `open_to` are marked where the thread waits, and what is said may be a sensitive value."""
+    """Append messages; those from `open_to` on, which may be sensitive answers, are marked."""
     packed = list(messages)
     risks = (yield from history_ops.find_risks(key, channel, **source.tools)) if open_to else []
     if risks:
         for at in open_to:
             message = source.codec.load_message(packed[at])
-            kwargs = {**message.additional_kwargs, NAMESPACE: {**notes_of(vars(message)), "sensitive": risks}}
-            [packed[at]] = source.codec.pack_messages([message.model_copy(update={"additional_kwargs": kwargs})])
+            kwargs = {
+                **message.additional_kwargs,
+                NAMESPACE: {**notes_of(vars(message)), "sensitive": risks},
+            }
+            [packed[at]] = source.codec.pack_messages(
+                [message.model_copy(update={"additional_kwargs": kwargs})]
+            )
     yield from history_ops.add_to_history(key, channel, packed, edit, fresh=fresh, **source.tools)

@@ -1,36 +1,52 @@
-"""The half of `Threads` that has to do with time: how long a thread lives, and what becomes of those that have lived.
+"""The part of `Threads` for lifetimes: how long a thread lives, and how it is deleted.
 
-A thread whose turns name a tool is a tool thread; others are chats. Each write begins a thread's time anew; one that waits for an answer
-does not expire.
+A thread whose turns name a tool is a tool thread; others are chats. Each write begins a thread's
+time again; one that waits for an answer does not expire.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Self, TypedDict, Unpack
+from typing import Any, Final, Self, TypedDict, Unpack
 from uuid import uuid4
 
-from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext._internal.stepping import aperform, perform
+from langmem_ext.checkpointer.delta_channels import CheckpointMeaning
+from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.errors import InvalidInput, ThreadNotFound
-from langmem_ext.log import Database, is_address, thread_key
-from langmem_ext.meaning import CheckpointMeaning
+from langmem_ext.log.message_log import Database, bound_owner, is_address, thread_key
+from langmem_ext.log.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
+from langmem_ext.log.scope import Source
+from langmem_ext.log.sweeper import EVERY, AsyncSweeper, Sweeper
 from langmem_ext.messages.turns import ConversationTurn
-from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
-from langmem_ext.source import Source
-from langmem_ext.storage.clock import now_ms
-from langmem_ext.storage.effects import Operation
-from langmem_ext.storage.retention_ops import Surroundings
-from langmem_ext.sweeper import EVERY, AsyncSweeper, Sweeper
+from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.prune.expire import Surroundings
+from langmem_ext.storage.prune.prune import drop_thread
+from langmem_ext.storage.rows.clock import now_ms
+from langmem_ext.storage.threads.list import list_owned
+from langmem_ext.store.operations import delete_owned, expiring
 from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.threads.continuation.continuation import Continuation
-from langmem_ext.threads.continuation.turns import Limits, OnDamage, OnLimit, TurnReader, checked_turns
-from langmem_ext.threads.continuation.usage import Prices, ThreadUsage, checked_prices, spent_by, thread_usage
-from langmem_ext.threads.rewind import arewind, rewind
-from langmem_ext.threads.rows import ThreadId, ThreadRows
-from langmem_ext.types import Pruned, ThreadInfo
+from langmem_ext.threads.continuation.turns import (
+    Limits,
+    OnDamage,
+    OnLimit,
+    TurnReader,
+    checked_turns,
+)
+from langmem_ext.threads.continuation.usage import (
+    Prices,
+    ThreadUsage,
+    checked_prices,
+    spent_by,
+    thread_usage,
+)
+from langmem_ext.threads.rows import PAGE, ThreadId, ThreadRows
+from langmem_ext.threads.states.rewind import arewind, rewind
+from langmem_ext.types import Pruned, ThreadInfo, ThreadKey
 
 TOOL_TTL: Final = timedelta(hours=3)
 """How long a tool thread lives after it was last written."""
@@ -58,7 +74,7 @@ class LimitedThreads(ThreadRows):
     """The half of `Threads` that has limits; what it takes is described there.
 
     Raises:
-        InvalidInput: A limit cannot be used.
+        InvalidInput: A limit is invalid.
     """
 
     def __init__(
@@ -94,19 +110,19 @@ class LimitedThreads(ThreadRows):
     def _live(self, thread_id: ThreadId) -> Operation[ThreadInfo]:
         return self._reader.live(thread_id)
 
-    # -- going on ------------------------------------------------------------------------------------------------------------------------
+    # -- going on ----------------------------------------------------------------------------------
 
     def turns(self, thread_id: ThreadId, last: int | None = None) -> list[ConversationTurn]:
         """The newest whole turns of a thread, oldest first; its log keeps all.
 
-        A turn begins with a user's message, unless that stands between a tool call and the call's result.
+        A turn starts with a user's message, unless that is between a tool call and its result.
 
         Args:
             thread_id: The thread.
-            last: At most so many; as many as `max_turns` says by default.
+            last: The maximum number of turns. Default: `max_turns`.
 
         Raises:
-            ThreadNotFound: There is no such thread (`ThreadExpired`: it has expired).
+            ThreadNotFound: The thread does not exist (`ThreadExpired`: it has expired).
             DamagedRow: It is damaged, and that is to be an error.
         """
         count = self._limits.max_turns if last is None else checked_turns(last, "last")
@@ -117,50 +133,56 @@ class LimitedThreads(ThreadRows):
         return await self.log.driver.acall(lambda: self.turns(thread_id, last))
 
     def begin(self, tool: str | None = None) -> Continuation:
-        """A new conversation, for a tool or agent. Nothing is read or stored for it: its thread is made by its first message."""
+        """Start a conversation, for a tool or agent.
+
+        Nothing is read or stored: its first message creates the thread.
+        """
         return Continuation(self._reader, str(uuid4()), tool)
 
     async def abegin(self, tool: str | None = None) -> Continuation:
         """Async twin of `begin`."""
         return self.begin(tool)
 
-    def continue_(self, continuation_id: ThreadId | None, *, tool: str | None = None) -> Continuation:
-        """Go on with a conversation, whichever tool has begun it.
+    def continue_(
+        self, continuation_id: ThreadId | None, *, tool: str | None = None
+    ) -> Continuation:
+        """Continue a conversation, whichever tool started it.
 
         Args:
-            continuation_id: As a tool's result carries it; None or empty begins a new conversation.
-            tool: Who goes on with it.
+            continuation_id: The id in a tool's result; None or empty starts a new conversation.
+            tool: The tool that continues it.
 
         Raises:
-            ThreadNotFound: There is no such thread (`ThreadExpired`: it has expired).
-            TurnLimitReached: It has as many turns as it may have.
-            InvalidInput: An argument cannot be used.
+            ThreadNotFound: The thread does not exist (`ThreadExpired`: it has expired).
+            TurnLimitReached: It has reached its maximum number of turns.
+            InvalidInput: An argument is invalid.
         """
         if continuation_id is None or continuation_id == "":
             return self.begin(tool)
         return Continuation(self._reader, self._reader.open(thread_key(continuation_id)), tool)
 
-    async def acontinue_(self, continuation_id: ThreadId | None, *, tool: str | None = None) -> Continuation:
+    async def acontinue_(
+        self, continuation_id: ThreadId | None, *, tool: str | None = None
+    ) -> Continuation:
         """Async twin of `continue_`."""
         return await self.log.driver.acall(lambda: self.continue_(continuation_id, tool=tool))
 
     def rewind(self, thread_id: ThreadId, *, wait: float = 10) -> ThreadInfo:
-        """Take back the answers that a thread's open step was given: its question waits again.
+        """Undo the answers given to a thread's pending step: its question waits again.
 
-        LangGraph stores an answer before the node has gone on. If the node cannot use it, each
-        later answer replays that one, and the thread is stuck. Nothing but those answers is lost:
-        what was said stays, and so does what other tasks of the step have done. A step with several
+        LangGraph stores an answer before the node has continued. If the node cannot use it, each
+        later answer replays that one, and the thread is stuck. Only those answers are lost:
+        messages stay, and so do the results of other tasks of the step. A step with several
         questions asks again from the first one at the next run.
 
         Args:
             thread_id: The thread.
-            wait: Seconds to wait for another caller who drives the thread.
+            wait: Seconds to wait for another caller that is using the thread.
 
         Raises:
-            ThreadNotFound: There is no such thread.
-            InvalidInput: Its open step was given no answer, or it has no open step. Nothing was
-                changed.
-            ThreadBusy: Another caller was still driving the thread after `wait` seconds.
+            ThreadNotFound: The thread does not exist.
+            InvalidInput: It has no pending step, or no answer was given to it. Nothing was changed.
+            ThreadBusy: Another caller was still using the thread after `wait` seconds.
         """
         key, saver = thread_key(thread_id), self._saver()
         with saver.lease(key, wait=wait):
@@ -177,22 +199,24 @@ class LimitedThreads(ThreadRows):
     def _saver(self) -> DeltaSaver:
         return DeltaSaver(self.log, serde=self._source.serde, owner=self.owner)
 
-    # -- counting ------------------------------------------------------------------------------------------------------------------------
+    # -- counting ----------------------------------------------------------------------------------
 
     def usage(self, thread_id: ThreadId, prices: Prices | None = None) -> ThreadUsage:
-        """What a thread has used of its models, by its messages' `usage_metadata`: in all, and turn by turn.
+        """The model usage of a thread by its messages' `usage_metadata`: in total, and by turn.
 
-        The total is of all messages that the log holds, those of other branches and of subgraphs too: they were paid for. A message counts
-        once. What a model used without leaving a message is not in it, and what was pruned is not any more.
+        The total is of all messages that the log holds, those of other branches and of subgraphs
+        too: they were paid for. A message counts once. What a model used without leaving a message
+        is not in it, and what was pruned is not any more.
 
         Args:
             thread_id: The thread; one that has expired can be counted until it is deleted.
-            prices: By a model's name, exactly as its messages have it, what a million prompt tokens and a million completion tokens cost.
+            prices: By a model's name, exactly as its messages have it, what a million prompt tokens
+                and a million completion tokens cost.
 
         Raises:
-            ThreadNotFound: There is no such thread.
+            ThreadNotFound: The thread does not exist.
             DamagedRow: A message is damaged.
-            InvalidInput: A price is none.
+            InvalidInput: A price is invalid.
         """
         table = None if prices is None else checked_prices(prices)
         return thread_usage(*self._reader.count(thread_key(thread_id), spent_by), table)
@@ -201,17 +225,18 @@ class LimitedThreads(ThreadRows):
         """Async twin of `usage`."""
         return await self.log.driver.acall(lambda: self.usage(thread_id, prices))
 
-    # -- forgetting ----------------------------------------------------------------------------------------------------------------------
+    # -- forgetting --------------------------------------------------------------------------------
 
     def sweep(self, *, now: datetime | None = None, dry_run: bool = False) -> Pruned:
-        """Delete the threads that have expired, each in a transaction of its own.
+        """Delete expired threads, each in its own transaction.
 
-        The clock is read once, so what expires does not depend on how long the sweep takes. A thread that was written meanwhile stays, and
-        one that waits for an answer; one that is damaged is passed over, with a warning.
+        The clock is read once, so what expires does not depend on how long the sweep takes. A
+        thread written to in the meantime stays, and so does a waiting one; a damaged one is
+        skipped, with a warning.
 
         Args:
-            now: The moment to take for now, with its time zone.
-            dry_run: Only say what would be deleted.
+            now: The time to use as now, with a time zone.
+            dry_run: Show what would be deleted; change nothing.
 
         Raises:
             InvalidInput: `now` has no time zone.
@@ -222,43 +247,97 @@ class LimitedThreads(ThreadRows):
         """Async twin of `sweep`."""
         return await arun_steps(self.log, self._sweep(self.retention, now, dry_run))
 
-    def prune(self, *, older_than: timedelta = MONTH, now: datetime | None = None, dry_run: bool = False) -> Pruned:
-        """Delete the threads of whatever kind that were not written for so long; otherwise like `sweep`."""
+    def prune(
+        self, *, older_than: timedelta = MONTH, now: datetime | None = None, dry_run: bool = False
+    ) -> Pruned:
+        """Delete threads of any kind not written to for this long; otherwise like `sweep`."""
         return run_steps(self.log, self._prune(older_than, now, dry_run))
 
-    async def aprune(self, *, older_than: timedelta = MONTH, now: datetime | None = None, dry_run: bool = False) -> Pruned:
+    async def aprune(
+        self, *, older_than: timedelta = MONTH, now: datetime | None = None, dry_run: bool = False
+    ) -> Pruned:
         """Async twin of `prune`."""
         return await arun_steps(self.log, self._prune(older_than, now, dry_run))
 
-    def sweeper(self, *, every: timedelta = EVERY) -> Sweeper:
-        """Sweeps in the background, on a thread of its own: `with threads.sweeper(): …`, or its `start` and `stop`.
+    def forget_owner(self, owner: str) -> Pruned:
+        """Delete everything of an owner: all threads, and all items of the long-term store.
 
-        Args:
-            every: How long it is to the next sweep.
+        The store's items include memories and facts.
+
+        What was deleted is overwritten in the file (`MessageLog.compact`), too. A run that is under
+        way brings nothing of its thread back (`ThreadDeleted`). Stopped anywhere, it is called
+        again and goes on. Items that a store wrote without an owner are nobody's, whatever their
+        namespace says, and stay.
+
+        Returns:
+            What was deleted; `store_items` are those of the store.
 
         Raises:
-            InvalidInput: That cannot be used.
+            InvalidInput: The owner is no name, or another than the one that these threads are bound
+                to.
+            StorageUnavailable: All is deleted, but this role may not give its space back.
+        """
+        pruned = perform(self._forgetting(owner), lambda op: self.log.run(op, write=True))
+        self.log.compact()
+        return pruned
+
+    async def aforget_owner(self, owner: str) -> Pruned:
+        """Async twin of `forget_owner`."""
+        pruned = await aperform(self._forgetting(owner), lambda op: self.log.arun(op, write=True))
+        await self.log.acompact()
+        return pruned
+
+    def _forgetting(self, owner: str) -> Generator[Operation[Any], Any, Pruned]:
+        name = bound_owner(self, owner)
+        if name is None:
+            raise InvalidInput("whose threads are to be forgotten? give the owner's name")
+        total = Pruned()
+        while thread_ids := (yield list_owned(name, PAGE)):
+            for thread_id in thread_ids:
+                total += yield drop_thread(
+                    ThreadKey(thread_id, name), indexes=self.log.indexes, dry_run=False
+                )
+        while count := (yield delete_owned(name)):
+            total += Pruned(store_items=count)
+        return total
+
+    def sweeper(self, *, every: timedelta = EVERY) -> Sweeper:
+        """Sweep periodically on a background thread: `with threads.sweeper(): …`.
+
+        Or use its `start` and `stop`.
+
+        Args:
+            every: Time between two sweeps.
+
+        Raises:
+            InvalidInput: The time is invalid.
         """
         return Sweeper(self.log, lambda: self._sweep(self.retention, None, dry_run=False), every)
 
     def asweeper(self, *, every: timedelta = EVERY) -> AsyncSweeper:
-        """`sweeper` on the running event loop: `async with threads.asweeper(): …`, or its `start` and `await stop()`."""
-        return AsyncSweeper(self.log, lambda: self._sweep(self.retention, None, dry_run=False), every)
+        """`sweeper` on the running event loop: `async with threads.asweeper(): …`.
+
+        Or use its `start` and `await stop()`.
+        """
+        return AsyncSweeper(
+            self.log, lambda: self._sweep(self.retention, None, dry_run=False), every
+        )
 
     def _prune(self, older_than: timedelta, now: datetime | None, dry_run: bool) -> Steps:
         if not isinstance(older_than, timedelta) or older_than <= timedelta():
-            raise InvalidInput(f"older_than is how long a thread was not written, a timedelta above zero, not {older_than!r}")
+            raise InvalidInput(f"older_than must be a positive timedelta, not {older_than!r}")
         return self._sweep(Retention(ttl=older_than), now, dry_run)
 
     def _sweep(self, retention: Retention, now: datetime | None, dry_run: bool) -> Steps:
         around = Surroundings(self.owner, CheckpointMeaning(self._codec), self.log.indexes)
-        keeper = Keeper(retention, self.log, around, self._emitter)
-        return (yield from keeper.sweep_steps(now_ms() if now is None else checked_now(now), dry_run=dry_run))
+        keeper = Keeper(retention, self.log, around, self._emitter, expiring)
+        moment = now_ms() if now is None else checked_now(now)
+        return (yield from keeper.sweep_steps(moment, dry_run=dry_run))
 
 
 def _require_rewound(thread_id: str, taken: bool | None) -> None:
     if taken is None:
-        raise ThreadNotFound(f"thread {thread_id!r} not found; `langmem-ext threads list` shows those that there are")
+        raise ThreadNotFound(f"thread {thread_id!r} not found; see `langmem-ext threads list`")
     if not taken:
-        why = "its open step was given no answer; go on as usual"
+        why = "no answer was given to its pending step; continue as usual"
         raise InvalidInput(f"thread {thread_id!r} has nothing to rewind: {why}")

@@ -1,29 +1,41 @@
-"""Threads as their rows show them: listed, counted, named, put away, deleted. No message is read for it.
+"""Threads by their rows: listed, counted, named, archived, deleted, without reading messages.
 
-A thread's row holds what a list shows. So whoever only lists threads, as the command line does, needs no message class and no graph.
+A thread's row holds what a list shows. So whoever only lists threads, as the command line does,
+needs no message class and no graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack, get_args
+from uuid import UUID, uuid4
 
-from langmem_ext.errors import InvalidInput
-from langmem_ext.log import thread_key
-from langmem_ext.shown import Shown
-from langmem_ext.storage import forget_ops, listing_ops
-from langmem_ext.storage.effects import Operation
-from langmem_ext.storage.tally_ops import count_all
+from langmem_ext.errors import InvalidInput, ThreadExists
+from langmem_ext.log.message_log import thread_key
+from langmem_ext.log.shown import Shown
+from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.prune import prune as forget_ops
+from langmem_ext.storage.rows.clock import now_ms
+from langmem_ext.storage.threads import list as listing_ops
+from langmem_ext.storage.threads.list import count_all
 from langmem_ext.threads.closing import Closing
-from langmem_ext.threads.validation import Wanted, checked_limit, checked_metadata, checked_tags, checked_title, plan_filter
+from langmem_ext.threads.validation import (
+    Wanted,
+    checked_limit,
+    checked_metadata,
+    checked_tags,
+    checked_title,
+    plan_filter,
+)
 from langmem_ext.types import Pruned, ThreadInfo, ThreadKey, ThreadStatistics
 
 if TYPE_CHECKING:
-    from langmem_ext.log import MessageLog
+    from langmem_ext.log.message_log import MessageLog
 
 ThreadId: TypeAlias = str | int | UUID
 Page: TypeAlias = list[ThreadInfo]
+Rank: TypeAlias = Literal["stored_messages", "tokens"]
+"""What threads may be sorted by, besides the time of their last use."""
 
 PAGE: Final = 50
 """Threads of a page."""
@@ -45,15 +57,15 @@ class ThreadRows(Closing):
     def _shown(self) -> Shown:
         return Shown(self.log.driver, self.owner)
 
-    # -- finding -------------------------------------------------------------------------------------------------------------------------
+    # -- finding -----------------------------------------------------------------------------------
 
     def get(self, thread_id: ThreadId) -> ThreadInfo:
         """One thread.
 
         Raises:
-            ThreadNotFound: There is none of this id, or it is another owner's.
+            ThreadNotFound: The thread does not exist, or belongs to another owner.
             ThreadExpired: It has expired; until the next sweep, lists still show it.
-            DamagedRow: What its row says cannot be; lists go on without it.
+            DamagedRow: Its row is damaged; lists skip it.
         """
         return self.log.run(self._live(thread_id), write=False)
 
@@ -61,25 +73,66 @@ class ThreadRows(Closing):
         """Async twin of `get`."""
         return await self.log.arun(self._live(thread_id), write=False)
 
-    def list(self, *, limit: int = PAGE, after: ThreadInfo | None = None, **wanted: Unpack[Wanted]) -> Page:
-        """A page of threads, the one that was written last first. Those that have expired are shown until they are deleted.
+    def list(
+        self, *, limit: int = PAGE, after: ThreadInfo | None = None, **wanted: Unpack[Wanted]
+    ) -> Page:
+        """A page of threads, most recently written first.
+
+        Expired threads are listed until they are deleted.
 
         Args:
-            limit: At most so many.
-            after: The last thread of the page before.
+            limit: The maximum number.
+            after: The last thread of the previous page.
             wanted: Which (`Wanted`).
 
         Raises:
-            InvalidInput: An argument cannot be used.
+            InvalidInput: An argument is invalid.
         """
         return self.log.run(self._list(limit, after, wanted), write=False)
 
-    async def alist(self, *, limit: int = PAGE, after: ThreadInfo | None = None, **wanted: Unpack[Wanted]) -> Page:
+    async def alist(
+        self, *, limit: int = PAGE, after: ThreadInfo | None = None, **wanted: Unpack[Wanted]
+    ) -> Page:
         """Async twin of `list`."""
         return await self.log.arun(self._list(limit, after, wanted), write=False)
 
+    def largest(
+        self,
+        by: Rank,
+        *,
+        limit: int = PAGE,
+        after: ThreadInfo | None = None,
+        **wanted: Unpack[Wanted],
+    ) -> Page:
+        """A page of threads, largest first: by stored messages, or by tokens.
+
+        Args:
+            by: `stored_messages` or `tokens`.
+            limit: The maximum number.
+            after: The last thread of the previous page.
+            wanted: Which (`Wanted`).
+
+        Raises:
+            InvalidInput: An argument is invalid.
+        """
+        return self.log.run(self._largest(by, limit, after, wanted), write=False)
+
+    async def alargest(
+        self,
+        by: Rank,
+        *,
+        limit: int = PAGE,
+        after: ThreadInfo | None = None,
+        **wanted: Unpack[Wanted],
+    ) -> Page:
+        """Async twin of `largest`."""
+        return await self.log.arun(self._largest(by, limit, after, wanted), write=False)
+
     def each(self, **wanted: Unpack[Wanted]) -> Iterator[ThreadInfo]:
-        """All of them, read a page at a time: no lock is held while the caller works, and what is written meanwhile may be passed over."""
+        """All matching threads, read in pages.
+
+        No lock is held in between, so threads written to meanwhile may be missed.
+        """
         after: ThreadInfo | None = None
         while page := self.log.run(self._list(PAGE, after, wanted), write=False):
             yield from page
@@ -94,25 +147,73 @@ class ThreadRows(Closing):
             after = page[-1]
 
     def count(self, **wanted: Unpack[Wanted]) -> int:
-        """How many there are."""
+        """The number of matching threads."""
         return self.log.run(listing_ops.count_threads(plan_filter(wanted, self.owner)), write=False)
 
     async def acount(self, **wanted: Unpack[Wanted]) -> int:
         """Async twin of `count`."""
-        return await self.log.arun(listing_ops.count_threads(plan_filter(wanted, self.owner)), write=False)
+        return await self.log.arun(
+            listing_ops.count_threads(plan_filter(wanted, self.owner)), write=False
+        )
 
     def stats(self) -> ThreadStatistics:
-        """How many threads there are, by status and by tool, and what they hold; no message is decoded for it."""
+        """Count threads by status and tool, and their contents, without decoding a message."""
         return self.log.run(count_all(self.owner), write=False)
 
     async def astats(self) -> ThreadStatistics:
         """Async twin of `stats`."""
         return await self.log.arun(count_all(self.owner), write=False)
 
-    # -- naming --------------------------------------------------------------------------------------------------------------------------
+    # -- making ------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        thread_id: ThreadId | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        exist_ok: bool = False,
+    ) -> ThreadInfo:
+        """Make a thread before anything is said in it; without this, its first message makes it.
+
+        Args:
+            thread_id: Its id; a new one by default.
+            metadata: What is noted on it from the beginning (see `note`).
+            exist_ok: Leave a thread that is there already as it is, and give it back.
+
+        Raises:
+            ThreadExists: There is one already.
+            ThreadNotFound: There is one, and it is another owner's.
+            InvalidInput: An argument is invalid.
+        """
+        return _new(*self.log.run(self._create(thread_id, metadata), write=True), exist_ok=exist_ok)
+
+    async def acreate(
+        self,
+        thread_id: ThreadId | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        exist_ok: bool = False,
+    ) -> ThreadInfo:
+        """Async twin of `create`."""
+        return _new(
+            *(await self.log.arun(self._create(thread_id, metadata), write=True)), exist_ok=exist_ok
+        )
+
+    def _create(
+        self, thread_id: ThreadId | None, metadata: Mapping[str, Any] | None
+    ) -> Operation[tuple[ThreadInfo, bool]]:
+        key = self._key(uuid4() if thread_id is None else thread_id)
+        noted = {
+            name: value
+            for name, value in checked_metadata(metadata or {}).items()
+            if value is not None
+        }
+        return listing_ops.create_thread(key, noted, now=now_ms(), indexes=self.log.indexes)
+
+    # -- naming ------------------------------------------------------------------------------------
 
     def rename(self, thread_id: ThreadId, title: str) -> ThreadInfo:
-        """Call a thread something else; an empty title makes its next message give it one again."""
+        """Rename a thread; after an empty title, its next message sets a title again."""
         return self._change(thread_id, {"title": checked_title(title)})
 
     async def arename(self, thread_id: ThreadId, title: str) -> ThreadInfo:
@@ -120,15 +221,20 @@ class ThreadRows(Closing):
         return await self._achange(thread_id, {"title": checked_title(title)})
 
     def tag(self, thread_id: ThreadId, *tags: str, remove: Iterable[str] = ()) -> ThreadInfo:
-        """Give a thread tags, and take others away."""
+        """Add tags to a thread, and remove others."""
         return self._change(thread_id, {"tag": checked_tags(tags), "untag": checked_tags(remove)})
 
     async def atag(self, thread_id: ThreadId, *tags: str, remove: Iterable[str] = ()) -> ThreadInfo:
         """Async twin of `tag`."""
-        return await self._achange(thread_id, {"tag": checked_tags(tags), "untag": checked_tags(remove)})
+        return await self._achange(
+            thread_id, {"tag": checked_tags(tags), "untag": checked_tags(remove)}
+        )
 
     def note(self, thread_id: ThreadId, metadata: Mapping[str, Any]) -> ThreadInfo:
-        """Note something on a thread: what JSON can say, by name. A value of None takes its name away; other names stay as they are."""
+        """Set metadata of a thread: JSON values by name.
+
+        None removes a name; other names stay as they are.
+        """
         return self._change(thread_id, {"metadata": checked_metadata(metadata)})
 
     async def anote(self, thread_id: ThreadId, metadata: Mapping[str, Any]) -> ThreadInfo:
@@ -136,7 +242,7 @@ class ThreadRows(Closing):
         return await self._achange(thread_id, {"metadata": checked_metadata(metadata)})
 
     def archive(self, thread_id: ThreadId) -> ThreadInfo:
-        """Put a thread away: lists leave it out unless they are asked for it. It can be continued as before."""
+        """Archive a thread: lists leave it out by default. It can be continued as before."""
         return self._change(thread_id, {"status": "archived"})
 
     async def aarchive(self, thread_id: ThreadId) -> ThreadInfo:
@@ -144,7 +250,7 @@ class ThreadRows(Closing):
         return await self._achange(thread_id, {"status": "archived"})
 
     def unarchive(self, thread_id: ThreadId) -> ThreadInfo:
-        """Take an archived thread back into the lists."""
+        """Undo `archive`: lists show the thread again."""
         return self._change(thread_id, {"status": "active"})
 
     async def aunarchive(self, thread_id: ThreadId) -> ThreadInfo:
@@ -152,39 +258,75 @@ class ThreadRows(Closing):
         return await self._achange(thread_id, {"status": "active"})
 
     def _change(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
-        return self.log.run(listing_ops.describe_thread(self._key(thread_id), changes, indexes=self.log.indexes), write=True)
+        return self.log.run(
+            listing_ops.describe_thread(self._key(thread_id), changes, indexes=self.log.indexes),
+            write=True,
+        )
 
     async def _achange(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
-        return await self.log.arun(listing_ops.describe_thread(self._key(thread_id), changes, indexes=self.log.indexes), write=True)
+        return await self.log.arun(
+            listing_ops.describe_thread(self._key(thread_id), changes, indexes=self.log.indexes),
+            write=True,
+        )
 
-    # -- deleting ------------------------------------------------------------------------------------------------------------------------
+    # -- deleting ----------------------------------------------------------------------------------
 
     def delete(self, *thread_ids: ThreadId) -> Pruned:
-        """Delete threads with everything that they have, each in a transaction of its own; those that are not there are passed over.
+        """Delete threads and all their data, each in its own transaction; missing ones are skipped.
 
-        The file gets smaller, and what it held is overwritten, by `MessageLog.compact`.
+        `MessageLog.compact` shrinks the file, and overwrites deleted data.
         """
         total = Pruned()
         for key in [self._key(thread_id) for thread_id in thread_ids]:
-            total += self.log.run(forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True)
+            total += self.log.run(
+                forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True
+            )
         return total
 
     async def adelete(self, *thread_ids: ThreadId) -> Pruned:
         """Async twin of `delete`."""
         total = Pruned()
         for key in [self._key(thread_id) for thread_id in thread_ids]:
-            total += await self.log.arun(forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True)
+            total += await self.log.arun(
+                forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True
+            )
         return total
 
-    # -- parts ---------------------------------------------------------------------------------------------------------------------------
+    # -- parts -------------------------------------------------------------------------------------
 
     def _list(self, limit: int, after: ThreadInfo | None, wanted: Wanted) -> Operation[Page]:
-        if after is not None and not isinstance(after, ThreadInfo):
-            raise InvalidInput(f"after is the last thread of the page before, not {type(after).__name__}")
-        return listing_ops.list_threads(plan_filter(wanted, self.owner), after, checked_limit(limit, "threads a page has"))
+        _require_thread(after)
+        return listing_ops.list_threads(
+            plan_filter(wanted, self.owner), after, checked_limit(limit, "threads per page")
+        )
+
+    def _largest(
+        self, by: Rank, limit: int, after: ThreadInfo | None, wanted: Wanted
+    ) -> Operation[Page]:
+        _require_thread(after)
+        if by not in get_args(Rank):
+            raise InvalidInput(
+                f"threads are ranked by one of {', '.join(get_args(Rank))}, not by {by!r}"
+            )
+        return listing_ops.rank_threads(
+            plan_filter(wanted, self.owner), by, after, checked_limit(limit, "threads per page")
+        )
 
     def _live(self, thread_id: ThreadId) -> Operation[ThreadInfo]:
         return listing_ops.read_thread(self._key(thread_id))
 
     def _key(self, thread_id: ThreadId) -> ThreadKey:
         return ThreadKey(thread_key(thread_id), self.owner)
+
+
+def _require_thread(after: object) -> None:
+    if after is not None and not isinstance(after, ThreadInfo):
+        raise InvalidInput(
+            f"after must be the last ThreadInfo of the previous page, not {type(after).__name__}"
+        )
+
+
+def _new(thread: ThreadInfo, made: bool, *, exist_ok: bool) -> ThreadInfo:
+    if not made and not exist_ok:
+        raise ThreadExists(thread.id)
+    return thread

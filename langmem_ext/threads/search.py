@@ -1,6 +1,7 @@
 """The half of `Threads` that searches: what has been said, in one thread or in all.
 
-The index is made when it is first asked for: a database that nobody searches has none, and pays nothing.
+The index is made when it is first asked for: a database that nobody searches has none, and pays
+nothing.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ import warnings
 from datetime import datetime
 from typing import Any, Final
 
-from langmem_ext.codec import ForeignCodec
 from langmem_ext.errors import InvalidInput, SearchUnavailable, StorageUnavailable
-from langmem_ext.log import bound_owner, thread_key
-from langmem_ext.messages.query import plan_query
-from langmem_ext.storage import fill_ops, find_ops, search_ops
-from langmem_ext.storage.clock import unix_ms
-from langmem_ext.storage.find_ops import Found, Search
-from langmem_ext.storage.steps import Running, Steps
+from langmem_ext.log.codec import ForeignCodec
+from langmem_ext.log.message_log import bound_owner, thread_key
+from langmem_ext.messages.search.query import plan_query
+from langmem_ext.storage.driver import Running, Steps
+from langmem_ext.storage.rows.clock import unix_ms
+from langmem_ext.storage.search import catch_up as fill_ops
+from langmem_ext.storage.search import find as find_ops
+from langmem_ext.storage.search import index as search_ops
+from langmem_ext.storage.search.find import Found, Search
 from langmem_ext.threads.lifetime import LimitedThreads
 from langmem_ext.threads.rows import ThreadId
 from langmem_ext.threads.validation import checked_limit
@@ -39,30 +42,35 @@ class SearchedThreads(LimitedThreads):
         since: datetime | None = None,
         limit: int = LIMIT,
     ) -> list[SearchHit]:
-        """Find messages that have all words of a text, the best first.
+        """Find messages that contain all words of a text, best match first.
 
-        The last word may be the beginning of one; words in double quotes must stand next to each other. Case and diacritics do not count.
-        Of scripts without spaces, any part of a sentence is found. Sensitive values are not: they are in no index.
+        The last word may be a prefix; words in double quotes are a phrase. Case and diacritics are
+        ignored. In scripts without spaces, any part of a sentence is found. Sensitive values are
+        never indexed.
 
-        The first search of a database makes its index, which takes a while where there is much; writers get on meanwhile. From then on it
-        is kept with every message. A user's message that a graph has stored is found once it is answered, or the graph is done. Threads
-        that have expired are searched until they are deleted.
+        The first search of a database builds its index, which takes a while for many messages;
+        writers continue meanwhile. From then on it is updated with every message. A user's message
+        stored by a graph is found once it is answered, or the graph has finished. Expired threads
+        are searched until they are deleted.
 
         Args:
-            text: What to look for; any text, none of it is a command.
-            owner: Whose messages, for who is bound to no owner.
-            thread: In this thread only.
-            role: Only of `human`, `ai`, `system` or `tool`.
-            since: Only what was stored then or later; with its time zone.
-            limit: At most so many.
+            text: The text to search for; it has no operators.
+            owner: Only messages of this owner, if this is not bound to one.
+            thread: Only in this thread.
+            role: Only `human`, `ai`, `system` or `tool` messages.
+            since: Only messages stored at this time or later; with a time zone.
+            limit: The maximum number.
 
         Raises:
-            InvalidInput: An argument cannot be used.
-            ThreadNotFound: There is no such thread, or it is another owner's.
-            SearchUnavailable: The saver's serializer hides the messages, the database has no index and can only be read, SQLite has no
-                FTS5, or PostgreSQL lets only another role make the index.
+            InvalidInput: An argument is invalid.
+            ThreadNotFound: The thread does not exist, or belongs to another owner.
+            SearchUnavailable: The saver's serializer hides the messages, the database has no index
+                and can only be read, SQLite has no FTS5, or PostgreSQL lets only another role make
+                the index.
         """
-        return Running(self.log.driver, self._search(text, owner, thread, role, since, limit)).finish()
+        return Running(
+            self.log.driver, self._search(text, owner, thread, role, since, limit)
+        ).finish()
 
     async def asearch(
         self,
@@ -75,13 +83,16 @@ class SearchedThreads(LimitedThreads):
         limit: int = LIMIT,
     ) -> list[SearchHit]:
         """Async twin of `search`."""
-        return await Running(self.log.driver, self._search(text, owner, thread, role, since, limit)).afinish()
+        return await Running(
+            self.log.driver, self._search(text, owner, thread, role, since, limit)
+        ).afinish()
 
     def enable_search(self) -> None:
-        """Make the index now, or go on with making it, in short steps that let writers on.
+        """Build the index now, or continue building it, in short steps between which others write.
 
         Raises:
-            SearchUnavailable: The saver's serializer hides the messages, SQLite has no FTS5, or PostgreSQL lets only another role make it.
+            SearchUnavailable: The saver's serializer hides the messages, SQLite has no FTS5, or
+                PostgreSQL lets only another role make it.
             StorageUnavailable: The database can only be read.
         """
         Running(self.log.driver, self._build()).finish()
@@ -91,17 +102,26 @@ class SearchedThreads(LimitedThreads):
         await Running(self.log.driver, self._build()).afinish()
 
     def rebuild_search(self) -> None:
-        """Make the index anew, in short steps that let writers on; killed on the way, it is completed by the next search."""
+        """Rebuild the index, in short steps between which others write.
+
+        If it is interrupted, the next search completes it.
+        """
         Running(self.log.driver, self._rebuild()).finish()
 
     async def arebuild_search(self) -> None:
         """Async twin of `rebuild_search`."""
         await Running(self.log.driver, self._rebuild()).afinish()
 
-    # -- steps ---------------------------------------------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------
 
     def _search(
-        self, text: str, owner: str | None, thread: ThreadId | None, role: str | None, since: datetime | None, limit: int
+        self,
+        text: str,
+        owner: str | None,
+        thread: ThreadId | None,
+        role: str | None,
+        since: datetime | None,
+        limit: int,
     ) -> Steps[list[SearchHit]]:
         search = plan_search(text, self.owner, owner, thread, role, since, limit)
         self._require_shown()
@@ -114,9 +134,12 @@ class SearchedThreads(LimitedThreads):
             except StorageUnavailable as error:
                 if found is None:
                     raise SearchUnavailable(
-                        f"the database has no search index yet, and none can be made here: search it once where it can be written ({error})"
+                        "the database has no search index, and none can be created here: search"
+                        f" once with write access ({error})"
                     ) from error
-                warnings.warn("the search index is not complete: some threads were not searched", stacklevel=2)
+                warnings.warn(
+                    "the search index is incomplete: some threads were not searched", stacklevel=2
+                )
             else:
                 found = yield find_ops.find_messages(search, self._codec), False
         return found.hits if found is not None else []
@@ -135,17 +158,25 @@ class SearchedThreads(LimitedThreads):
         try:
             yield from fill_ops.build_steps(self._codec)
         finally:
-            self.log.indexes.forget_expected()  # threads say now that they are in the index
+            self.log.indexes.forget()  # threads say now that they are in the index
 
     def _require_shown(self) -> None:
         if isinstance(self._codec, ForeignCodec):
             raise SearchUnavailable(
-                "the saver has a serializer of the application's own, which may encrypt: no text of it is put into an index, so there is"
-                " nothing to search"
+                "the saver has a custom serializer, which may encrypt, so its messages are not"
+                " indexed: there is nothing to search"
             )
 
 
-def plan_search(text: Any, bound: str | None, owner: Any, thread: ThreadId | None, role: Any, since: Any, limit: Any) -> Search:
+def plan_search(
+    text: Any,
+    bound: str | None,
+    owner: Any,
+    thread: ThreadId | None,
+    role: Any,
+    since: Any,
+    limit: Any,
+) -> Search:
     """What a caller looks for, checked.
 
     Args:
@@ -161,19 +192,19 @@ def plan_search(text: Any, bound: str | None, owner: Any, thread: ThreadId | Non
         InvalidInput: It cannot be looked for.
     """
     if not isinstance(text, str):
-        raise InvalidInput(f"a search is for a text, not {type(text).__name__}")
+        raise InvalidInput(f"the search text must be a string, not {type(text).__name__}")
     asked = bound_owner(None, owner)
     if bound is not None and asked is not None and asked != bound:
-        raise InvalidInput("these threads are bound to another owner: ask without one")
+        raise InvalidInput("this object is bound to another owner: omit `owner`")
     if role is not None and role not in find_ops.ROLES:
-        raise InvalidInput(f"role is one of {', '.join(find_ops.ROLES)}, not {role!r}")
+        raise InvalidInput(f"role must be one of {', '.join(find_ops.ROLES)}, not {role!r}")
     if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
-        raise InvalidInput(f"since is a datetime with its time zone, not {since!r}")
+        raise InvalidInput(f"since must be a datetime with a time zone, not {since!r}")
     return Search(
         terms=plan_query(text),
         owner=bound or asked,
         thread=None if thread is None else thread_key(thread),
         role=role,
         since=None if since is None else -(-unix_ms(since) // 1000),
-        limit=checked_limit(limit, "messages are given"),
+        limit=checked_limit(limit, "messages are returned"),
     )

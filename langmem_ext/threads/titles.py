@@ -1,7 +1,8 @@
 """Titles by a model: a conversation's first exchange in a few words, written in the background.
 
-A thread has a title from its first prompt as soon as that is stored. A `TitleWriter` has a model find a better one. What somebody has
-called a thread is never replaced, and the model is shown no sensitive value.
+A thread has a title from its first prompt as soon as that is stored. A `TitleWriter` has a model
+find a better one. What somebody has called a thread is never replaced, and the model is shown no
+sensitive value.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from langchain_core.runnables import RunnableConfig
 
 from langmem_ext._internal.models import NOSTREAM_TAG, make_model
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import thread_key
+from langmem_ext.log.message_log import thread_key
 from langmem_ext.messages.annotations import HIDDEN, shown_text, title_of
-from langmem_ext.storage import listing_ops
+from langmem_ext.storage.threads import list as listing_ops
 from langmem_ext.threads.rows import ThreadId
 from langmem_ext.threads.threads import Threads
 from langmem_ext.types import ThreadInfo, ThreadKey
 
 INSTRUCTION: Final = (
-    "Write a title for this conversation: at most eight words, in the language of the user, no quotation marks, nothing but the title."
+    "Write a title for this conversation: at most eight words, in the language of the user, no"
+    " quotation marks, nothing but the title."
 )
 
 SHOWN: Final = 2000
@@ -43,7 +45,7 @@ class TitleWriter:
     Args:
         threads: Where they are.
         model: A chat model, or its name for `init_chat_model` (needs the extra `agents`).
-        instruction: What the model is told.
+        instruction: The prompt for the title.
 
     Raises:
         MissingExtra: The model is a name, and the extra is not installed.
@@ -57,9 +59,13 @@ class TitleWriter:
         ```
     """
 
-    def __init__(self, threads: Threads, model: BaseChatModel | str, *, instruction: str = INSTRUCTION) -> None:
+    def __init__(
+        self, threads: Threads, model: BaseChatModel | str, *, instruction: str = INSTRUCTION
+    ) -> None:
         if not isinstance(instruction, str) or not instruction.strip():
-            raise InvalidInput("the instruction tells the model what a title is: leave it out for the usual one")
+            raise InvalidInput(
+                "the instruction must be non-empty text: omit it for the default one"
+            )
         self._threads = threads
         self._model = make_model(model) if isinstance(model, str) else model
         self._instruction = instruction
@@ -68,10 +74,11 @@ class TitleWriter:
     def write(self, thread_id: ThreadId) -> ThreadInfo:
         """Have the model name a thread, and wait for it; the thread as it is then.
 
-        A thread that somebody has named, that says nothing yet, or whose first prompt is hidden, stays as it is.
+        A thread that somebody has named, that says nothing yet, or whose first prompt is hidden,
+        stays as it is.
 
         Raises:
-            ThreadNotFound: There is no such thread.
+            ThreadNotFound: The thread does not exist.
             Exception: Whatever the model raises; the title is as it was.
         """
         key, log = ThreadKey(thread_key(thread_id), self._threads.owner), self._threads.log
@@ -88,7 +95,9 @@ class TitleWriter:
         """Async twin of `write`."""
         key, log = ThreadKey(thread_key(thread_id), self._threads.owner), self._threads.log
         titled_by = await log.arun(listing_ops.read_titled_by(key), write=False)
-        prompt = None if titled_by is None else self._prompt(await self._threads.amessages(thread_id))
+        prompt = (
+            None if titled_by is None else self._prompt(await self._threads.amessages(thread_id))
+        )
         if titled_by is None or prompt is None:
             return await self._threads.aget(thread_id)
         title = _title_in(await self._model.ainvoke(prompt, _CONFIG))
@@ -97,13 +106,21 @@ class TitleWriter:
         return await log.arun(listing_ops.write_title(key, title, titled_by), write=True)
 
     def submit(self, thread_id: ThreadId) -> Future[ThreadInfo | None]:
-        """Have the model name a thread in the background; what fails is logged, and the thread keeps its title."""
+        """Have the model name a thread in the background.
+
+        An error is logged, and the thread keeps its title.
+        """
         if self._worker is None:
-            self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="langmem-ext-titles")
+            self._worker = ThreadPoolExecutor(
+                max_workers=1, thread_name_prefix="langmem-ext-titles"
+            )
         return self._worker.submit(self._try, thread_id)
 
     def close(self) -> None:
-        """Wait for the title that is being written; those not begun yet are not written. Idempotent."""
+        """Wait for the title being written; those not yet begun are dropped.
+
+        Idempotent.
+        """
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.shutdown(wait=True, cancel_futures=True)
@@ -111,30 +128,39 @@ class TitleWriter:
     def __enter__(self) -> TitleWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _try(self, thread_id: ThreadId) -> ThreadInfo | None:
         try:
             return self.write(thread_id)
         except Exception as error:  # whatever a provider raises; its text may say what was said
-            _log.warning("no title was written: %s", type(error).__name__)
+            _log.warning("no title was generated: %s", type(error).__name__)
             return None
 
     def _prompt(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
-        """What the model is asked; None where there is nothing to show it."""
+        """What the model is asked; None if there is nothing to show it."""
         asked = next((message for message in messages if isinstance(message, HumanMessage)), None)
         shown = "" if asked is None else shown_text(vars(asked)).strip()
         if not shown or shown == HIDDEN:
             return None
-        answers = (shown_text(vars(message)).strip() for message in messages if isinstance(message, AIMessage))
+        answers = (
+            shown_text(vars(message)).strip()
+            for message in messages
+            if isinstance(message, AIMessage)
+        )
         answer = next((text for text in answers if text), "")
         said = f"User: {shown[:SHOWN]}" + (f"\n\nAssistant: {answer[:SHOWN]}" if answer else "")
         return [SystemMessage(self._instruction), HumanMessage(said)]
 
 
 def _title_in(answer: BaseMessage) -> str | None:
-    """The title that a model's answer holds: its first line that is one, without quotation marks and a full stop."""
+    """The title in a model's answer: its first non-empty line, without quotes and full stop."""
     for line in str(answer.text).splitlines():
         bare = line.strip().removeprefix("Title:").strip().strip("\"'`*“”„«»").rstrip(".").strip()
         if bare:

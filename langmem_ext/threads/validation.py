@@ -9,10 +9,10 @@ from typing import Any, Final, TypedDict
 
 from langmem_ext._internal.json import require_shallow
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import bound_owner
+from langmem_ext.log.message_log import bound_owner
 from langmem_ext.messages.text import column_text
-from langmem_ext.storage.clock import unix_ms
-from langmem_ext.storage.listing_ops import LARGEST_METADATA, STATUSES, ThreadFilter, metadata_text
+from langmem_ext.storage.rows.clock import unix_ms
+from langmem_ext.storage.threads.list import LARGEST_METADATA, STATUSES, ThreadFilter, metadata_text
 
 LONGEST_TITLE: Final = 1000
 """Characters of a title that somebody gives."""
@@ -58,17 +58,20 @@ def plan_filter(wanted: Wanted, owner: str | None) -> ThreadFilter:
         InvalidInput: It cannot be asked for.
     """
     if unknown := wanted.keys() - Wanted.__annotations__.keys():
-        raise InvalidInput(f"threads cannot be listed by {sorted(unknown)[0]!r}: use one of {', '.join(sorted(Wanted.__annotations__))}")
+        raise InvalidInput(
+            f"unknown filter {sorted(unknown)[0]!r}: use one of"
+            f" {', '.join(sorted(Wanted.__annotations__))}"
+        )
     asked = bound_owner(None, wanted.get("owner"))
     if owner is not None and asked is not None and asked != owner:
-        raise InvalidInput("these threads are bound to another owner: ask without one")
+        raise InvalidInput("this object is bound to another owner: omit `owner`")
     status = wanted.get("status", "active")
     if status is not None and status not in STATUSES:
-        raise InvalidInput(f"status is 'active', 'archived' or None for both, not {status!r}")
+        raise InvalidInput(f"status must be 'active', 'archived' or None for both, not {status!r}")
     waiting = wanted.get("waiting_for")
     title = _asked(wanted.get("title"), "title")
     if title is not None and len(title) > LONGEST_TITLE:
-        raise InvalidInput(f"no title has more than {LONGEST_TITLE} characters: ask for a part of one")
+        raise InvalidInput(f"titles have at most {LONGEST_TITLE} characters: search for less")
     return ThreadFilter(
         owner=owner or asked,
         status=status,
@@ -80,7 +83,11 @@ def plan_filter(wanted: Wanted, owner: str | None) -> ThreadFilter:
         since=_moment(wanted.get("since"), "since"),
         until=_moment(wanted.get("until"), "until"),
         begins=_asked(wanted.get("begins"), "begins"),
-        title=None if title is None else f"%{title.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%",
+        title=(
+            None
+            if title is None
+            else f"%{title.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
+        ),
     )
 
 
@@ -89,7 +96,7 @@ def _asked(text: object, name: str) -> str | None:
     if text is None:
         return None
     if not isinstance(text, str) or "\0" in text:
-        raise InvalidInput(f"{name} is a text, not {text!r}")
+        raise InvalidInput(f"{name} must be a string, not {text!r}")
     return column_text(text)
 
 
@@ -97,7 +104,7 @@ def _moment(moment: datetime | None, name: str) -> int | None:
     if moment is None:
         return None
     if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise InvalidInput(f"{name} is a datetime with its time zone, not {moment!r}")
+        raise InvalidInput(f"{name} must be a datetime with a time zone, not {moment!r}")
     return unix_ms(moment)
 
 
@@ -108,21 +115,21 @@ def checked_limit(limit: int, what: str) -> int:
         InvalidInput: It is no such number.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidInput(f"limit is how many {what}, at least 1, not {limit!r}")
+        raise InvalidInput(f"limit (how many {what}) must be at least 1, not {limit!r}")
     return min(limit, MOST)
 
 
-# -- what somebody says of a thread ------------------------------------------------------------------------------------------------------
+# -- what somebody says of a thread ----------------------------------------------------------------
 
 
 def checked_title(title: str) -> str | None:
     """A title in one line; None for an empty one.
 
     Raises:
-        InvalidInput: It is no text, or too long.
+        InvalidInput: It is not text, or too long.
     """
     if not isinstance(title, str) or "\0" in title or len(title) > LONGEST_TITLE:
-        raise InvalidInput(f"a title is a text of at most {LONGEST_TITLE} characters")
+        raise InvalidInput(f"a title must be text of at most {LONGEST_TITLE} characters")
     return column_text(" ".join(title.split())) or None
 
 
@@ -130,14 +137,14 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     """Tags without the space around them.
 
     Raises:
-        InvalidInput: One is no text, empty, too long, or has more than one line.
+        InvalidInput: One is not text, empty, too long, or has more than one line.
     """
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise InvalidInput(f"tags are several texts, not {tags!r}: pass [tag]")
+        raise InvalidInput(f"tags must be a list of strings, not {tags!r}: pass [tag]")
     checked = [tag.strip() if isinstance(tag, str) else "" for tag in tags]
     for tag in checked:
         if not tag or len(tag) > LONGEST_TAG or "\0" in tag or len(tag.splitlines()) > 1:
-            raise InvalidInput(f"a tag is a text of 1 to {LONGEST_TAG} characters in one line")
+            raise InvalidInput(f"a tag must be text of 1 to {LONGEST_TAG} characters, in one line")
     return [column_text(tag) for tag in checked]
 
 
@@ -148,13 +155,16 @@ def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
         InvalidInput: JSON cannot say it, or it is too large.
     """
     if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
-        raise InvalidInput("metadata is a dict with names as keys")
+        raise InvalidInput("metadata must be a dict with strings as keys")
     try:
         text = metadata_text(metadata)
         checked: dict[str, Any] = json.loads(column_text(text))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"metadata is what JSON can say: {error}") from error
+        raise InvalidInput(f"metadata must be JSON: {error}") from error
     if len(text.encode("utf-8", "replace")) > LARGEST_METADATA or "\0" in text:
-        raise InvalidInput(f"metadata takes at most {LARGEST_METADATA} bytes as JSON: keep more than that elsewhere")
+        raise InvalidInput(
+            f"metadata must not exceed {LARGEST_METADATA} bytes of JSON: store larger data"
+            " elsewhere"
+        )
     require_shallow(checked, "metadata")
     return checked

@@ -1,11 +1,13 @@
-"""One user message to a thread, whatever state it is in: a new request, an answer to a waiting question, or one that arrived already.
+"""Delivers one user message to a thread: a new request, an answer, or one delivered before.
 
-The logic is a generator that says which call to make on the graph and receives its result; two small runners make the calls, one sync and
-one async. It looks at the thread before every call, because a process may have died at any point of the turn before.
+The logic is a generator that says which call to make on the graph and receives its result; two
+small runners make the calls, one sync and one async. It looks at the thread before every call,
+because a process may have died at any point of the turn before.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Container, Generator, Iterator, Sequence
@@ -25,12 +27,12 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command, Interrupt, StateSnapshot
 
 from langmem_ext.errors import ConversationError, InvalidInput
-from langmem_ext.log import thread_key
+from langmem_ext.log.message_log import thread_key
 from langmem_ext.messages.annotations import asked_in
-from langmem_ext.storage.lease import Leases
-from langmem_ext.threads.rewind import arewind, rewind
-from langmem_ext.waiting.interrupts.approvals import plan_answers
-from langmem_ext.waiting.sensitive import marked, moment_of, written_at
+from langmem_ext.storage.driver import Leases
+from langmem_ext.threads.states.rewind import arewind, rewind
+from langmem_ext.waiting.interrupts.foreign import plan_answers, plan_resume
+from langmem_ext.waiting.sensitive import marked, written_at
 from langmem_ext.waiting.time_zone import zoned_now
 from langmem_ext.waiting.turn import (
     Turn,
@@ -44,56 +46,65 @@ from langmem_ext.waiting.turn import (
 RECURSION_LIMIT = 60
 
 RUNS = 8
-"""How often a graph is run for one message, at most: to finish an earlier turn, to deliver the message, and to finish its turn."""
+"""How often a graph is run for one message, at most: to finish an earlier turn, to deliver the
+message, and to finish its turn."""
 
 _log = logging.getLogger(__name__)
 
 
 def converse(
     graph: Pregel[Any, Any, Any, Any],
-    text: str,
+    text: str | HumanMessage = "",
     *,
     thread_id: str | int | UUID,
+    resume: object = None,
     message_id: str | None = None,
     config: RunnableConfig | None = None,
     now: datetime | None = None,
     wait: float = 10,
 ) -> Turn:
-    """Deliver one user message to a thread and return when the thread rests or waits for an answer.
+    """Deliver one user message to a thread; returns when the thread is idle or waits for an answer.
 
-    A waiting question is answered, anything else begins a turn; a turn that a dead process left unfinished is finished first. An empty
-    message delivers nothing and shows what waits. The message is stored before it is worked on: if this raises or the process dies, the
-    same call with the same `message_id` finishes the turn and does not deliver it twice.
+    The message answers a pending question, or starts a turn; a turn that a dead process left
+    unfinished is finished first. An empty message delivers nothing and shows the pending question.
+    The message is stored before it is processed: if this raises or the process dies, the same call
+    with the same `message_id` finishes the turn and does not deliver it twice.
 
-    A graph without the channel `waiting_for_param` is driven too: its interrupt is resumed with the
-    plain text. Where the interrupt asks for something else (LangChain's `HumanInTheLoopMiddleware`
-    does), the text is translated (`approve`, `no, too dear`) or read as JSON, and refused if the
-    interrupt does not take it. An answer with which the graph fails is taken back: the question
-    waits again. The thread does not record the id of an answer, so only messages that begin a turn
-    can be sent again there. If such a turn fails once more before another message, it is left as it
-    is, with a warning, and the message begins a turn behind it, as LangGraph has it: the messages
-    of both are in the thread, and no message can stand in the way of all that follow.
+    A graph without the channel `waiting_for_param` works, too: its interrupt is resumed with the
+    plain text. Where the interrupt asks for something else (LangChain's `HumanInTheLoopMiddleware`,
+    a form of an MCP server, the Agent Inbox, a `response_schema`), the text is translated
+    (`approve`, `no, too dear`, `edit amount to 20`, `the second one`) or read as JSON, and refused
+    if the interrupt does not take it. Several interrupts are answered one after the other. An
+    answer with which the graph fails is taken back: the question waits again. The thread does not
+    record the id of an answer, so only messages that begin a turn can be sent again there. If such
+    a turn fails once more before another message, it is left as it is, with a warning, and the
+    message begins a turn behind it, as LangGraph has it: the messages of both are in the thread,
+    and no message can stand in the way of all that follow.
 
     Args:
         graph: A graph compiled with a checkpointer.
-        text: What the user says.
+        text: What the user says; a message of LangChain keeps its id and what is noted on it.
         thread_id: The conversation.
-        message_id: The message's id; give one to be able to send it again. Default: a random one.
-        config: More configuration for the graph, without a `checkpoint_id`.
-        now: When the message was written, in the user's time zone: what "tomorrow" counts from. It is noted on the message, so it is the
-            same after a crash. Default: now, in the time zone that `config["configurable"]["tz"]` names (`Europe/Rome`), or else in
-            this machine's.
-        wait: Seconds to wait for another caller who drives the thread.
+        resume: A client's answer to the pending question, as the client gives it, instead of
+            text. Answers by interrupt id answer several.
+        message_id: The message's id; pass one to be able to send it again. Default: a random one.
+        config: Additional configuration for the graph, without a `checkpoint_id`.
+        now: When the message was written, in the user's time zone: what "tomorrow" counts from. It
+            is noted on the message, so it is the same after a crash. Default: now, in the time zone
+            that `config["configurable"]["tz"]` names (`Europe/Rome`), or else in this machine's.
+        wait: Seconds to wait for another caller that is using the thread.
 
     Raises:
         InvalidThreadId: The thread id is empty, or neither a string, an int nor a UUID.
         InvalidInput: Another argument cannot be used, or the text is no answer to what waits. The
             message was not delivered.
-        ThreadBusy: Another caller was still driving the thread after `wait` seconds.
-        ConversationError: The thread stands where no message can be delivered: several questions
-            wait, one came after the message, or it stopped at a breakpoint.
+        ThreadBusy: Another caller was still using the thread after `wait` seconds.
+        ConversationError: The thread stands where no message can be delivered: the question came
+            after the message, or is no longer asked, or the thread stopped at a breakpoint.
     """
-    job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config, now=now)
+    job = _Job.of(
+        graph, text, resume, thread_id=thread_id, message_id=message_id, config=config, now=now
+    )
     with leases_of(job.saver).lease(job.thread_id, wait=wait):
         steps = job.steps()
         snapshot: StateSnapshot | None = None
@@ -115,16 +126,27 @@ def converse(
 
 async def aconverse(
     graph: Pregel[Any, Any, Any, Any],
-    text: str,
+    text: str | HumanMessage = "",
     *,
     thread_id: str | int | UUID,
+    resume: object = None,
     message_id: str | None = None,
     config: RunnableConfig | None = None,
     now: datetime | None = None,
     wait: float = 10,
 ) -> Turn:
     """Async twin of `converse`."""
-    job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config, now=now)
+    # A time zone that nobody asked for before is read from a file.
+    job = await asyncio.to_thread(
+        _Job.of,
+        graph,
+        text,
+        resume,
+        thread_id=thread_id,
+        message_id=message_id,
+        config=config,
+        now=now,
+    )
     async with leases_of(job.saver).alease(job.thread_id, wait=wait):
         steps = job.steps()
         snapshot: StateSnapshot | None = None
@@ -151,7 +173,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Invoke the graph, with a message, an answer, or None to go on where it stands; then read the thread's latest state.
+    """Invoke the graph with a message, an answer or None to continue; then read the newest state.
 
     Attributes:
         value: What it is invoked with.
@@ -173,6 +195,8 @@ class _Job:
     saver: BaseCheckpointSaver[Any]
     thread_id: str
     message: HumanMessage | None
+    resume: object
+    written: datetime
     config: RunnableConfig
     used: UsageMetadataCallbackHandler
 
@@ -180,7 +204,8 @@ class _Job:
     def of(
         cls,
         graph: Pregel[Any, Any, Any, Any],
-        text: str,
+        text: str | HumanMessage,
+        resume: object,
         *,
         thread_id: object,
         message_id: object,
@@ -189,23 +214,32 @@ class _Job:
     ) -> _Job:
         saver = graph.checkpointer
         if not isinstance(saver, BaseCheckpointSaver):
-            raise InvalidInput("the graph has no checkpointer, so no thread survives its turn: compile it with one")
+            raise InvalidInput(
+                "the graph has no checkpointer, so threads are not stored: compile it with one"
+            )
         key = thread_key(thread_id)
         used = UsageMetadataCallbackHandler()
         _check_config(config, key)
-        written = (now or zoned_now(config or {})) if "waiting_for_param" in graph.channels else None
+        written = now or zoned_now(config or {})
         own: RunnableConfig = {"configurable": {"thread_id": key}, "callbacks": [used]}
         return cls(
             graph=graph,
             saver=saver,
             thread_id=key,
-            message=_message(text, message_id, written),
+            message=_message(
+                text,
+                message_id,
+                written if "waiting_for_param" in graph.channels else None,
+                answers=resume is not None,
+            ),
+            resume=resume,
+            written=written,
             config=merge_configs({"recursion_limit": RECURSION_LIMIT}, config, own),
             used=used,
         )
 
     def steps(self) -> Steps:
-        """The calls that deliver the message and bring the thread to rest or to a question; ends with the state it is in then."""
+        """The calls that deliver the message until the thread is idle or asks; gives its state."""
         snapshot: StateSnapshot = yield Look()
         delivered, failed, tried = self._holds_message(snapshot), False, False
         seen = pending_interrupts(snapshot)
@@ -214,16 +248,24 @@ class _Job:
             if snapshot.tasks and (answered or not pending_interrupts(snapshot)) and not failed:
                 if self._stands_at_breakpoint(snapshot):
                     return self._left_at_breakpoint(snapshot, delivered)
-                # A waiting graph's nodes fail for no message, and it hears only the last one: none is put behind one that was not heard.
-                # An answer that fails again is taken back, and its question waits: no error.
-                may_fail = not self._records and (answered or not delivered)
+                # A waiting graph's nodes fail for no message, and it hears only the last one: none
+                # is put behind one that was not heard. An answer that fails again is taken back,
+                # and its question waits: no error.
+                may_fail = answered or (not self._records and not delivered)
                 tried = True
                 before, snapshot = snapshot, (yield Run(None, may_fail=may_fail))
-                failed = may_fail and bool(snapshot.tasks) and not pending_interrupts(snapshot) and not self._stands_at_breakpoint(snapshot)
+                failed = (
+                    may_fail
+                    and bool(snapshot.tasks)
+                    and not pending_interrupts(snapshot)
+                    and not self._stands_at_breakpoint(snapshot)
+                )
             elif delivered or self.message is None:
                 return snapshot
             else:
                 value, recorded = self._delivery(snapshot, self.message, seen)
+                if value is None:
+                    return snapshot  # an answer that says nothing: the question is shown again
                 before, snapshot = snapshot, (yield Run(value))
                 delivered, failed = not recorded, False
             delivered = delivered or self._holds_message(snapshot)
@@ -231,41 +273,62 @@ class _Job:
             if goes_on and not (failed or answered) and self._stood_still(before, snapshot):
                 break
         raise ConversationError(
-            "the graph was run, but the thread is still where it was before: its checkpointer stored the turn beside the newest"
-            " checkpoint. Checkpointers that order checkpoints by their ids do this where the clock of this machine is behind that of"
-            " the machine that wrote last: set the clock, or use DeltaSaver; do not send the message again before"
+            "the graph was run, but the thread is still where it was before: its checkpointer"
+            " stored the turn beside the newest checkpoint. Checkpointers that order checkpoints by"
+            " their ids do this where the clock of this machine is behind that of the machine that"
+            " wrote last: set the clock, or use DeltaSaver; do not send the message again before"
         )
 
     @property
     def _records(self) -> bool:
-        """Whether the graph is a waiting graph, which puts every message that it is given into its thread under the message's id."""
+        """Whether the graph is a waiting graph, which stores every message under its own id."""
         return "waiting_for_param" in self.graph.channels
 
     def _holds_message(self, snapshot: StateSnapshot) -> bool:
-        return self.message is None or any(message.id == self.message.id for message in messages_of(snapshot))
+        return self.message is None or any(
+            message.id == self.message.id for message in messages_of(snapshot)
+        )
 
-    def _delivery(self, snapshot: StateSnapshot, message: HumanMessage, seen: Container[Interrupt]) -> tuple[Any, bool]:
+    def _delivery(
+        self, snapshot: StateSnapshot, message: HumanMessage, seen: Container[Interrupt]
+    ) -> tuple[Any, bool]:
         """The input that delivers the message, and whether the thread shows afterwards that it did.
 
         A question that is not among those `seen` was asked by this very call, after the message
         was written: a "yes" was not said to it.
         """
         interrupts = pending_interrupts(snapshot)
+        if not interrupts and self.resume is not None:
+            raise ConversationError("no question waits on the thread: there is nothing to resume")
         if not interrupts:
             if "messages" not in self.graph.channels:
-                raise ConversationError("the graph has no channel 'messages' to deliver a message to: invoke it with an input of its own")
+                raise ConversationError(
+                    "the graph has no channel 'messages' for the message: call graph.invoke with"
+                    " its own input"
+                )
             return {"messages": [_noted(message, messages_of(snapshot))]}, self._records
-        if self._records and len(interrupts) == 1 and asked_by(interrupts[0]):
-            unseen = {} if interrupts[0] in seen else {"unseen": True}
-            at = {"at": moment.isoformat()} if (moment := moment_of(message)) else {}
-            return Command(resume={interrupts[0].id: {"text": message.text, "id": message.id, **at, **unseen}}), True
-        if any(interrupt not in seen for interrupt in interrupts):
+        ours = {one.id for one in interrupts if asked_by(one)}
+        recorded = self._records and len(interrupts) == 1 and bool(ours)
+        if not (recorded and self.resume is None) and any(
+            interrupt not in seen for interrupt in interrupts
+        ):
             raise ConversationError(
-                "the turn before was finished first, and it asks something that came after the message: "
-                "the message was not delivered; an empty message shows what waits, then answer it"
+                "the turn before was finished first, and what it asks came after the message, which"
+                " was not delivered: an empty message shows what waits, then answer it"
             )
         waiting = {one.id: asked_of(one) for one in interrupts}
-        return Command(resume=plan_answers(waiting, message.text)), False
+        answers = (
+            plan_answers(waiting, message.text)
+            if self.resume is None
+            else plan_resume(waiting, self.resume)
+        )
+        unseen = {} if interrupts[0] in seen else {"unseen": True}
+        noted = {"id": message.id, "at": self.written.replace(tzinfo=None).isoformat(), **unseen}
+        answers = {
+            name: {"value": answer, **noted} if name in ours else answer
+            for name, answer in answers.items()
+        }
+        return (Command(resume=answers) if answers else None), recorded
 
     def _holds_failed_answer(self, snapshot: StateSnapshot) -> bool:
         """Whether a task failed that had asked: if it was answered, it hears no other answer."""
@@ -273,21 +336,35 @@ class _Job:
         return failed and not self._stands_at_breakpoint(snapshot)
 
     def _stands_at_breakpoint(self, snapshot: StateSnapshot) -> bool:
-        """Whether the thread may have been stopped on purpose; a dead process leaves the same picture, so never go on by oneself."""
+        """Whether the thread may have stopped at a breakpoint.
+
+        A dead process leaves the same state, so it is never continued unasked.
+        """
         before = self.graph.interrupt_before_nodes
-        return bool(self.graph.interrupt_after_nodes) or before == "*" or any(task.name in before for task in snapshot.tasks)
+        return (
+            bool(self.graph.interrupt_after_nodes)
+            or before == "*"
+            or any(task.name in before for task in snapshot.tasks)
+        )
 
     def _stood_still(self, before: StateSnapshot, snapshot: StateSnapshot) -> bool:
-        """Whether a run has left the thread at the same checkpoint, and neither a new question nor a breakpoint has stopped it there."""
+        """Whether a run has left the thread where it was, without a question or breakpoint."""
         ids = {found.config["configurable"].get("checkpoint_id") for found in (before, snapshot)}
-        asked = [interrupt for interrupt in pending_interrupts(snapshot) if interrupt not in pending_interrupts(before)]
+        asked = [
+            interrupt
+            for interrupt in pending_interrupts(snapshot)
+            if interrupt not in pending_interrupts(before)
+        ]
         return len(ids) == 1 and not asked and not self._stands_at_breakpoint(snapshot)
 
     def _left_at_breakpoint(self, snapshot: StateSnapshot, delivered: bool) -> StateSnapshot:
         if delivered:
             return snapshot
         names = ", ".join(repr(task.name) for task in snapshot.tasks)
-        raise ConversationError(f"the thread is stopped at a breakpoint before {names}: go on with graph.invoke(None, config), then send")
+        raise ConversationError(
+            f"the thread is stopped at a breakpoint before {names}: continue with"
+            " graph.invoke(None, config), then send"
+        )
 
     @contextmanager
     def taking_back(self) -> Iterator[None]:
@@ -296,7 +373,7 @@ class _Job:
             yield
         except Exception as error:
             _log.warning(
-                "a failed answer may be stored on thread %r (%s): `threads rewind` takes it back",
+                "a failed answer may be stored on thread %r (%s): `threads rewind` undoes it",
                 self.thread_id,
                 type(error).__name__,
             )
@@ -317,24 +394,41 @@ class _Job:
             )
         if not call.may_fail:
             raise error
-        left = "its answer was taken back" if taken else "it is left as it stands"
-        told = "the turn before failed again on thread %r (%s): %s"
+        left = "its answer was undone" if taken else "it was not changed"
+        told = "the previous turn failed again on thread %r (%s): %s"
         _log.warning(told, self.thread_id, type(error).__name__, left)
 
     def turn(self, snapshot: StateSnapshot) -> Turn:
         return read_turn(snapshot, self.used.usage_metadata)
 
 
-def _message(text: object, message_id: object, now: datetime | None) -> HumanMessage | None:
-    """The message to deliver; None when there is nothing in it."""
-    if not isinstance(text, str):
+def _message(
+    text: object, message_id: object, now: datetime | None, *, answers: bool
+) -> HumanMessage | None:
+    """The message to deliver; None if it is empty.
+
+    A client's answer is kept beside it.
+    """
+    given = HumanMessage(text) if isinstance(text, str) else text
+    if not isinstance(given, HumanMessage):
         kind = type(text).__name__
-        raise InvalidInput(f"a message is text, not {kind}: say a structured answer as JSON text")
+        raise InvalidInput(
+            f"a message must be text, not {kind}: pass a structured answer as resume=…, or as JSON"
+            " text"
+        )
+    if answers and given.text.strip():
+        raise InvalidInput("pass either a message or resume=…, not both")
     if message_id is not None and (not isinstance(message_id, str) or not message_id):
-        raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
-    storable = text.encode("utf-8", "replace").decode()
-    message = HumanMessage(storable, id=message_id or str(uuid4()))
-    return (message if now is None else written_at(message, now)) if storable.strip() else None
+        raise InvalidInput("a message id must be a non-empty string; omit it to get a random one")
+    storable = given.text.encode("utf-8", "replace").decode()
+    message = given.model_copy(
+        update={"content": storable, "id": message_id or given.id or str(uuid4())}
+    )
+    return (
+        (message if now is None else written_at(message, now))
+        if storable.strip() or answers
+        else None
+    )
 
 
 def _noted(message: HumanMessage, before: Sequence[BaseMessage]) -> HumanMessage:
@@ -347,12 +441,14 @@ def _check_config(config: RunnableConfig | None, thread_id: str) -> None:
     configurable = (config or {}).get("configurable") or {}
     if configurable.get("checkpoint_id"):
         raise InvalidInput(
-            "a conversation goes on at the thread's latest state: leave out checkpoint_id "
+            "a conversation continues at the thread's latest state: omit checkpoint_id "
             '(to go back, fork first: graph.update_state(old_config, {}, as_node="classify"))'
         )
     given = configurable.get("thread_id")
     if given is not None and str(given) != thread_id:
-        raise InvalidInput(f"config names the thread {str(given)!r}, the call {thread_id!r}: name one")
+        raise InvalidInput(
+            f"config names the thread {str(given)!r}, the call {thread_id!r}: pass one"
+        )
 
 
 @runtime_checkable
@@ -360,7 +456,7 @@ class SupportsLease(Protocol):
     """What lets one caller at a time drive a thread, sync and async."""
 
     def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
-        """Hold the thread while the block runs; `ThreadBusy` if another still holds it after `wait` seconds."""
+        """Hold the thread while the block runs; `ThreadBusy` if not free after `wait` seconds."""
         ...
 
     def alease(self, thread_id: str, *, wait: float) -> AbstractAsyncContextManager[None]:

@@ -1,4 +1,4 @@
-"""What the nodes of the waiting graph tell telemetry: which events, and of the state only names and counts."""
+"""The telemetry events of the waiting graph's nodes: of the state only names and counts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from langgraph.config import get_stream_writer
 from langmem_ext.telemetry import FIELD, Emitter, Event, MemoryFigures, is_name
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.playbook import Playbook
-from langmem_ext.waiting.understand.intents.classifier import Classification
 
 OTHER = "other"
-"""Stands for a name that the catalog does not declare, as an edit may bring one in: it could be anything."""
+"""Stands for a name that the catalog does not declare, as an edit may bring one in: it could be
+anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,29 @@ class Reporter:
             self._emit("received", state, {}, config)
 
     def decided(
-        self, state: Mapping[str, Any], update: Mapping[str, Any], heard: bool, last: Classification | None, config: RunnableConfig
+        self,
+        state: Mapping[str, Any],
+        update: Mapping[str, Any],
+        heard: bool,
+        config: RunnableConfig,
     ) -> None:
-        """What the message was taken for, what it gave, and the question or the words that the turn ends with."""
+        """The events of a message: its intent, its values, and the question or reply."""
         if not self.emitter:
             return
         plan, waiting = update.get("plan"), update.get("waiting_for_param")
         intent = self._intent(plan)
         if heard:
-            source = {} if last is None else {"source": "model" if last.source == "model" else "rules"}
-            self._emit("classified", state, update, config, intent=intent, **source)
+            by_model = any(
+                command.get("by") == "model" for command in update.get("understood") or ()
+            )
+            self._emit(
+                "classified",
+                state,
+                update,
+                config,
+                intent=intent,
+                source="model" if by_model else "rules",
+            )
         self.filled(state, update, "user", config)
         said = any(message.type == "ai" for message in update.get("messages") or ())
         if said and plan and waiting is not None:
@@ -55,30 +68,62 @@ class Reporter:
         elif said and not plan:
             self._emit("respond", state, update, config, intent=None)
 
-    def filled(self, state: Mapping[str, Any], update: Mapping[str, Any], by: str, config: RunnableConfig) -> None:
+    def filled(
+        self, state: Mapping[str, Any], update: Mapping[str, Any], by: str, config: RunnableConfig
+    ) -> None:
         """Parameters have got a value, or another one."""
         if not self.emitter:
             return
         before, after = _params(state), _params(update)
-        names = self._names(name for name, value in after.items() if name not in before or before[name] != value)
+        names = self._names(
+            name for name, value in after.items() if name not in before or before[name] != value
+        )
         if names:
             self._emit("filled", state, update, config, params=names, by=by)
 
-    def called(self, state: Mapping[str, Any], update: Mapping[str, Any], tool: str, duration_ms: int, config: RunnableConfig) -> None:
+    def called(
+        self,
+        state: Mapping[str, Any],
+        update: Mapping[str, Any],
+        tool: str,
+        duration_ms: int,
+        config: RunnableConfig,
+    ) -> None:
         """A tool has returned or failed."""
         if not self.emitter:
             return
         results = update["plan"]["results"]
-        status, step = results[-1]["status"], update["plan"]["cursor"] - (results[-1]["status"] == "ok")
-        self._emit("tool_called", state, update, config, tool=_safe(tool), status=status, step=step, duration_ms=duration_ms)
+        status, step = (
+            results[-1]["status"],
+            update["plan"]["cursor"] - (results[-1]["status"] == "ok"),
+        )
+        self._emit(
+            "tool_called",
+            state,
+            update,
+            config,
+            tool=_safe(tool),
+            status=status,
+            step=step,
+            duration_ms=duration_ms,
+        )
         self.filled(state, update, "tool", config)
 
-    def responded(self, state: Mapping[str, Any], update: Mapping[str, Any], intent: str, status: str, config: RunnableConfig) -> None:
+    def responded(
+        self,
+        state: Mapping[str, Any],
+        update: Mapping[str, Any],
+        intent: str,
+        status: str,
+        config: RunnableConfig,
+    ) -> None:
         """A request was answered."""
         if self.emitter:
             self._emit("respond", state, update, config, intent=_safe(intent), status=status)
 
-    def summarised(self, state: Mapping[str, Any], update: Mapping[str, Any], config: RunnableConfig) -> None:
+    def summarised(
+        self, state: Mapping[str, Any], update: Mapping[str, Any], config: RunnableConfig
+    ) -> None:
         """The running summary was carried on."""
         summary = update.get("summary")
         if not self.emitter or not summary or summary == state.get("summary"):
@@ -87,25 +132,43 @@ class Reporter:
         covered = ids.index(summary["through"]) + 1 if summary["through"] in ids else 0
         self._emit("summarised", state, update, config, messages=covered)
 
-    def _emit(self, name: str, state: Mapping[str, Any], update: Mapping[str, Any], config: RunnableConfig, **payload: Any) -> None:
+    def _emit(
+        self,
+        name: str,
+        state: Mapping[str, Any],
+        update: Mapping[str, Any],
+        config: RunnableConfig,
+        **payload: Any,
+    ) -> None:
         messages = _messages(state)
         known = {message.id for message in messages}
         added = sum(message.id is None or message.id not in known for message in _messages(update))
-        waiting = update["waiting_for_param"] if "waiting_for_param" in update else state.get("waiting_for_param")
+        waiting = (
+            update["waiting_for_param"]
+            if "waiting_for_param" in update
+            else state.get("waiting_for_param")
+        )
         memory = MemoryFigures(
             history_count=len(messages) + added,
             params_keys=self._names(_params(update if "params" in update else state)),
             waiting_for_param=None if waiting is None else self._param(waiting),
         )
-        turn = next((message.id for message in reversed(messages) if isinstance(message, HumanMessage)), None)
+        turn = next(
+            (message.id for message in reversed(messages) if isinstance(message, HumanMessage)),
+            None,
+        )
         thread = config.get("configurable", {}).get("thread_id")
-        self.emitter.emit(Event(name, payload, memory, None if thread is None else str(thread), turn))
+        self.emitter.emit(
+            Event(name, payload, memory, None if thread is None else str(thread), turn)
+        )
 
     def _names(self, names: Iterable[object]) -> tuple[str, ...]:
         return tuple(sorted({self._param(name) for name in names}))
 
     def _param(self, name: object) -> str:
-        declared = isinstance(name, str) and (name == CONFIRMATION or name in self.playbook.catalog.params)
+        declared = isinstance(name, str) and (
+            name == CONFIRMATION or name in self.playbook.catalog.params
+        )
         return _safe(name) if declared else OTHER
 
     def _intent(self, plan: Any) -> str | None:
@@ -126,7 +189,9 @@ def _messages(state: Mapping[str, Any]) -> list[BaseMessage]:
 
 
 class StreamSink:
-    """Writes events to LangGraph's custom stream, each as `{"langmem_ext": event.as_dict()}`: `stream_mode="custom"` shows them.
+    """Writes events to LangGraph's custom stream, each as `{"langmem_ext": event.as_dict()}`.
+
+    `stream_mode="custom"` shows them.
 
     An event outside of a graph's nodes, as a sweep's `expired`, has no stream and is passed over.
     """

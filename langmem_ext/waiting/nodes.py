@@ -1,7 +1,7 @@
-"""The nodes of the waiting graph. They carry out; what to do is decided by the pure modules beside them.
+"""The nodes of the waiting graph. They act; the pure modules beside them decide.
 
-A node is run again from its top after a crash or a resume, so each writes everything it does in its one update, and the only effects
-outside the graph are the classifier's and the tools' own.
+A node is run again from its top after a crash or a resume, so each writes everything it does in its
+one update, and the only effects outside the graph are the classifier's and the tools' own.
 """
 
 from __future__ import annotations
@@ -18,17 +18,26 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import ToolException
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
-from langgraph.types import interrupt
 
-from langmem_ext.stepping import aperform, perform
+from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.answerer import Answerer
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.events import Reporter
-from langmem_ext.waiting.interrupts.resume import is_unseen, resumed_id, resumed_moment, resumed_text
+from langmem_ext.waiting.interrupts.ask import answer_of, ask
+from langmem_ext.waiting.interrupts.question import payload_of
+from langmem_ext.waiting.policy.answering import AskedQuestion
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.plan import Decision, next_task
 from langmem_ext.waiting.policy.running_summary import extracted, is_due, plan_part
-from langmem_ext.waiting.policy.session import Session, in_use, read_sensitive, read_session, read_summary, results_of
+from langmem_ext.waiting.policy.session import (
+    Session,
+    in_use,
+    read_sensitive,
+    read_session,
+    read_summary,
+    results_of,
+)
 from langmem_ext.waiting.policy.tool_call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.policy.turn import plan_turn
 from langmem_ext.waiting.policy.wording import fill, in_text
@@ -43,11 +52,16 @@ from langmem_ext.waiting.sensitive import (
     plan_spans,
     secrets_in,
     sensitive_names,
-    written_at,
+    without_secrets,
 )
 from langmem_ext.waiting.state import SessionState, Summary
 from langmem_ext.waiting.time_zone import zoned_now
-from langmem_ext.waiting.understand.intents.classifier import Classification, Classifier, ClassifyRequest
+from langmem_ext.waiting.understand.intents.classifier import (
+    Classification,
+    Classifier,
+    ClassifyRequest,
+    RuleClassifier,
+)
 from langmem_ext.waiting.understand.message import Heard, candidates
 
 if TYPE_CHECKING:
@@ -66,8 +80,10 @@ class Nodes:
     Attributes:
         playbook: The catalog and its tools.
         classifier: Decides what a message asks for.
-        summarize_above: Messages kept out of the running summary; it is carried on when there are more.
+        summarize_above: Messages kept out of the running summary; it is carried on when there are
+            more.
         reporter: Tells telemetry.
+        answerer: Answers questions of the user's.
         governor: Has a model write the summary; without one it is an extract.
     """
 
@@ -75,32 +91,48 @@ class Nodes:
     classifier: Classifier
     summarize_above: int
     reporter: Reporter
+    answerer: Answerer | None = None
     governor: ContextGovernor | None = None
 
     # -- classify
 
     def classify(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Decide what the latest message means and what happens next."""
-        return perform(self._decide(state, config), self.classifier.classify)
+        return perform(self._decide(state, config), self._serve)
 
     async def aclassify(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Async twin of `classify`."""
-        return await aperform(self._decide(state, config), self.classifier.aclassify)
+        return await aperform(self._decide(state, config), self._aserve)
 
-    def _decide(self, state: SessionState, config: RunnableConfig) -> Generator[ClassifyRequest, Classification, dict[str, Any]]:
-        heard = self._heard(state, config)
+    def _serve(self, request: ClassifyRequest | AskedQuestion) -> Classification | str | None:
+        if isinstance(request, ClassifyRequest):
+            return self.classifier.classify(request)
+        return self.answerer.answer(request) if self.answerer else None
+
+    async def _aserve(
+        self, request: ClassifyRequest | AskedQuestion
+    ) -> Classification | str | None:
+        if isinstance(request, ClassifyRequest):
+            return await self.classifier.aclassify(request)
+        return await self.answerer.aanswer(request) if self.answerer else None
+
+    def _decide(
+        self, state: SessionState, config: RunnableConfig
+    ) -> Generator[ClassifyRequest | AskedQuestion, Any, dict[str, Any]]:
+        here = self._on(state)
+        heard = here._heard(state, config)
         if heard is not None:
             self.reporter.received(state, config)
-        here = self._on(state)
-        deciding, last, summary = plan_turn(here.playbook, state, heard, _now(state)), None, read_summary(state)
-        try:
-            request = next(deciding)
-            while True:
-                last = yield replace(request, summary=summary["text"]) if summary and not here.playbook.reads_locally else request
-                request = deciding.send(last)
-        except StopIteration as done:
-            update = here._apply(state, heard, done.value)
-        self.reporter.decided(state, update, heard is not None, last, config)
+        decided = yield from plan_turn(
+            here.playbook,
+            state,
+            heard,
+            _now(state),
+            answers=self.answerer is not None,
+            rereads=not isinstance(self.classifier, RuleClassifier),
+        )
+        update = here._apply(state, heard, decided)
+        self.reporter.decided(state, update, heard is not None, config)
         return update
 
     def _heard(self, state: SessionState, config: RunnableConfig) -> Heard | None:
@@ -113,6 +145,12 @@ class Nodes:
             text=messages[-1].text,
             history=messages[-1 - HISTORY : -1],
             now=moment_of(messages[-1]) or zoned_now(config).replace(tzinfo=None),
+            answer=answer_of(messages[-1]),
+            summary=(
+                summary["text"]
+                if (summary := read_summary(state)) and not self.playbook.reads_locally
+                else ""
+            ),
         )
 
     def _apply(self, state: SessionState, heard: Heard | None, decided: Decision) -> dict[str, Any]:
@@ -120,25 +158,40 @@ class Nodes:
         secrets = self._secrets(state, decided.update)
         if heard is not None:
             said = state["messages"][-1]
-            if (noted := self._noted(said, heard, state, decided, secrets)) is not said:
+            noted = _answer_hidden(self._noted(said, heard, state, decided, secrets), secrets)
+            if noted is not said:
                 messages.append(noted)
         said_now = [covered(AIMessage(text), secrets) for text in decided.say]
         if said_now and (asked := decided.update["waiting_for_param"]) is not None:
             risks = self._risks(read_session({**state, **decided.update}, self.playbook))
             if risks:  # whoever stores the answer, it is marked
-                said_now[-1] = annotated(annotated(said_now[-1], "asks", asked), "risks", [*sorted(risks)])
+                said_now[-1] = annotated(
+                    annotated(said_now[-1], "asks", asked), "risks", [*sorted(risks)]
+                )
         messages += said_now
         update = dict(decided.update)
         if (sensitive := read_sensitive(state, self.playbook)) != state.get("sensitive_params"):
             update["sensitive_params"] = sensitive
         return {**update, "messages": messages} if messages else update
 
-    def _noted(self, said: AnyMessage, heard: Heard, state: SessionState, decided: Decision, secrets: Secrets) -> AnyMessage:
+    def _noted(
+        self,
+        said: AnyMessage,
+        heard: Heard,
+        state: SessionState,
+        decided: Decision,
+        secrets: Secrets,
+    ) -> AnyMessage:
         """The user's message with its mark, if it holds a sensitive value or was to give one."""
-        before, after = self._session(state), read_session({**state, **decided.update}, self.playbook)
+        before, after = (
+            self._session(state),
+            read_session({**state, **decided.update}, self.playbook),
+        )
         declared = self.playbook.catalog.params
         found = candidates(self.playbook, self.playbook.sensitive & declared.keys(), heard)
-        names = self.playbook.sensitive & {*decided.mentioned, *found, before.waiting_for} | held(said, secrets)
+        names = self.playbook.sensitive & {*decided.mentioned, *found, before.waiting_for} | held(
+            said, secrets
+        )
         risky = self._risks(before) | self._risks(after)
         if not names and not risky:
             return said
@@ -147,8 +200,14 @@ class Nodes:
         spans = None  # of another graph's parameter, nothing says which words may be its value
         if names <= declared.keys():
             given = [declared[name] for name in names]
-            told = [declared[name] for name in risky if name in declared] if risky <= after.params.keys() else ()
-            spans = plan_spans(heard.text, given, found, secrets, others, self.playbook.familiar, told)
+            told = (
+                [declared[name] for name in risky if name in declared]
+                if risky <= after.params.keys()
+                else ()
+            )
+            spans = plan_spans(
+                heard.text, given, found, secrets, others, self.playbook.familiar, told
+            )
         unread = sensitive_names(said) in ({before.waiting_for}, self._risks(before))
         return marked(said, names or (risky if spans else ()), spans, anew=unread)
 
@@ -157,33 +216,38 @@ class Nodes:
         return self.playbook.sensitive & in_use(session, self.playbook)
 
     def _secrets(self, *states: Mapping[str, Any]) -> Secrets:
-        """The sensitive values in the channels: those of requests, suspended ones too, and in what tools have returned."""
+        """The sensitive values in the state: of all requests, and of tool results."""
         holders: list[object] = []
         for state in states:
             suspended = state.get("suspended")
             for request in (state, *(suspended if isinstance(suspended, list) else ())):
                 if isinstance(request, Mapping):
-                    holders += [request.get("params"), request.get("last_result"), *results_of(request.get("plan"))]
+                    holders += [
+                        request.get("params"),
+                        request.get("last_result"),
+                        *results_of(request.get("plan")),
+                    ]
         return secrets_in(self.playbook.sensitive, *holders)
 
     # -- ask_user
 
     def ask_user(self, state: SessionState) -> dict[str, Any]:
-        """Wait for the answer to the question; a wait that is void passes on to be decided again."""
+        """Wait for the answer to the question; a wait that is void is decided again."""
         session, playbook = self._session(state), self._on(state).playbook
         if session.plan is None or session.waiting_for is None:
             return {}
         asked = question(playbook, session.plan, session.params, session.waiting_for)
-        answer = interrupt(asked.payload())
-        text = resumed_text(answer, asked.param)
-        known_id = resumed_id(answer)
-        if text is None or any(message.id == known_id for message in state.get("messages") or [] if known_id):
+        resumed = ask(payload_of(playbook, session.plan, session.params, asked))
+        if resumed.answer is None or any(
+            message.id == resumed.id for message in state.get("messages") or [] if resumed.id
+        ):
             return {}
-        said, moment = HumanMessage(text, id=known_id), resumed_moment(answer)
-        said = said if moment is None else written_at(said, moment)
-        update = {"messages": [marked(said, {asked.param} & playbook.sensitive)]}
-        if asked.param == CONFIRMATION and is_unseen(answer):
-            return {**update, "waiting_for_param": None}  # a yes to what was not shown is for nothing
+        update = {"messages": [marked(resumed.message(), {asked.param} & playbook.sensitive)]}
+        if asked.param == CONFIRMATION and resumed.unseen:
+            return {
+                **update,
+                "waiting_for_param": None,
+            }  # a yes to what was not shown is for nothing
         return update
 
     # -- call_tool
@@ -219,16 +283,28 @@ class Nodes:
             return None
         return plan_call(self.playbook, session, session.plan, _thread_id(config))
 
-    def _called(self, state: SessionState, call: Call, answer: ToolMessage, began: float, config: RunnableConfig) -> dict[str, Any]:
+    def _called(
+        self,
+        state: SessionState,
+        call: Call,
+        answer: ToolMessage,
+        began: float,
+        config: RunnableConfig,
+    ) -> dict[str, Any]:
         session, here = self._session(state), self._on(state)
         assert session.plan is not None
         secrets = here._secrets(state)
         update = plan_outcome(here.playbook, session, session.plan, call, answer, secrets)
-        self.reporter.called(state, update, call.tool.name, int((monotonic() - began) * 1000), config)
+        self.reporter.called(
+            state, update, call.tool.name, int((monotonic() - began) * 1000), config
+        )
         return update
 
     def _failure(self, call: Call, error: Exception) -> ToolMessage:
-        """What a failed tool leaves: its own words if it raised them for the user, else a general sentence. Interrupts pass."""
+        """The message of a failed tool: its own words if meant for the user, else a general text.
+
+        Interrupts pass.
+        """
         if isinstance(error, GraphBubbleUp):
             raise error
         if isinstance(error, ToolException):
@@ -249,10 +325,19 @@ class Nodes:
             text = in_text(last["value"])
         else:
             result = last["value"] if last is not None else None
-            text = fill(intent.reply, self.playbook.shown(session.params), result) or (result if isinstance(result, str) else "") or "Done."
+            text = (
+                fill(intent.reply, self.playbook.shown(session.params), result)
+                or (result if isinstance(result, str) else "")
+                or "Done."
+            )
         message = AIMessage(text)
         noted = covered(message, self._on(state)._secrets(state))
-        update = {"messages": [noted], "plan": None, "waiting_for_param": None, "last_intent_id": intent.id}
+        update = {
+            "messages": [noted],
+            "plan": None,
+            "waiting_for_param": None,
+            "last_intent_id": intent.id,
+        }
         self.reporter.responded(state, update, intent.id, last["status"] if last else "ok", config)
         return update
 
@@ -265,7 +350,11 @@ class Nodes:
             return {}
         if self.governor is None:
             return self._summarised(state, extracted(part), config)
-        return self._summarised(state, Summary(text=self.governor.sum_up(part.messages, part.previous), through=part.through), config)
+        return self._summarised(
+            state,
+            Summary(text=self.governor.sum_up(part.messages, part.previous), through=part.through),
+            config,
+        )
 
     async def asummarize(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Async twin of `summarize`."""
@@ -277,7 +366,9 @@ class Nodes:
         text = await self.governor.asum_up(part.messages, part.previous)
         return self._summarised(state, Summary(text=text, through=part.through), config)
 
-    def _summarised(self, state: SessionState, summary: Summary, config: RunnableConfig) -> dict[str, Any]:
+    def _summarised(
+        self, state: SessionState, summary: Summary, config: RunnableConfig
+    ) -> dict[str, Any]:
         update = {"summary": summary}
         self.reporter.summarised(state, update, config)
         return update
@@ -290,7 +381,11 @@ class Nodes:
 
     def after_call(self, state: SessionState) -> Literal["call_tool", "respond"]:
         """To the next step, or to the reply, which passes on what is not at its end."""
-        return "call_tool" if next_task(self.playbook, self._session(state)) == "call_tool" else "respond"
+        return (
+            "call_tool"
+            if next_task(self.playbook, self._session(state)) == "call_tool"
+            else "respond"
+        )
 
     def after_respond(self, state: SessionState) -> str:
         """Back to a request that goes on or was suspended, or to the end of the turn."""
@@ -311,11 +406,37 @@ class Nodes:
         return read_session(state, self.playbook)
 
 
+def _answer_hidden(message: AnyMessage, secrets: Secrets) -> AnyMessage:
+    """The message, without the known sensitive values in the texts of a client's answer."""
+    note = answer_of(message)
+    if note is None:
+        return message
+    texts = {name: value for name, value in note["values"].items() if isinstance(value, str)}
+    hidden = {name: without_secrets(value, secrets) for name, value in texts.items()}
+    if hidden == texts:
+        return message
+    return annotated(message, "answer", {**note, "values": {**note["values"], **hidden}})
+
+
 def _now(state: SessionState) -> datetime:
     """When the latest message was written, with its time zone; now, where that was not noted."""
-    last = next((message for message in reversed(state.get("messages") or []) if isinstance(message, HumanMessage)), None)
+    last = next(
+        (
+            message
+            for message in reversed(state.get("messages") or [])
+            if isinstance(message, HumanMessage)
+        ),
+        None,
+    )
     return (last and instant_of(last)) or datetime.now().astimezone()
 
 
 def _thread_id(config: RunnableConfig) -> str:
     return str(config.get("configurable", {}).get("thread_id", ""))
+
+
+def playbook_of(graph: Any) -> Playbook | None:
+    """The catalog and tools of a waiting graph; None for any other graph."""
+    node = getattr(getattr(graph, "builder", None), "nodes", {}).get("respond")
+    nodes = getattr(getattr(getattr(node, "runnable", None), "func", None), "__self__", None)
+    return nodes.playbook if isinstance(nodes, Nodes) else None

@@ -1,7 +1,10 @@
-"""The mark on messages that hold a sensitive value, which every view reads: `additional_kwargs["langmem_ext"]` (see `annotations`).
+"""The mark on messages with sensitive values, in `additional_kwargs["langmem_ext"]`.
 
-Whatever makes titles, summaries, search entries or exports from messages shows what `annotations.shown_text` leaves of those that carry it.
-Rather one mark too many than one too few, and rather a whole message hidden than a part of a value shown.
+Every view reads it (see `annotations`).
+
+Whatever makes titles, summaries, search entries or exports from messages shows what
+`annotations.shown_text` leaves of those that carry it. Rather one mark too many than one too few,
+and rather a whole message hidden than a part of a value shown.
 """
 
 from __future__ import annotations
@@ -16,12 +19,18 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.messages.annotations import NAMESPACE, marked_for, notes_of
-from langmem_ext.messages.spans import Span, find_spans, joined, squeezed
+from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, marked_for, notes_of
+from langmem_ext.messages.search.spans import Span, find_spans, joined, squeezed
 from langmem_ext.messages.text import text_of
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
-from langmem_ext.waiting.extract.english.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, PRONOUNS
+from langmem_ext.waiting.extract.english.lexicon import (
+    AUXILIARIES,
+    CONJUNCTIONS,
+    DETERMINERS,
+    PREPOSITIONS,
+    PRONOUNS,
+)
 from langmem_ext.waiting.policy.wording import in_text
 
 M = TypeVar("M", bound=BaseMessage)
@@ -31,37 +40,54 @@ Secrets: TypeAlias = Sequence[tuple[str, str]]
 
 
 def mark_sensitive(
-    message: M, values: Mapping[str, JsonValue] | None = None, *, spans: Mapping[str, Sequence[Sequence[int]]] | None = None
+    message: M,
+    values: Mapping[str, JsonValue] | None = None,
+    *,
+    spans: Mapping[str, Sequence[Sequence[int]]] | None = None,
 ) -> M:
-    """The message with a mark that it holds sensitive values: views show the rest of it, or nothing of it where one is not found.
+    """Mark a message as sensitive: views show the rest of it, or nothing if no value is found.
 
-    Mark a message before it is stored: what was stored unmarked has perhaps been searched for already. A mark takes nothing back of an
-    earlier one. Of a message's content only the text can be shown; values in arguments of tool calls and in images are for the log alone.
+    Mark a message before it is stored: what was stored unmarked has perhaps been searched for
+    already. A mark takes nothing back of an earlier one. Of a message's content only the text can
+    be shown; values in arguments of tool calls and in images are for the log alone.
 
     Args:
         message: A message; it is not changed.
-        values: The values it holds, by name. They are looked for in its text, however they are spaced; the values are not noted.
-        spans: Where they stand in its text, by name, each a list of `[start, end)` in characters; an empty list hides all of the text.
+        values: The values it holds, by name. They are looked for in its text, however they are
+            spaced; the values are not noted.
+        spans: Where they stand in its text, by name, each a list of `[start, end)` in characters;
+            an empty list hides all of the text.
 
     Raises:
-        InvalidInput: Nothing is named, or a span is none of the text. What the message says is not told.
+        InvalidInput: No values and no spans, or a span is outside of the text. The error never
+            quotes the message.
     """
     names = {*(values or {}), *(spans or {})}
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise InvalidInput("name what the message holds: values={name: value} or spans={name: [(start, end)]}")
+        raise InvalidInput(
+            "pass what the message contains: values={name: value} or spans={name: [(start, end)]}"
+        )
     text = text_of(message.content)
     found: list[list[Span]] = [_spans_of(text, _texts(value)) for value in (values or {}).values()]
     for given in (spans or {}).values():
         found.append([_checked(span, len(text)) for span in given])
     whole = not all(found)
-    return marked(message, names, None if whole else joined(text, [span for spans in found for span in spans]))
+    return marked(
+        message, names, None if whole else joined(text, [span for spans in found for span in spans])
+    )
 
 
 def _checked(span: Sequence[int], length: int) -> Span:
     if not (
-        isinstance(span, list | tuple) and len(span) == 2 and all(type(end) is int for end in span) and 0 <= span[0] < span[1] <= length
+        isinstance(span, list | tuple)
+        and len(span) == 2
+        and all(type(end) is int for end in span)
+        and 0 <= span[0] < span[1] <= length
     ):
-        raise InvalidInput(f"a span is a pair (start, end) of characters of the message's text, which has {length}")
+        raise InvalidInput(
+            "a span must be a pair (start, end) of character positions in the message's text,"
+            f" which has {length}"
+        )
     return span[0], span[1]
 
 
@@ -70,14 +96,18 @@ def sensitive_names(message: BaseMessage) -> frozenset[str]:
     return marked_for(vars(message))
 
 
-def marked(message: M, names: Iterable[str], spans: Sequence[Span] | None = None, *, anew: bool = False) -> M:
-    """The message, marked for these parameters besides those it is marked for already; the same object if that changes nothing.
+def marked(
+    message: M, names: Iterable[str], spans: Sequence[Span] | None = None, *, anew: bool = False
+) -> M:
+    """The message, marked for these parameters too; the same object if that changes nothing.
 
     Args:
         message: The message.
         names: The parameters.
-        spans: All places in its text where their values stand; None: that is not known, and all of the text is hidden.
-        anew: Whether the mark that the message has was put there for want of a reading, and this one takes its place.
+        spans: All places in its text where their values stand; None: that is not known, and all of
+            the text is hidden.
+        anew: Whether the mark that the message has was put there for want of a reading, and this
+            one takes its place.
     """
     before, added = sensitive_names(message), frozenset(names)
     if not added:
@@ -88,7 +118,11 @@ def marked(message: M, names: Iterable[str], spans: Sequence[Span] | None = None
         noted = notes.get("spans")
         if added <= before and (places is None) == (noted is None) and places is None:
             return message
-        places = None if places is None or not isinstance(noted, list) else joined(text_of(message.content), [*places, *map(_pair, noted)])
+        places = (
+            None
+            if places is None or not isinstance(noted, list)
+            else joined(text_of(message.content), [*places, *map(_pair, noted)])
+        )
     rest = {key: value for key, value in notes.items() if key not in ("sensitive", "spans")}
     mark: dict[str, Any] = {"sensitive": sorted(before | added)}
     if places:
@@ -99,12 +133,12 @@ def marked(message: M, names: Iterable[str], spans: Sequence[Span] | None = None
 
 
 def _pair(span: Any) -> Span:
-    """A noted span; one that makes no sense hides the beginning, and `shown_text` checks it once more."""
+    """A noted span; an invalid one hides the beginning, and `shown_text` checks it again."""
     return (span[0], span[1]) if isinstance(span, list | tuple) and len(span) == 2 else (0, 1)
 
 
 def annotated(message: M, key: str, value: JsonValue) -> M:
-    """A copy of the message with `value` under `key` in this package's own corner of `additional_kwargs`."""
+    """A copy of the message with `value` under `key` in this package's `additional_kwargs`."""
     return _with_notes(message, {**notes_of(vars(message)), key: value})
 
 
@@ -114,13 +148,13 @@ def written_at(message: M, moment: datetime) -> M:
 
 
 def moment_of(message: BaseMessage) -> datetime | None:
-    """When the message was written, as noted on it, without a time zone: the user's clock on the wall."""
+    """When the message was written, as noted on it, without a time zone: the user's local time."""
     instant = _noted_at(message)
     return None if instant is None else instant.replace(tzinfo=None)
 
 
 def instant_of(message: BaseMessage) -> datetime | None:
-    """When the message was written, as noted on it, with a time zone: of the machine where it was noted without."""
+    """When the message was written, with a time zone; the machine's if none was noted."""
     instant = _noted_at(message)
     return instant if instant is None or instant.tzinfo is not None else instant.astimezone()
 
@@ -134,11 +168,13 @@ def _noted_at(message: BaseMessage) -> datetime | None:
 
 
 def _with_notes(message: M, notes: Mapping[str, Any]) -> M:
-    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: dict(notes)}})
+    return message.model_copy(
+        update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: dict(notes)}}
+    )
 
 
 def secrets_in(names: Set[str], *holders: object) -> Secrets:
-    """The values that stand under these names in some data, however deep, the same one once: channels `params`, and what tools return."""
+    """The values under these names in nested data, each once: in `params` and tool results."""
     found: dict[tuple[str, str], None] = {}
     for holder in holders:
         if isinstance(holder, Mapping):
@@ -154,7 +190,13 @@ def secrets_in(names: Set[str], *holders: object) -> Secrets:
 
 def _texts(value: Any) -> Iterator[str]:
     """The value as a message may hold it; of several values each."""
-    items = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else None
+    items = (
+        value
+        if isinstance(value, list)
+        else list(value.values())
+        if isinstance(value, dict)
+        else None
+    )
     if items is None:
         yield in_text(value)
         return
@@ -169,12 +211,31 @@ def _spans_of(text: str, values: Iterable[str]) -> list[Span]:
 
 
 def held(message: BaseMessage, secrets: Secrets) -> set[str]:
-    """Which of the values the message holds, in its text or in the arguments of its tool calls, however they are spaced."""
+    """The values that the message contains, in text or tool arguments, however spaced."""
     text = str(message.text)
     if isinstance(message, AIMessage) and message.tool_calls:
-        text += json.dumps([call["args"] for call in message.tool_calls], ensure_ascii=False, default=str)
+        text += json.dumps(
+            [call["args"] for call in message.tool_calls], ensure_ascii=False, default=str
+        )
     line = squeezed(text) if secrets else ""
     return {name for name, value in secrets if (word := squeezed(value)) and word in line}
+
+
+_SHORT = 4
+"""Letters and digits below which a sensitive value is looked for as a whole word only."""
+
+
+def without_secrets(text: str, secrets: Secrets) -> str:
+    """The text with the known sensitive values hidden, however they are spaced."""
+    spans = [
+        (start, end)
+        for _, value in secrets
+        for start, end in find_spans(text, value)
+        if len(squeezed(value)) >= _SHORT or squeezed(text[start:end]) == squeezed(value)
+    ]
+    for start, end in reversed(joined(text, spans)):
+        text = f"{text[:start]}{HIDDEN}{text[end:]}"
+    return text
 
 
 def covered(message: M, secrets: Secrets) -> M:
@@ -185,14 +246,33 @@ def covered(message: M, secrets: Secrets) -> M:
     names, text = held(message, secrets), text_of(message.content)
     if not names:
         return message
-    places = {name: [span for other, value in secrets if other == name for span in find_spans(text, value)] for name in names}
-    return marked(message, names, joined(text, [span for spans in places.values() for span in spans]) if all(places.values()) else None)
+    places = {
+        name: [
+            span for other, value in secrets if other == name for span in find_spans(text, value)
+        ]
+        for name in names
+    }
+    return marked(
+        message,
+        names,
+        (
+            joined(text, [span for spans in places.values() for span in spans])
+            if all(places.values())
+            else None
+        ),
+    )
 
 
 _WHOLE = frozenset({ParamType.TEXT, ParamType.BOOLEAN})
 """Types of which any words at all may be a value."""
 
-COMMON = PRONOUNS | AUXILIARIES | (DETERMINERS - {"no", "either", "neither"}) | PREPOSITIONS | (CONJUNCTIONS - {"either", "nor"})
+COMMON = (
+    PRONOUNS
+    | AUXILIARIES
+    | (DETERMINERS - {"no", "either", "neither"})
+    | PREPOSITIONS
+    | (CONJUNCTIONS - {"either", "nor"})
+)
 """Words that may be shown, whatever they were said for."""
 
 _TOKEN = re.compile(r"\S+")
@@ -200,7 +280,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 
 
 def familiar_words(catalog: IntentCatalog, sensitive: Set[str] = frozenset()) -> frozenset[str]:
-    """The words that tell nothing of a user: closed word classes and the catalog's own, but for the values of a sensitive choice."""
+    """Words that reveal nothing of a user: closed classes and the catalog's, no secret choice."""
     texts: list[str] = []
     for intent in catalog.intents:
         texts += [intent.description, *intent.examples]
@@ -208,7 +288,10 @@ def familiar_words(catalog: IntentCatalog, sensitive: Set[str] = frozenset()) ->
     for param in catalog.params.values():
         texts += [param.name, param.description, param.prompt, param.clarified_prompt]
         if param.name in sensitive or catalog.is_sensitive(param.name):
-            secret += [*param.examples, *(word for value, synonyms in param.enum.items() for word in (value, *synonyms))]
+            secret += [
+                *param.examples,
+                *(word for value, synonyms in param.enum.items() for word in (value, *synonyms)),
+            ]
     words = {word for text in texts for word in _words(text) if not re.search(r"\d", word)}
     return (COMMON | words) - {word for text in secret for word in _words(text)}
 
@@ -226,24 +309,31 @@ def plan_spans(
     familiar: frozenset[str],
     risky: Iterable[Param] = (),
 ) -> list[Span] | None:
-    """What of a message to hide; None: all of it, because a value that it was given for was not recognised.
+    """What of a message to hide; None: all of it, as an expected value was not recognised.
 
-    As long as a value is open, only familiar words are shown. Once all have been told, a message that gives none shows all
-    but what has the form of one: another card number is hidden, "inside" is not.
+    As long as a value is open, only familiar words are shown. Once all have been told, a message
+    that gives none shows all but what has the form of one: another card number is hidden, "inside"
+    is not.
 
     Args:
-        text: What the user says.
+        text: The user's message.
         params: The sensitive parameters that it holds a value of, or was asked for.
         found: What was read from it, by parameter.
         secrets: All sensitive values that are known.
         known: Values that are known and not sensitive.
         familiar: Words that tell nothing (`familiar_words`).
-        risky: The sensitive parameters that it may speak of, if all of their values have been told before.
+        risky: The sensitive parameters that it may speak of, if all of their values have been told
+            before.
     """
     hidden: list[Span] = []
     params = list(params)
     for param in params:
-        own = [span for name, value in secrets if name == param.name for span in find_spans(text, value)]
+        own = [
+            span
+            for name, value in secrets
+            if name == param.name
+            for span in find_spans(text, value)
+        ]
         read = found.get(param.name)
         own += [read.span] if read and read.span else []
         if not own or param.type in _WHOLE:
@@ -251,8 +341,9 @@ def plan_spans(
         hidden += own
     harmless = {word for _, value in known if (word := squeezed(value))}
     forms = {_form_of(param) for param in risky if not params} or {_ANY}
+    covered = {place for start, end in hidden for place in range(start, end)}
     for token in _TOKEN.finditer(text):
-        overlaps = any(start < token.end() and token.start() < end for start, end in hidden)
+        overlaps = not covered.isdisjoint(range(*token.span()))
         known_word = squeezed(token[0]) in harmless or _is_familiar(token[0], familiar)
         if overlaps or (not known_word and any(form.search(token[0]) for form in forms)):
             hidden.append(token.span())

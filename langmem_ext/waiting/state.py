@@ -1,6 +1,7 @@
 """What a waiting thread remembers: the channels of the graph.
 
-The channels are the only truth. Only `messages` has a reducer; the others hold plain JSON that is replaced as a whole.
+The channels are the only truth. Only `messages` has a reducer; the others hold plain JSON that is
+replaced as a whole.
 """
 
 from __future__ import annotations
@@ -43,9 +44,11 @@ class PlanExecution(TypedDict):
     asked: NotRequired[str | None]
     """Fingerprint of the calls that the user was last asked to confirm: a yes is for no others."""
     confirmed: NotRequired[str | None]
-    """Fingerprint of the calls the user said yes to: another value of any argument is not confirmed."""
+    """Fingerprint of the calls the user said yes to: another value of any argument is not
+    confirmed."""
     choices: NotRequired[dict[str, list[JsonValue]]]
-    """Readings of what the user said for a parameter: which is meant is asked, or whether the only one is."""
+    """Readings of what the user said for a parameter: which is meant is asked, or whether the only
+    one is."""
     skipped: NotRequired[list[str]]
     """Parameters that the user does not have, and without which the tools can be called."""
     expires_at: NotRequired[str]
@@ -53,7 +56,8 @@ class PlanExecution(TypedDict):
     expired: NotRequired[bool]
     """Whether that has passed: the user is asked whether to go on."""
     given_up: NotRequired[bool]
-    """Whether a question was answered wrongly too often: it goes on only when it is asked for again."""
+    """Whether a question was answered wrongly too often: it goes on only when it is asked for
+    again."""
     denied: NotRequired[bool]
     """Whether the user said no to what was asked last, and is asked what to change."""
 
@@ -79,7 +83,7 @@ class SessionInput(TypedDict):
 
 
 class SessionState(SessionInput):
-    """The channels of the waiting graph."""
+    """The channels of the waiting graph's state."""
 
     params: dict[str, JsonValue]
     sensitive_params: dict[str, bool]

@@ -1,4 +1,4 @@
-"""The user's time zone, as a run's configuration names it: `configurable["tz"]`, an IANA name like `Europe/Rome`."""
+"""The user's time zone from a run's configuration: `configurable["tz"]`, like `Europe/Rome`."""
 
 from __future__ import annotations
 
@@ -28,5 +28,9 @@ def time_zone(name: object) -> ZoneInfo:
     """
     try:
         return ZoneInfo(str(name))
-    except (OSError, ValueError, KeyError) as error:  # a folder's name, an impossible one, an unknown one
-        raise InvalidInput(f"there is no time zone {name!r}: name one like Europe/Rome") from error
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+    ) as error:  # a folder's name, an impossible one, an unknown one
+        raise InvalidInput(f"unknown time zone {name!r}: use a name like Europe/Rome") from error

@@ -1,9 +1,8 @@
-"""One turn of a conversation, as its caller sees it: read from the state in which the thread came to rest or waits."""
+"""One turn of a conversation, as its caller sees it, read from the state it ended in."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,21 +10,23 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.types import Interrupt, StateSnapshot
 
+from langmem_ext._internal import html
 from langmem_ext.messages.annotations import shown_text
-from langmem_ext.waiting.interrupts.approvals import OWN, Asked, question_of
+from langmem_ext.waiting.interrupts.foreign import OWN, Asked, question_of
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one message to a thread led to.
+    """The result of one message to a thread.
 
     Attributes:
-        reply: What the agent says: its texts after the newest human message, and the question that waits.
-        waiting_for: The parameter whose question waits for an answer; None when no question waits.
+        reply: The agent's reply: its texts after the newest human message, and the pending
+            question.
+        waiting_for: The parameter of the pending question; None if there is none.
         params_keys: The names of the parameters that the thread knows, sorted; never their values.
-        attempt: Which time the waiting question is asked, from 1; 0 when none waits.
+        attempt: How many times the pending question was asked, from 1; 0 if there is none.
         usage: Tokens used by models in this turn, by model name.
-        interrupts: What the thread waits for, as LangGraph gives it; empty at rest.
+        interrupts: The payloads of the pending interrupts; empty if the thread is idle.
     """
 
     reply: str
@@ -34,6 +35,15 @@ class Turn:
     attempt: int = 0
     usage: Mapping[str, UsageMetadata] = field(default_factory=dict)
     interrupts: tuple[Interrupt, ...] = ()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("reply", self.reply),
+            ("waits for", self.waiting_for),
+            ("asked, times", self.attempt or None),
+            ("knows", self.params_keys),
+        ]
+        return html.table(row for row in rows if row[1] not in (None, (), ""))
 
 
 def read_turn(snapshot: StateSnapshot, usage: Mapping[str, UsageMetadata]) -> Turn:
@@ -60,7 +70,11 @@ def pending_interrupts(snapshot: StateSnapshot) -> tuple[Interrupt, ...]:
 def messages_of(snapshot: StateSnapshot) -> list[BaseMessage]:
     """The thread's messages; empty for a graph that keeps none."""
     messages = _values(snapshot).get("messages")
-    return [message for message in messages if isinstance(message, BaseMessage)] if isinstance(messages, list) else []
+    return (
+        [message for message in messages if isinstance(message, BaseMessage)]
+        if isinstance(messages, list)
+        else []
+    )
 
 
 def asked_by(interrupt: Interrupt) -> dict[str, Any]:
@@ -86,23 +100,23 @@ def reply_of(snapshot: StateSnapshot, *, masked: bool = False) -> str:
         masked: Whether to hide sensitive values, as every view does but the reply itself.
     """
     messages = messages_of(snapshot)
-    newest = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
+    newest = max(
+        (place for place, message in enumerate(messages) if isinstance(message, HumanMessage)),
+        default=-1,
+    )
     answers = [message for message in messages[newest + 1 :] if isinstance(message, AIMessage)]
     said = [message for message in answers if message.text]
     texts = [str(message.text) for message in said]
-    prompts = dict.fromkeys(map(_prompt, pending_interrupts(snapshot)))
-    asked = [prompt for prompt in prompts if prompt and prompt not in texts]
+    asked = _asked_in_words(pending_interrupts(snapshot), texts)
     shown = [shown_text(vars(message)) for message in said] if masked else texts
     return "\n".join([*shown, *asked])
 
 
-def _prompt(interrupt: Interrupt) -> str:
-    """What an interrupt asks, whoever made it."""
-    if (question := question_of(asked_of(interrupt))) is not None:
-        return question
-    payload = interrupt.value
-    if isinstance(payload, dict):
-        payload = next((payload[key] for key in ("prompt", "question", "description") if isinstance(payload.get(key), str)), payload)
-    if isinstance(payload, str):
-        return payload
-    return json.dumps(payload, ensure_ascii=False, default=str, skipkeys=True)
+def _asked_in_words(interrupts: Sequence[Interrupt], said: Sequence[str]) -> Iterator[str]:
+    """What a person is asked now: of several questions the first, if it was not said."""
+    if not interrupts:
+        return
+    if (prompt := question_of(asked_of(interrupts[0]))) not in said:
+        yield prompt
+    if len(interrupts) > 1:
+        yield f"({len(interrupts) - 1} more to answer after this.)"

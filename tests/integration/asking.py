@@ -40,9 +40,14 @@ def calling(*names: str) -> ScriptedModel:
 
     def answer(messages: Sequence[BaseMessage]) -> str | AIMessage:
         if isinstance(messages[-1], HumanMessage):
-            calls = [{"name": name, "args": {"amount": place + 5}, "id": f"c{place}"} for place, name in enumerate(names)]
+            calls = [
+                {"name": name, "args": {"amount": place + 5}, "id": f"c{place}"}
+                for place, name in enumerate(names)
+            ]
             return AIMessage("", tool_calls=calls)
-        newest = max(place for place, message in enumerate(messages) if isinstance(message, HumanMessage))
+        newest = max(
+            place for place, message in enumerate(messages) if isinstance(message, HumanMessage)
+        )
         return "; ".join(message.text for message in messages[newest:] if message.type == "tool")
 
     return scripted(answer)

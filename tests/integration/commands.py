@@ -19,7 +19,9 @@ from importlib import import_module
 from pathlib import Path
 
 
-def call(words: list[str], *, environment: Mapping[str, str], folder: Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
+def call(
+    words: list[str], *, environment: Mapping[str, str], folder: Path, given: str | None = None
+) -> subprocess.CompletedProcess[str]:
     """Carry out a command in a pipe, as `subprocess.run` does.
 
     Args:
@@ -29,7 +31,11 @@ def call(words: list[str], *, environment: Mapping[str, str], folder: Path, give
         given: Its input; None: none.
     """
     out, err = _pipe(), _pipe()
-    with _place(["langmem-ext", *words], environment, folder, given or ""), redirect_stdout(out), redirect_stderr(err):
+    with (
+        _place(["langmem-ext", *words], environment, folder, given or ""),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         code = _carry_out()
     return subprocess.CompletedProcess(words, code, _text(out), _text(err))
 
@@ -59,9 +65,19 @@ def _text(pipe: io.TextIOWrapper) -> str:
 
 
 @contextmanager
-def _place(words: list[str], environment: Mapping[str, str], folder: Path, given: str) -> Iterator[None]:
+def _place(
+    words: list[str], environment: Mapping[str, str], folder: Path, given: str
+) -> Iterator[None]:
     """Where a command is; everything is as it was afterwards."""
-    kept = sys.argv, sys.stdin, [*sys.path], dict(os.environ), Path.cwd(), [*logging.root.handlers], logging.root.level
+    kept = (
+        sys.argv,
+        sys.stdin,
+        [*sys.path],
+        dict(os.environ),
+        Path.cwd(),
+        [*logging.root.handlers],
+        logging.root.level,
+    )
     sys.argv, sys.stdin = words, _pipe(given)
     os.environ.clear()
     os.environ.update(environment)

@@ -19,7 +19,9 @@ class Server:
 
     def __init__(self) -> None:
         script = Path(desk.__file__)
-        self.process = subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def ask(self, command: dict[str, Any]) -> dict[str, Any]:
         assert self.process.stdin is not None
@@ -50,10 +52,18 @@ class Conversation:
 
     def step(self, do: str, **more: Any) -> dict[str, Any]:
         """Run one step in a new process; its exit code under "exit", and what it returned."""
-        command = {"do": do, "database": self.database, "shop": str(self.shop.path), "thread": self.thread, **more}
+        command = {
+            "do": do,
+            "database": self.database,
+            "shop": str(self.shop.path),
+            "thread": self.thread,
+            **more,
+        }
         return self.server.ask(command)
 
-    def say(self, text: str, *, message_id: str | None = None, kill: object = None) -> dict[str, Any]:
+    def say(
+        self, text: str, *, message_id: str | None = None, kill: object = None
+    ) -> dict[str, Any]:
         """Send one message and return the turn."""
         answer = self.step("converse", text=text, id=message_id, kill=kill)
         assert "error" not in answer, answer
@@ -87,7 +97,11 @@ class Conversation:
 
     def texts(self) -> list[tuple[str, str]]:
         """Every message that a person reads: who said it and what."""
-        return [(m.type, m.text) for m in self.state()["messages"] if m.type in ("human", "ai") and m.text]
+        return [
+            (m.type, m.text)
+            for m in self.state()["messages"]
+            if m.type in ("human", "ai") and m.text
+        ]
 
     def pending(self) -> list[dict[str, Any]]:
         """What the thread waits for."""

@@ -1,7 +1,8 @@
 """A small order desk to converse with: catalog, tools over a file, and a server that runs every step in a process of its own.
 
-Run as a script it reads one JSON command a line, forks a fresh process for it, and prints one JSON answer a line. The forked process opens
-the database, does one thing, closes it and exits, so every step of a conversation runs after a real restart that costs milliseconds.
+Run as a script it reads one JSON command a line, forks a fresh process for it, and prints one JSON
+answer a line. The forked process opens the database, does one thing, closes it and exits, so every
+step of a conversation runs after a real restart that costs milliseconds.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 from pydantic import Field
 
-from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.graph import build_waiting_graph
@@ -120,7 +121,12 @@ CATALOG: dict[str, Any] = {
             "prompt": "What's the new address?",
             "examples": ["12 Main Street"],
         },
-        "amount": {"type": "money", "description": "amount of money", "prompt": "How much?", "examples": ["12.50"]},
+        "amount": {
+            "type": "money",
+            "description": "amount of money",
+            "prompt": "How much?",
+            "examples": ["12.50"],
+        },
         "method": {
             "type": "enum",
             "description": "way of paying back",
@@ -134,7 +140,11 @@ CATALOG: dict[str, Any] = {
             "pattern": r"\d{16}",
             "examples": ["4111111111111111"],
         },
-        "carrier": {"type": "text", "description": "who brings the parcel", "prompt": "Which carrier?"},
+        "carrier": {
+            "type": "text",
+            "description": "who brings the parcel",
+            "prompt": "Which carrier?",
+        },
     },
     "replies": {
         "unknown": "I can check, cancel or refund an order.",
@@ -161,8 +171,8 @@ class Shop:
         self.path = path
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.executescript(
-                "CREATE TABLE IF NOT EXISTS call (tool TEXT, arguments TEXT);"
-                "CREATE TABLE IF NOT EXISTS effect (key TEXT PRIMARY KEY, tool TEXT, arguments TEXT);"
+                "CREATE TABLE IF NOT EXISTS call (tool TEXT, arguments TEXT);CREATE TABLE IF NOT"
+                " EXISTS effect (key TEXT PRIMARY KEY, tool TEXT, arguments TEXT);"
             )
 
     def act(self, name: str, key: str, arguments: dict[str, Any]) -> None:
@@ -210,7 +220,12 @@ def make_tools(shop: Shop) -> list[BaseTool]:
         return "changed"
 
     @tool
-    def refund(number: Number, amount: Annotated[float, Field(gt=0, le=500)], method: str, idempotency_key: Key) -> dict[str, str]:
+    def refund(
+        number: Number,
+        amount: Annotated[float, Field(gt=0, le=500)],
+        method: str,
+        idempotency_key: Key,
+    ) -> dict[str, str]:
         """Give money back for an order."""
         shop.act("refund", idempotency_key, {"number": number, "amount": amount, "method": method})
         return {"receipt": "R-1"}
@@ -291,8 +306,15 @@ def execute(command: dict[str, Any]) -> dict[str, Any]:
     try:
         match command["do"]:
             case "converse":
-                turn = converse(graph, command["text"], thread_id=command["thread"], message_id=command.get("id"))
-                return {"turn": {**asdict(turn), "interrupts": [dict(i.value) for i in turn.interrupts]}}
+                turn = converse(
+                    graph,
+                    command["text"],
+                    thread_id=command["thread"],
+                    message_id=command.get("id"),
+                )
+                return {
+                    "turn": {**asdict(turn), "interrupts": [dict(i.value) for i in turn.interrupts]}
+                }
             case "resume":
                 value = command["value"]
                 if command["by_id"]:
@@ -324,7 +346,10 @@ def serve() -> None:
         with os.fdopen(read) as pipe:
             text = pipe.read()
         _, status = os.waitpid(pid, 0)
-        print(json.dumps({"exit": os.waitstatus_to_exitcode(status), **json.loads(text or "{}")}), flush=True)
+        print(
+            json.dumps({"exit": os.waitstatus_to_exitcode(status), **json.loads(text or "{}")}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """A conversation that is killed somewhere and finished by another process, again and again.
 
-Run as a script it imports everything once, then reads one JSON command a line and prints one JSON answer a line. For each command it forks
-a process that converses until it dies at the appointed place, forks another that sends again what was not answered and finishes, and tells
-what the database and the shop hold then. A fork costs milliseconds, so does a kill.
+Run as a script it imports everything once, then reads one JSON command a line and prints one JSON
+answer a line. For each command it forks a process that converses until it dies at the appointed
+place, forks another that sends again what was not answered and finishes, and tells what the
+database and the shop hold then. A fork costs milliseconds, so does a kill.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dying import Steps, dying_log
+from dying_database import Steps, dying_log
 
 from graphs.shop import TOOLS
 from graphs.support import SUMMARIZE_ABOVE, catalog
-from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.telemetry import Event
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.graph import build_waiting_graph
@@ -44,7 +45,11 @@ class Noting:
         self._path = path
 
     def emit(self, event: Event) -> None:
-        told = {name: value for name, value in event.as_dict().items() if name not in ("time", "duration_ms")}
+        told = {
+            name: value
+            for name, value in event.as_dict().items()
+            if name not in ("time", "duration_ms")
+        }
         with self._path.open("a") as events:
             events.write(json.dumps(told, sort_keys=True) + "\n")
 
@@ -57,7 +62,9 @@ def talk(folder: Path, first: int, dies_at: int | None, url: str | None = None) 
     os.environ["LANGMEM_EXT_SHOP_DB"] = str(folder / "shop.db")
     steps = Steps(dies_at)
     log = dying_log(url or str(folder / "memory.db"), steps, synchronous="normal")
-    builder = build_waiting_graph(catalog, TOOLS, summarize_above=SUMMARIZE_ABOVE, telemetry=[Noting(folder / "events")])
+    builder = build_waiting_graph(
+        catalog, TOOLS, summarize_above=SUMMARIZE_ABOVE, telemetry=[Noting(folder / "events")]
+    )
     graph = builder.compile(checkpointer=DeltaSaver(log))
     for number in range(first, len(SAID)):
         converse(graph, SAID[number], thread_id="t", message_id=f"said-{number}")
@@ -69,14 +76,14 @@ def talk(folder: Path, first: int, dies_at: int | None, url: str | None = None) 
 
 
 def timeless(noted: dict[str, Any]) -> dict[str, Any]:
-    """What is noted on a message, but for the time at which it was written: that differs from run to run."""
+    """The notes on a message without its time of writing, which differs from run to run."""
     own = {name: value for name, value in noted.get("langmem_ext", {}).items() if name != "at"}
     rest = {name: value for name, value in noted.items() if name != "langmem_ext"}
     return {**rest, "langmem_ext": own} if own else rest
 
 
 def end_of(graph: Any, folder: Path) -> Any:
-    """What the conversation left, without what differs from run to run by nature: random ids and times."""
+    """What the conversation left, without random ids and times."""
     values = dict(graph.get_state({"configurable": {"thread_id": "t"}}).values)
     ids: dict[str, str] = {}
 
@@ -88,7 +95,10 @@ def end_of(graph: Any, folder: Path) -> Any:
             message.type,
             message.content,
             message.id if str(message.id).startswith("said-") else known(str(message.id)),
-            [[call["name"], call["args"], known(str(call["id"]))] for call in getattr(message, "tool_calls", [])],
+            [
+                [call["name"], call["args"], known(str(call["id"]))]
+                for call in getattr(message, "tool_calls", [])
+            ],
             known(message.tool_call_id) if message.type == "tool" else None,
             timeless(message.additional_kwargs),
         ]
@@ -97,8 +107,19 @@ def end_of(graph: Any, folder: Path) -> Any:
     if values.get("summary"):
         values["summary"] = values["summary"]["text"]
     with closing(sqlite3.connect(folder / "shop.db")) as shop:
-        tables = [name for (name,) in shop.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-        rows = {name: [list(map(_timeless, row)) for row in shop.execute(f"SELECT * FROM {name} ORDER BY 1")] for name in tables}
+        tables = [
+            name
+            for (name,) in shop.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+            )
+        ]
+        rows = {
+            name: [
+                list(map(_timeless, row))
+                for row in shop.execute(f"SELECT * FROM {name} ORDER BY 1")
+            ]
+            for name in tables
+        }
     return {"messages": messages, "values": values, "shop": rows}
 
 
@@ -127,7 +148,9 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
     try:
         if command.get("after_s") is None:
             steps = folder / "steps"
-            died = in_child(lambda: steps.write_text(str(talk(folder, 0, command.get("dies_at"), url))) and 0)
+            died = in_child(
+                lambda: steps.write_text(str(talk(folder, 0, command.get("dies_at"), url))) and 0
+            )
         else:
             steps = folder / "none"
             died = _killed_after(folder, command["after_s"], url)

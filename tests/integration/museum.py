@@ -14,7 +14,9 @@ from langgraph.graph import StateGraph
 
 from langmem_ext import IntentCatalog, build_waiting_graph
 
-DATA: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("museum.yaml").read_text(encoding="utf-8"))
+DATA: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("museum.yaml").read_text(encoding="utf-8")
+)
 CATALOG = IntentCatalog.from_dict(DATA["catalog"], source="museum.yaml")
 CONVERSATIONS: list[dict[str, Any]] = DATA["conversations"]
 NOW = datetime(2026, 3, 4, 10, 15).astimezone()
@@ -37,14 +39,22 @@ def needs_model(conversation: Mapping[str, Any]) -> bool:
 def calls_in(messages: list[Any]) -> list[list[Any]]:
     """The tool calls of a thread's messages, each as name and arguments."""
     plain = [message if isinstance(message, dict) else message.model_dump() for message in messages]
-    return [[call["name"], call["args"]] for message in plain for call in message.get("tool_calls") or ()]
+    return [
+        [call["name"], call["args"]]
+        for message in plain
+        for call in message.get("tool_calls") or ()
+    ]
 
 
 def reply_in(messages: list[Any]) -> str:
     """What the agent has said since the newest message of the user."""
     plain = [message if isinstance(message, dict) else message.model_dump() for message in messages]
     newest = max(place for place, message in enumerate(plain) if message["type"] == "human")
-    return "\n".join(message["content"] for message in plain[newest + 1 :] if message["type"] == "ai" and message["content"])
+    return "\n".join(
+        message["content"]
+        for message in plain[newest + 1 :]
+        if message["type"] == "ai" and message["content"]
+    )
 
 
 def tools() -> list[BaseTool]:

@@ -19,7 +19,9 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from benchmarks.provider_rules import openai_problems
 from langmem_ext import TiktokenCounter
 
-Failure = Literal["hang", "disconnect", "malformed", "no choices", "broken stream", "error in stream"]
+Failure = Literal[
+    "hang", "disconnect", "malformed", "no choices", "broken stream", "error in stream"
+]
 OVERFLOW = "context_length_exceeded"
 
 
@@ -85,11 +87,18 @@ class OpenAIServer:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._http.daemon_threads = False
         self._http.owner = self  # type: ignore[attr-defined]
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.02}
+        )
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.over.set()
         self._http.shutdown()
         self._http.server_close()
@@ -113,7 +122,9 @@ class OpenAIServer:
     def answer(self, body: Mapping[str, Any]) -> tuple[Reply, Asked]:
         """What a request is answered with."""
         messages = convert_to_messages(body["messages"])
-        tokens = sum(map(self._counter.count, messages)) + self._counter.count_tools(body.get("tools") or [])
+        tokens = sum(map(self._counter.count, messages)) + self._counter.count_tools(
+            body.get("tools") or []
+        )
         asked = Asked(body["model"], messages, tokens, bool(body.get("stream")))
         self.asked.append(asked)
         if problems := openai_problems(messages):
@@ -124,7 +135,10 @@ class OpenAIServer:
         window = self.windows.get(asked.model, self.window)
         if tokens > window:
             asked.refused = OVERFLOW
-            said = f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
+            said = (
+                f"This model's maximum context length is {window} tokens. However, your messages"
+                f" resulted in {tokens} tokens."
+            )
             return Reply(said, status=400, code=OVERFLOW), asked
         return self.answers[asked.model](messages), asked
 
@@ -145,7 +159,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.fails == "disconnect":
             return
         elif reply.status != 200:
-            error = {"message": reply.text or "scripted", "type": "scripted", "param": None, "code": reply.code or None}
+            error = {
+                "message": reply.text or "scripted",
+                "type": "scripted",
+                "param": None,
+                "code": reply.code or None,
+            }
             self._whole(reply.status, json.dumps({"error": error}))
         elif asked.streamed:
             usage = bool((body.get("stream_options") or {}).get("include_usage"))
@@ -153,13 +172,21 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.fails in ("malformed", "broken stream"):
             self._whole(200, '{"id": "chatcmpl-1", "choices": [{"message": {"role": "assi')
         elif reply.fails is not None:
-            self._whole(200, json.dumps({"id": "chatcmpl-1", "object": "chat.completion", "choices": None}))
+            self._whole(
+                200, json.dumps({"id": "chatcmpl-1", "object": "chat.completion", "choices": None})
+            )
         else:
-            message = {"role": "assistant", "content": reply.text or None} | ({"tool_calls": _calls(reply, asked)} if reply.calls else {})
+            message = {"role": "assistant", "content": reply.text or None} | (
+                {"tool_calls": _calls(reply, asked)} if reply.calls else {}
+            )
             self._whole(
                 200,
                 json.dumps(
-                    _shell(asked, "chat.completion") | {"choices": [_choice(reply, "message", message)], "usage": _usage(reply, asked)}
+                    _shell(asked, "chat.completion")
+                    | {
+                        "choices": [_choice(reply, "message", message)],
+                        "usage": _usage(reply, asked),
+                    }
                 ),
             )
 
@@ -187,13 +214,45 @@ class _Handler(BaseHTTPRequestHandler):
             if place == 2 and reply.fails == "malformed":
                 self._event('{"id": "chatcmpl-1", "choices": [{"del')
             if place == 2 and reply.fails in ("error in stream", "no choices"):
-                self._event(json.dumps({"error": {"message": "The server had an error", "type": "server_error", "code": None}}))
+                self._event(
+                    json.dumps(
+                        {
+                            "error": {
+                                "message": "The server had an error",
+                                "type": "server_error",
+                                "code": None,
+                            }
+                        }
+                    )
+                )
             self._event(
-                json.dumps(shell | {"choices": [{"index": 0, "delta": {"role": "assistant", "content": (" " if place else "") + word}}]})
+                json.dumps(
+                    shell
+                    | {
+                        "choices": [
+                            {
+                                "index": 0,
+                                "delta": {
+                                    "role": "assistant",
+                                    "content": (" " if place else "") + word,
+                                },
+                            }
+                        ]
+                    }
+                )
             )
         if reply.calls:
             calls = [call | {"index": place} for place, call in enumerate(_calls(reply, asked))]
-            self._event(json.dumps(shell | {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": calls}}]}))
+            self._event(
+                json.dumps(
+                    shell
+                    | {
+                        "choices": [
+                            {"index": 0, "delta": {"role": "assistant", "tool_calls": calls}}
+                        ]
+                    }
+                )
+            )
         self._event(json.dumps(shell | {"choices": [_choice(reply, "delta", {})]}))
         if usage is not None:
             self._event(json.dumps(shell | {"choices": [], "usage": usage}))
@@ -215,11 +274,19 @@ def _choice(reply: Reply, name: str, message: Mapping[str, Any]) -> dict[str, An
 
 def _calls(reply: Reply, asked: Asked) -> list[dict[str, Any]]:
     return [
-        {"id": f"call-{len(asked.messages)}-{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(args)}}
+        {
+            "id": f"call-{len(asked.messages)}-{place}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(args)},
+        }
         for place, (name, args) in enumerate(reply.calls)
     ]
 
 
 def _usage(reply: Reply, asked: Asked) -> dict[str, int]:
     said = max(len(reply.text) // 4, 1)
-    return {"prompt_tokens": asked.tokens, "completion_tokens": said, "total_tokens": asked.tokens + said}
+    return {
+        "prompt_tokens": asked.tokens,
+        "completion_tokens": said,
+        "total_tokens": asked.tokens + said,
+    }

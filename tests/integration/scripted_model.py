@@ -30,19 +30,34 @@ class ScriptedModel(BaseChatModel):
         return self.bind(tools=list(tools))
 
     def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
     ) -> ChatResult:
         return ChatResult(generations=[ChatGeneration(message=self._answered(messages, kwargs))])
 
     def _stream(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         answer = self._answered(messages, kwargs)
         for word in answer.text.split():
             yield ChatGenerationChunk(message=AIMessageChunk(f"{word} "))
         if answer.tool_calls or answer.usage_metadata or not answer.text:
-            calls = [{"name": c["name"], "args": json.dumps(c["args"]), "id": c["id"], "index": i} for i, c in enumerate(answer.tool_calls)]
-            yield ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=calls, usage_metadata=answer.usage_metadata))
+            calls = [
+                {"name": c["name"], "args": json.dumps(c["args"]), "id": c["id"], "index": i}
+                for i, c in enumerate(answer.tool_calls)
+            ]
+            yield ChatGenerationChunk(
+                message=AIMessageChunk(
+                    "", tool_call_chunks=calls, usage_metadata=answer.usage_metadata
+                )
+            )
 
     def _answered(self, messages: list[BaseMessage], given: dict[str, Any]) -> AIMessage:
         self.asked.append(messages)

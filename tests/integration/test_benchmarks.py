@@ -28,7 +28,11 @@ NEEDS_NO_MORE = {"tools"}
 
 def recorded(*shapes: ShapeResult) -> Record:
     return Record(
-        date="2026-01-31T12:00:00+00:00", commit="abc1234", machine=machine.machine(), versions=machine.versions(), shapes=list(shapes)
+        date="2026-01-31T12:00:00+00:00",
+        commit="abc1234",
+        machine=machine.machine(),
+        versions=machine.versions(),
+        shapes=list(shapes),
     )
 
 
@@ -60,14 +64,23 @@ def test_every_aim_is_about_a_figure_that_its_shape_gives() -> None:
     [
         (Aim("no more than", "cpu", "memory", at_most=1.4), 0.5, True),
         (Aim("so many times better", "cpu", "memory", at_least=2.5), 2.0, False),
-        (Aim("so many times better, where more is better", "turns_per_s", "memory", at_least=3), 4.0, True),
+        (
+            Aim("so many times better, where more is better", "turns_per_s", "memory", at_least=3),
+            4.0,
+            True,
+        ),
         (Aim("a figure of its own", "cpu", at_most=9.0), 10.0, False),
         (Aim("none of them", "errors", at_most=0), 0.0, True),
         (Aim("only told", "cpu", "memory"), 2.0, None),
     ],
 )
 def test_an_aim_is_judged_by_its_ratio(aim: Aim, ratio: float, reached: bool | None) -> None:
-    verdict = aim.judge({"delta": {"cpu": 10.0, "turns_per_s": 40.0, "errors": 0.0}, "memory": {"cpu": 20.0, "turns_per_s": 10.0}})
+    verdict = aim.judge(
+        {
+            "delta": {"cpu": 10.0, "turns_per_s": 40.0, "errors": 0.0},
+            "memory": {"cpu": 20.0, "turns_per_s": 10.0},
+        }
+    )
     assert verdict is not None
     assert (verdict.ratio, verdict.reached) == (ratio, reached)
 
@@ -138,9 +151,9 @@ def test_recorded_runs_can_be_read() -> None:
 def test_a_report_has_a_line_for_every_contender_and_every_aim() -> None:
     result = SHAPES["turn-20"].run(small=True, apart=False)
     lines = list(report.shape_lines(result, cores=1000))
-    assert [line.split("  ")[1] for line in lines if line.startswith("  ") and "→" not in line][1:] == [
-        TITLES[name] for name in result.figures
-    ]
+    assert [line.split("  ")[1] for line in lines if line.startswith("  ") and "→" not in line][
+        1:
+    ] == [TITLES[name] for name in result.figures]
     assert sum("aim" in line for line in lines) == len(SHAPES["turn-20"].aims)
     table = list(report.summary(recorded(result)))
     assert len(table) == 2 + len(result.verdicts)
@@ -150,7 +163,9 @@ def test_the_plot_is_drawn_for_light_and_for_dark_pages(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="only a plot needs it: pip install --group bench")
     from benchmarks.plot import draw  # noqa: PLC0415
 
-    result = SHAPES["short"].run(small=True, apart=False, only=["none", "memory", "delta", "delta-zstd"])
+    result = SHAPES["short"].run(
+        small=True, apart=False, only=["none", "memory", "delta", "delta-zstd"]
+    )
     drawn = draw(recorded(result), tmp_path)
     assert [path.name for path in drawn] == ["performance-light.png", "performance-dark.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
@@ -163,14 +178,25 @@ def test_the_texts_are_of_one_length_and_hardly_one_comes_twice() -> None:
 
 
 def test_rich_messages_differ_in_their_metadata() -> None:
-    one, other = (message for message, _ in zip(replies((10, 10), rich=True), range(2), strict=False))
+    one, other = (
+        message for message, _ in zip(replies((10, 10), rich=True), range(2), strict=False)
+    )
     assert one.usage_metadata != other.usage_metadata
     assert one.response_metadata["id"] != other.response_metadata["id"]
     assert min(raw_bytes([one, other])) > 700
 
 
-def test_what_a_script_for_postgresql_finds_is_kept_with_the_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results.tell("postgres-peers", {"figures": {"ours": {"bytes": 3.0}}}, 0.5, as_json=True, record=True, folder=tmp_path)
+def test_what_a_script_for_postgresql_finds_is_kept_with_the_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results.tell(
+        "postgres-peers",
+        {"figures": {"ours": {"bytes": 3.0}}},
+        0.5,
+        as_json=True,
+        record=True,
+        folder=tmp_path,
+    )
     [path] = tmp_path.iterdir()
     assert path.name.endswith("-postgres-peers.json")
     kept = json.loads(path.read_text())

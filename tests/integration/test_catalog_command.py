@@ -1,4 +1,7 @@
-"""A catalog is checked and tried out at the command line: every mistake, and what is understood and why."""
+"""A catalog is checked and tried out at the command line.
+
+Every mistake is shown, and what is understood and why.
+"""
 
 from __future__ import annotations
 
@@ -76,14 +79,19 @@ def test_a_sound_catalog_is_shown_with_what_was_inferred(folder: Path) -> None:
 
 
 def test_every_mistake_is_printed_with_its_line(folder: Path) -> None:
-    (folder / "intents.yaml").write_text(CATALOG.replace("tool: transfer", "tool: transferr").replace("six", "seven"))
+    (folder / "intents.yaml").write_text(
+        CATALOG.replace("tool: transfer", "tool: transferr").replace("six", "seven")
+    )
     done = call(folder, "check", "intents.yaml", *GIVEN)
     assert (done.returncode, done.stdout) == (2, "")
     assert "intents.yaml has 2 mistakes" in done.stderr
-    assert "line 7: intents.transfer.tool: no tool is called 'transferr'; did you mean 'transfer'?" in done.stderr
-    assert "line 14: params.iban.validator: no validator is called 'seven'" in done.stderr
+    assert (
+        "line 7: intents.transfer.tool: unknown tool 'transferr'; did you mean 'transfer'?"
+        in done.stderr
+    )
+    assert "line 14: params.iban.validator: unknown validator 'seven'" in done.stderr
     alone = call(folder, "check", "intents.yaml")
-    assert "params.iban.type: no type is called 'iban'; give an extractor" in alone.stderr
+    assert "params.iban.type: unknown type 'iban'; pass an extractor" in alone.stderr
 
 
 def test_an_example_that_two_intents_have_is_named(folder: Path) -> None:
@@ -97,13 +105,18 @@ def test_an_example_that_two_intents_have_is_named(folder: Path) -> None:
     ("words", "problem"),
     [
         (("--tools", "app.py:NONE"), "--tools 'app.py:NONE' cannot be loaded"),
-        (("--tools", "app.py:WRONG"), "--tools 'app.py:WRONG' is no list of tools but int"),
-        (("--tools", "nothing"), "--tools 'nothing' names nothing"),
-        (("--extensions", "app.py:TOOLS"), "--extensions 'app.py:TOOLS' is no Extensions but list"),
-        (("--tools", "gone.py:X"), "there is no file gone.py"),
+        (("--tools", "app.py:WRONG"), "--tools 'app.py:WRONG' is not a list of tools but int"),
+        (("--tools", "nothing"), "--tools 'nothing' is invalid"),
+        (
+            ("--extensions", "app.py:TOOLS"),
+            "--extensions 'app.py:TOOLS' is not an Extensions but list",
+        ),
+        (("--tools", "gone.py:X"), "gone.py not found"),
     ],
 )
-def test_what_an_option_names_must_be_there(folder: Path, words: tuple[str, ...], problem: str) -> None:
+def test_what_an_option_names_must_be_there(
+    folder: Path, words: tuple[str, ...], problem: str
+) -> None:
     for command in ("check", "try"):
         done = call(folder, command, "intents.yaml", *words, said="hello\n")
         assert (done.returncode, done.stdout) == (2, "")
@@ -126,15 +139,19 @@ def test_a_trial_shows_what_is_understood_and_why(folder: Path) -> None:
 
 
 def test_a_function_that_fails_is_named_and_the_trial_goes_on(folder: Path) -> None:
-    (folder / "app.py").write_text(TOOLS.replace("    for word in", "    assert 'boom' not in reply.text\n    for word in"))
+    (folder / "app.py").write_text(
+        TOOLS.replace("    for word in", "    assert 'boom' not in reply.text\n    for word in")
+    )
     done = call(folder, "try", "intents.yaml", *GIVEN, said="send money\nboom\nDE1234\n")
     assert done.returncode == 1
-    assert "the catalog's functions failed with AssertionError" in done.stderr
+    assert "a function of the catalog failed with AssertionError" in done.stderr
     assert done.stdout.splitlines()[-1] == "agent: How much? [waits for amount]"
 
 
 def test_a_trial_in_json_needs_no_tools_and_hides_what_is_sensitive(folder: Path) -> None:
-    (folder / "intents.yaml").write_text(CATALOG.replace("type: iban, validator: six", "type: text"))
+    (folder / "intents.yaml").write_text(
+        CATALOG.replace("type: iban, validator: six", "type: text")
+    )
     said = "what is my balance\n\n1234\n/reset\nsend money\n/quit\nnever read\n"
     done = call(folder, "try", "intents.yaml", "--json", said=said)
     turns = [json.loads(line) for line in done.stdout.splitlines()]

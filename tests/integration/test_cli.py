@@ -30,14 +30,22 @@ from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from langmem_ext import DeltaSaver, InvalidInput, Settings, ThreadChatMessageHistory, Threads, __version__, saver_terms
+from langmem_ext import (
+    DeltaSaver,
+    InvalidInput,
+    Settings,
+    ThreadChatMessageHistory,
+    Threads,
+    __version__,
+)
+from langmem_ext.checkpointer import validation as saver_terms
 from langmem_ext.cli.app import app
 from langmem_ext.cli.chat.chat import talk
 from langmem_ext.cli.chat.commands import COMMANDS
 from langmem_ext.cli.chat.graph_choice import choose_graph
 from langmem_ext.cli.chat.session import Desk
 from langmem_ext.cli.chat.terminal import Terminal
-from langmem_ext.cli.commands.listing import table_of
+from langmem_ext.cli.commands.threads.listing import table_of
 from langmem_ext.cli.control_characters import json_line, printable
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.waiting.turn import Turn
@@ -131,26 +139,40 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def chat(*arguments: str, lines: list[str]) -> subprocess.CompletedProcess[str]:
     """A chat in a process of its own."""
-    return subprocess.run([*COMMAND, "chat", *arguments], input="".join(f"{line}\n" for line in lines), capture_output=True, text=True)
+    return subprocess.run(
+        [*COMMAND, "chat", *arguments],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.mark.process
-def test_the_order_desk_keeps_its_shop_beside_its_conversations(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_desk_keeps_its_shop_beside_its_conversations(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("LANGMEM_EXT_SHOP_DB")
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
     for name in ("one.db", "two.db"):
         done = chat("--db", name, lines=["cancel order O-12345", "yes"])
         assert "Order O-12345 is cancelled." in done.stdout
-    assert {path.name for path in folder.glob("*.db")} == {"one.db", "one-shop.db", "two.db", "two-shop.db"}
+    assert {path.name for path in folder.glob("*.db")} == {
+        "one.db",
+        "one-shop.db",
+        "two.db",
+        "two-shop.db",
+    }
     assert not (folder / "data").exists()
 
 
 def chat_here(*arguments: str, lines: list[str]) -> Result:
     """A chat in this process, which has what it imports already."""
-    return CliRunner().invoke(app, ["chat", *arguments], input="".join(f"{line}\n" for line in lines))
+    return CliRunner().invoke(
+        app, ["chat", *arguments], input="".join(f"{line}\n" for line in lines)
+    )
 
 
-# -- in a pipe -----------------------------------------------------------------------------------------------------------------------------
+# -- in a pipe -------------------------------------------------------------------------------------
 
 
 @pytest.mark.smoke
@@ -161,16 +183,27 @@ def test_a_conversation_goes_on_in_the_next_process(folder: Path, place: str) ->
     assert "What's your order ID?" in second.stderr
     reply, *history = second.stdout.splitlines()
     assert reply.startswith("Order O-12345 is processing")
-    assert history[:3] == ["you: I want to check my order", "agent: What's your order ID?", "you: It's O-12345"]
+    assert history[:3] == [
+        "you: I want to check my order",
+        "agent: What's your order ID?",
+        "you: It's O-12345",
+    ]
     assert history[-1] == f"agent: {reply}"
 
 
 @pytest.mark.process
-def test_a_conversation_is_stored_compressed_when_asked_and_goes_on_without_being_asked(folder: Path) -> None:
-    said = "I would like to know where my order is, please, because it should have been here last week. " * 3
+def test_a_conversation_is_stored_compressed_when_asked_and_goes_on_without_being_asked(
+    folder: Path,
+) -> None:
+    said = (
+        "I would like to know where my order is, please, because it should have been here last"
+        " week. " * 3
+    )
     assert chat_here("--compress", lines=[said]).stdout == "What's your order ID?\n"
     with closing(sqlite3.connect("memory.db")) as connection:
-        assert connection.execute("SELECT typeof(text) FROM item ORDER BY key").fetchall()[0] == ("blob",)
+        assert connection.execute("SELECT typeof(text) FROM item ORDER BY key").fetchall()[0] == (
+            "blob",
+        )
     assert chat_here(lines=["It's O-12345"]).stdout.startswith("Order O-12345 is processing")
     assert f"you: {said.strip()}" in chat_here(lines=["/history"]).stdout
 
@@ -193,14 +226,34 @@ def test_each_message_is_answered_by_one_line(folder: Path) -> None:
 
 @pytest.mark.process
 def test_json_says_what_waits_and_hides_what_is_sensitive(folder: Path) -> None:
-    lines = ["change the address of O-778", "/state", "4 Elm Street, Springfield", "/state", "/history", "/quit", "hello"]
+    lines = [
+        "change the address of O-778",
+        "/state",
+        "4 Elm Street, Springfield",
+        "/state",
+        "/history",
+        "/quit",
+        "hello",
+    ]
     done = chat_here("--json", "--db", "sqlite:///other.db", lines=lines)
-    asked, waiting, answered, state, *history = [json.loads(line) for line in done.stdout.splitlines()]
-    assert (asked["waiting_for"], asked["attempt"], asked["params_keys"]) == ("address", 1, ["order_id"])
-    assert (waiting["waiting_for"], waiting["request"], waiting["params"]) == ("address", "change_address", {"order_id": "O-778"})
+    asked, waiting, answered, state, *history = [
+        json.loads(line) for line in done.stdout.splitlines()
+    ]
+    assert (asked["waiting_for"], asked["attempt"], asked["params_keys"]) == (
+        "address",
+        1,
+        ["order_id"],
+    )
+    assert (waiting["waiting_for"], waiting["request"], waiting["params"]) == (
+        "address",
+        "change_address",
+        {"order_id": "O-778"},
+    )
     assert answered["reply"] == "Done. Order O-778 goes to 4 Elm Street, Springfield."
     assert state["params"] == {"address": HIDDEN, "order_id": "O-778"}
-    assert ("human", f"{HIDDEN} (holds address)") in [(line["role"], line["text"]) for line in history]
+    assert ("human", f"{HIDDEN} (holds address)") in [
+        (line["role"], line["text"]) for line in history
+    ]
     assert "Elm Street" not in json.dumps([state, history])
     assert "hello" not in done.stdout
     assert (folder / "other.db").is_file()
@@ -210,7 +263,13 @@ def test_json_says_what_waits_and_hides_what_is_sensitive(folder: Path) -> None:
 def test_a_killed_turn_is_finished_at_the_next_start(folder: Path, place: str) -> None:
     (folder / "slow.py").write_text(SLOW_GRAPH)
     arguments = [*COMMAND, "chat", "--db", place, "--graph", "slow.py:make_graph"]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        arguments,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
         assert process.stdin is not None
         try:
             process.stdin.write("where is my order O-12345?\n")
@@ -221,7 +280,9 @@ def test_a_killed_turn_is_finished_at_the_next_start(folder: Path, place: str) -
     (folder / "gate").touch()
     again = chat("--db", place, "--graph", "slow.py:make_graph", lines=["/history"])
     assert "Order O-12345 is found" in again.stderr
-    assert [line for line in again.stdout.splitlines() if line.startswith("you: ")] == ["you: where is my order O-12345?"]
+    assert [line for line in again.stdout.splitlines() if line.startswith("you: ")] == [
+        "you: where is my order O-12345?"
+    ]
     assert (folder / "calls").read_text() == "xx"
 
 
@@ -230,7 +291,9 @@ def test_a_graph_that_fails_is_one_message_and_exit_code_1(folder: Path) -> None
     (folder / "others.py").write_text(OTHER_GRAPHS)
     done = chat_here("--graph", "others.py:failing", lines=["hi", "more"])
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "the graph failed with RuntimeError: no connection. Your message is kept" in done.stderr
+    assert (
+        "the graph failed with RuntimeError: no connection. Your message is stored" in done.stderr
+    )
     assert "Traceback" not in done.stderr
     assert "card 4711" not in done.output
     assert len(done.stderr.splitlines()) == 2
@@ -243,7 +306,9 @@ def test_a_turn_that_cannot_be_finished_is_left_behind_by_the_next_message(folde
     left = chat_here("--graph", "others.py:stuck", lines=["hello"])
     assert (left.exit_code, "the graph failed with RuntimeError" in left.stderr) == (0, True)
     with DeltaSaver.open("memory.db") as saver:
-        said = Desk(choose_graph("others.py:stuck", None)(saver), saver, Settings()).thread.messages()
+        said = Desk(
+            choose_graph("others.py:stuck", None)(saver), saver, Settings()
+        ).thread.messages()
     assert [message.text for message in said] == ["fail", "hello", "hello"]
 
 
@@ -252,9 +317,16 @@ def test_an_edited_state_is_shown_as_far_as_it_makes_sense(folder: Path) -> None
     chat_here(lines=["I want a refund"])
     with DeltaSaver.open("memory.db") as saver:
         edit = {"params": "O-1", "suspended": [7], "summary": {"text": 1}, "plan": {"id": None}}
-        choose_graph(None, None)(saver).update_state({"configurable": {"thread_id": "default"}}, edit, as_node="classify")
+        choose_graph(None, None)(saver).update_state(
+            {"configurable": {"thread_id": "default"}}, edit, as_node="classify"
+        )
     state = json.loads(chat_here("--json", lines=["/state"]).stdout)
-    assert (state["params"], state["suspended"], state["summary"], state["request"]) == ({}, [], None, None)
+    assert (state["params"], state["suspended"], state["summary"], state["request"]) == (
+        {},
+        [],
+        None,
+        None,
+    )
 
 
 @pytest.mark.process
@@ -270,12 +342,17 @@ def test_a_graph_of_somebody_else_has_a_state_and_nothing_to_reset(folder: Path)
 def test_bytes_that_are_no_text_do_not_end_the_chat(folder: Path) -> None:
     command = [*COMMAND, "chat"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, input="change the address of O-778\nElm 4, Köln\n".encode(), capture_output=True, env=environment)
+    done = subprocess.run(
+        command,
+        input="change the address of O-778\nElm 4, Köln\n".encode(),
+        capture_output=True,
+        env=environment,
+    )
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 2
 
 
-# -- at a terminal -------------------------------------------------------------------------------------------------------------------------
+# -- at a terminal ---------------------------------------------------------------------------------
 
 
 PROMPT = "you [^ ]*›"
@@ -292,8 +369,15 @@ class Terminals:
         child = pexpect.spawn(
             COMMAND[0],
             [*COMMAND[1:], "chat", *arguments],
-            # The size is said twice: variables of the surroundings would count for more than the terminal's own size.
-            env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120", "LINES": "40"},
+            # The size is said twice: variables of the surroundings would count for more than the
+            # terminal's own size.
+            env={
+                **os.environ,
+                "TERM": "xterm",
+                "PROMPT_TOOLKIT_NO_CPR": "1",
+                "COLUMNS": "120",
+                "LINES": "40",
+            },
             encoding="utf-8",
             dimensions=(40, 120),
         )
@@ -327,7 +411,9 @@ def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path, terminals: 
     child.sendeof()
     end(child)
 
-    child = terminals.chat("--graph", "slow.py:make_graph", opens_with="agent.*What's your order ID")
+    child = terminals.chat(
+        "--graph", "slow.py:make_graph", opens_with="agent.*What's your order ID"
+    )
     child.send("O-12345\r")
     until(lambda: content_of(folder / "calls"), "the tool was not called")
     child.sendintr()
@@ -345,7 +431,9 @@ def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path, terminals: 
     with DeltaSaver.open("memory.db") as saver:
         state = saver.get({"configurable": {"thread_id": "default"}})
     assert state is not None
-    assert [message.text for message in state["channel_values"]["messages"] if message.type == "human"] == [
+    assert [
+        message.text for message in state["channel_values"]["messages"] if message.type == "human"
+    ] == [
         "I want to check my order",
         "O-12345",
     ]
@@ -416,17 +504,23 @@ def test_ctrl_c_between_two_turns_does_not_end_the_chat(folder: Path) -> None:
 
 def test_stored_words_cannot_steer_the_terminal() -> None:
     assert printable("a\x1b[2Jb\x07\n\tc é 👩\u200d🚀") == "a�[2Jb�\n\tc é 👩\u200d🚀"
-    assert printable("invoice\u202efdp.exe \u2067x\u2069 \ud83d") == r"invoice\u202efdp.exe \u2067x\u2069 \ud83d"
+    assert (
+        printable("invoice\u202efdp.exe \u2067x\u2069 \ud83d")
+        == r"invoice\u202efdp.exe \u2067x\u2069 \ud83d"
+    )
 
 
-@pytest.mark.parametrize("text", ["שלום, עולם", "مرحبا بالعالم 123", "\u200fשלום\u200e (abc)", "\u061cنص"])
+@pytest.mark.parametrize(
+    "text", ["שלום, עולם", "مرحبا بالعالم 123", "\u200fשלום\u200e (abc)", "\u061cنص"]
+)
 def test_text_from_right_to_left_is_shown_as_it_is(text: str) -> None:
     assert printable(text) == text
     assert json_line([text]) == f'["{text}"]'
 
 
 EVIL = "word\x1b[2J\x9b31m\x7f\x07\r[/b]\u202eevil\u2066"
-"""Escape sequences of seven bits and of eight, rich's markup, and what turns the reading order around."""
+"""Escape sequences of seven bits and of eight, rich's markup, and what turns the reading order
+around."""
 
 EVIL_GRAPH = f"""
 from langchain_core.messages import AIMessage, ToolMessage
@@ -480,20 +574,56 @@ def test_nothing_that_was_stored_or_is_said_reaches_the_terminal_as_it_is(as_jso
         *([name, "word"] for name in ("show", "history", "search", "fork", "archive")),
     ]
     for words in (*commands, ["export", "word", "--format", "markdown"], ["show", f"no {EVIL}"]):
-        done = CliRunner().invoke(app, ["threads", *words, "--db", "evil.db", *(["--json"] if as_json and "export" not in words else [])])
+        done = CliRunner().invoke(
+            app,
+            [
+                "threads",
+                *words,
+                "--db",
+                "evil.db",
+                *(["--json"] if as_json and "export" not in words else []),
+            ],
+        )
         assert done.exit_code == (0 if f"no {EVIL}" not in words else 1), done.output
         assert_harmless(done.output)
-    said = ["hello", "/history", "/sessions", "/search word", "/params", "/state", "/export", "fail"]
-    done = chat_here("--graph", "evil.py:graph", "--db", "evil.db", "--resume", EVIL, *(["--json"] if as_json else []), lines=said)
+    said = [
+        "hello",
+        "/history",
+        "/sessions",
+        "/search word",
+        "/params",
+        "/state",
+        "/export",
+        "fail",
+    ]
+    done = chat_here(
+        "--graph",
+        "evil.py:graph",
+        "--db",
+        "evil.db",
+        "--resume",
+        EVIL,
+        *(["--json"] if as_json else []),
+        lines=said,
+    )
     assert "the graph failed" in done.output
     assert_harmless(done.output)
     if as_json:
-        assert EVIL in {value for line in done.stdout.splitlines() for value in json.loads(line).values() if isinstance(value, str)}
+        assert EVIL in {
+            value
+            for line in done.stdout.splitlines()
+            for value in json.loads(line).values()
+            if isinstance(value, str)
+        }
 
 
 @pytest.mark.usefixtures("evil")
 def test_a_prompt_that_cannot_be_shown_is_not_recalled() -> None:
-    with DeltaSaver.open("evil.db") as saver, create_pipe_input() as typed, create_app_session(input=typed, output=DummyOutput()):
+    with (
+        DeltaSaver.open("evil.db") as saver,
+        create_pipe_input() as typed,
+        create_app_session(input=typed, output=DummyOutput()),
+    ):
         screen = Terminal({}, ["hello", EVIL, "שלום"], Threads(saver).list)
         typed.send_text("\x1b[A\x1b[A\r")
         assert screen.read("") == "hello"
@@ -504,29 +634,52 @@ def test_a_prompt_that_cannot_be_shown_is_not_recalled() -> None:
 def test_what_the_output_cannot_encode_is_written_as_an_escape(charset: str) -> None:
     with DeltaSaver.open("memory.db") as saver:
         ThreadChatMessageHistory("שלום", saver).add_messages([HumanMessage("é שלום 👩")])
-    for words in (["list"], ["show", "שלום"], ["history", "שלום"], ["export", "שלום", "--format", "markdown"]):
+    for words in (
+        ["list"],
+        ["show", "שלום"],
+        ["history", "שלום"],
+        ["export", "שלום", "--format", "markdown"],
+    ):
         done = CliRunner(charset=charset).invoke(app, ["threads", *words, "--db", "memory.db"])
         assert done.exit_code == 0, done.output
         assert "\\u05e9\\u05dc\\u05d5\\u05dd" in done.stdout or "export" in words
-    done = CliRunner(charset=charset).invoke(app, ["threads", "history", "שלום", "--json", "--db", "memory.db"])
+    done = CliRunner(charset=charset).invoke(
+        app, ["threads", "history", "שלום", "--json", "--db", "memory.db"]
+    )
     assert json.loads(done.stdout)["text"] == "é שלום 👩"
     assert "é" in done.stdout
 
 
 @pytest.mark.usefixtures("folder")
-def test_ids_of_halves_that_an_earlier_release_stored_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_of_halves_that_an_earlier_release_stored_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     half = "half \ud83d"
     with DeltaSaver.open("memory.db") as saver, monkeypatch.context() as patch:
         patch.setattr(saver_terms, "require_storable", lambda text, what: None)
-        config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": half}}
+        config: Any = {
+            "configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": half}
+        }
         told, called = HumanMessage(""), AIMessage("")
-        told.content = told.id = called.content = half  # set in place: an older pydantic lets no constructor have it
+        told.content = told.id = called.content = (
+            half  # set in place: an older pydantic lets no constructor have it
+        )
         values = {"messages": [told]}
-        checkpoint: Any = empty_checkpoint() | {"channel_values": values, "channel_versions": {"messages": 1}}
+        checkpoint: Any = empty_checkpoint() | {
+            "channel_values": values,
+            "channel_versions": {"messages": 1},
+        }
         config = saver.put(config, checkpoint, {"source": "loop", "step": 1}, {"messages": 1})
         called.tool_calls = [{"name": half, "args": {"a": half}, "id": half, "type": "tool_call"}]
         saver.put_writes(config, [("messages", [called])], half)
-    for words in (["doctor"], ["stats"], *(["threads", *rest] for rest in (["list"], ["show", "t"], ["history", "t"], ["search", "half"]))):
+    for words in (
+        ["doctor"],
+        ["stats"],
+        *(
+            ["threads", *rest]
+            for rest in (["list"], ["show", "t"], ["history", "t"], ["search", "half"])
+        ),
+    ):
         for form in ([], ["--json"]):
             done = CliRunner().invoke(app, [*words, "--db", "memory.db", *form])
             assert done.exit_code in (0, 1), done.output
@@ -542,12 +695,14 @@ def test_a_table_for_a_person_shows_it_harmless_too() -> None:
     with DeltaSaver.open("evil.db") as saver:
         found = Threads(saver).list()
     shown = StringIO()
-    Console(file=shown, width=200, force_terminal=True, color_system=None).print(table_of(found, datetime.now(UTC), 0))
+    Console(file=shown, width=200, force_terminal=True, color_system=None).print(
+        table_of(found, datetime.now(UTC), 0)
+    )
     assert_harmless(shown.getvalue())
     assert "[/b]" in shown.getvalue(), "an id is no markup"
 
 
-# -- bad input -----------------------------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 def bad_file(folder: Path) -> None:
@@ -571,7 +726,8 @@ def others(folder: Path) -> None:
     (folder / "broken.py").write_text("def")
     (folder / "intents.yaml").write_text("intents:\n  - id: a\n  - id: a\n")
     (folder / "mistaken.py").write_text(
-        "from langmem_ext.waiting.catalog.catalog import IntentCatalog\ncatalog = IntentCatalog.from_yaml('intents.yaml')\n"
+        "from langmem_ext.waiting.catalog.catalog import IntentCatalog\ncatalog ="
+        " IntentCatalog.from_yaml('intents.yaml')\n"
     )
 
 
@@ -583,18 +739,23 @@ def others(folder: Path) -> None:
         (bad_file, ["--db", "file"], 1, "not a SQLite database"),
         (bad_file, ["--db", "nowhere/memory.db"], 1, "cannot be opened"),
         (newer_database, ["--db", "newer.db"], 1, "newer release"),
-        (theirs, ["--db", "theirs.db"], 1, "theirs.db is another program's database (it has the table 'customer' and others)"),
-        (bad_file, ["--db", ""], 2, "a database is named by"),
-        (bad_file, ["--db", "mysql://host"], 2, "no database of kind"),
+        (
+            theirs,
+            ["--db", "theirs.db"],
+            1,
+            "theirs.db is another program's database (it has the table 'customer' and others)",
+        ),
+        (bad_file, ["--db", ""], 2, "use a path"),
+        (bad_file, ["--db", "mysql://host"], 2, "unknown kind of database"),
         (bad_file, ["--thread", ""], 2, "thread id is empty"),
         (bad_file, ["--model", "nobody:nothing"], 2, "nobody:nothing"),
-        (others, ["--graph", "others"], 2, "names nothing"),
+        (others, ["--graph", "others"], 2, "is invalid: write"),
         (others, ["--graph", "others:nothing"], 2, "cannot be loaded"),
-        (others, ["--graph", "not_there.py:graph"], 2, "there is no file not_there.py"),
+        (others, ["--graph", "not_there.py:graph"], 2, "not_there.py not found"),
         (others, ["--graph", "broken.py:graph"], 2, "SyntaxError"),
         (others, ["--graph", "mistaken.py:catalog"], 2, "line 3"),
-        (others, ["--graph", "others.py:number"], 2, "no graph but int"),
-        (others, ["--graph", "others.py:make_nothing"], 2, "made no graph but NoneType"),
+        (others, ["--graph", "others.py:number"], 2, "is not a graph but int"),
+        (others, ["--graph", "others.py:make_nothing"], 2, "returned NoneType, not a graph"),
         (others, ["--graph", "others.py:make_error"], 2, "RuntimeError: no connection"),
         (others, ["--graph", "others.py:make_without"], 2, "cannot be called with a checkpointer"),
         (others, ["--graph", "others.py:compiled", "--model", "openai:gpt"], 2, "takes no model"),
@@ -615,7 +776,9 @@ def test_bad_input_is_one_message_and_an_exit_code(
 
 
 @pytest.mark.process
-def test_a_database_that_a_chat_makes_is_its_users_alone_and_one_that_is_there_stays_as_it_is(folder: Path) -> None:
+def test_a_database_that_a_chat_makes_is_its_users_alone_and_one_that_is_there_stays_as_it_is(
+    folder: Path,
+) -> None:
     (folder / "there.db").touch(0o644)
     (folder / "there.db").chmod(0o644)
     for name, mode in (("new.db", 0o600), ("there.db", 0o644)):
@@ -639,7 +802,7 @@ def test_without_the_extra_one_line_names_the_pip_command(folder: Path, missing:
     assert "pip install 'langmem-ext[cli]'" in line
 
 
-# -- graphs to choose from -----------------------------------------------------------------------------------------------------------------
+# -- graphs to choose from -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["compiled", "builder", "make", "make_builder"])
@@ -652,14 +815,21 @@ def test_any_kind_of_graph_is_compiled_with_the_savers_database(folder: Path, na
 
 
 def test_a_graph_of_ones_own_keeps_its_breakpoints(folder: Path) -> None:
-    (folder / "stopping.py").write_text(f"{OTHER_GRAPHS}\nstopping = builder.compile(interrupt_before=['answer'])\n")
+    (folder / "stopping.py").write_text(
+        f"{OTHER_GRAPHS}\nstopping = builder.compile(interrupt_before=['answer'])\n"
+    )
     with DeltaSaver() as saver:
-        assert choose_graph("stopping.py:stopping", None)(saver).interrupt_before_nodes == ["answer"]
+        assert choose_graph("stopping.py:stopping", None)(saver).interrupt_before_nodes == [
+            "answer"
+        ]
 
 
-def test_a_function_that_makes_the_graph_is_given_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_makes_the_graph_is_given_the_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / "modelled.py").write_text(
-        f"{OTHER_GRAPHS}\ngiven = []\ndef make(saver, *, model):\n    given.append(model)\n    return builder\n"
+        f"{OTHER_GRAPHS}\ngiven = []\ndef make(saver, *, model):\n    given.append(model)\n   "
+        " return builder\n"
     )
     with pytest.raises(InvalidInput, match="nobody:nothing"):
         choose_graph("modelled.py:make", "nobody:nothing")
@@ -669,12 +839,17 @@ def test_a_function_that_makes_the_graph_is_given_the_model(folder: Path, monkey
     assert sys.modules["modelled"].given == []
 
 
-# -- help ----------------------------------------------------------------------------------------------------------------------------------
+# -- help ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.process
 def test_help_loads_neither_langgraph_nor_what_a_terminal_needs(folder: Path) -> None:
-    done = subprocess.run([sys.executable, "-X", "importtime", *COMMAND[1:], "--help"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *COMMAND[1:], "--help"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     loaded = {line.rsplit("|")[-1].strip().split(".")[0] for line in done.stderr.splitlines()}
     assert "typer" in loaded
     assert loaded.isdisjoint({"langgraph", "langchain_core", "pydantic", "prompt_toolkit", "rich"})
@@ -683,13 +858,17 @@ def test_help_loads_neither_langgraph_nor_what_a_terminal_needs(folder: Path) ->
 def test_the_version_is_said_in_three_ways() -> None:
     assert CliRunner().invoke(app, ["version"]).stdout == f"langmem-ext {__version__}\n"
     assert CliRunner().invoke(app, ["--version"]).stdout == f"langmem-ext {__version__}\n"
-    assert json.loads(CliRunner().invoke(app, ["version", "--json"]).stdout) == {"langmem-ext": __version__}
+    assert json.loads(CliRunner().invoke(app, ["version", "--json"]).stdout) == {
+        "langmem-ext": __version__
+    }
 
 
 @pytest.mark.process
 def test_ctrl_c_in_a_pipe_is_exit_code_130(folder: Path) -> None:
     command = [*COMMAND, "chat"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         try:
             assert "thread default" in process.stderr.readline()

@@ -21,7 +21,7 @@ from patience import PATIENCE_S
 from savers import Calls, Mode
 
 from langmem_ext import ContextMiddleware, ContextOverflow, ContextPolicy, DeltaSaver, SummaryFailed
-from langmem_ext.context.refusal import STEPS, is_overflow
+from langmem_ext.context.budget.refusal import STEPS, is_overflow
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 SUMMARY = "The user asks numbered questions; each was answered."
@@ -43,7 +43,11 @@ STREAMED_FAILURES = {
     "a stream that breaks off": Reply(fails="broken stream"),
     "an error in a stream": Reply(fails="error in stream"),
 }
-NO_SUMMARIES = {"nothing": Reply(""), "a refusal": Reply("I'm sorry, but I can't help with that."), "a word": Reply("Understood.")}
+NO_SUMMARIES = {
+    "nothing": Reply(""),
+    "a refusal": Reply("I'm sorry, but I can't help with that."),
+    "a word": Reply("Understood."),
+}
 
 
 def numbered(messages: Sequence[BaseMessage]) -> Reply:
@@ -60,7 +64,10 @@ def talk(turns: int) -> dict[str, Any]:
     before = [
         message
         for number in range(turns - 1)
-        for message in (question(number)["messages"][0], AIMessage(f"answer to question {number} {WORDS}", id=f"a{number}"))
+        for message in (
+            question(number)["messages"][0],
+            AIMessage(f"answer to question {number} {WORDS}", id=f"a{number}"),
+        )
     ]
     return {"messages": [*before, *question(turns - 1)["messages"]]}
 
@@ -98,18 +105,39 @@ def saver() -> Iterator[DeltaSaver]:
 
 
 def client(server: OpenAIServer, name: str, timeout: float) -> ChatOpenAI:
-    return ChatOpenAI(**{"model": name, "base_url": server.url, "api_key": "none", "timeout": timeout, "max_retries": 0})
+    return ChatOpenAI(
+        **{
+            "model": name,
+            "base_url": server.url,
+            "api_key": "none",
+            "timeout": timeout,
+            "max_retries": 0,
+        }
+    )
 
 
 @pytest.fixture
 def make(server: OpenAIServer, saver: DeltaSaver) -> Callable[..., Any]:
     """Makes an agent with the middleware; both of its models are asked over HTTP."""
 
-    def agent(*, budget: int = BUDGET, tools: Sequence[Any] = (), no_summary: str = "", no_answer: str = "", **policy: Any) -> Any:
+    def agent(
+        *,
+        budget: int = BUDGET,
+        tools: Sequence[Any] = (),
+        no_summary: str = "",
+        no_answer: str = "",
+        **policy: Any,
+    ) -> Any:
         summariser = client(server, "summariser", 1.0 if no_summary == SLOW else PATIENCE_S)
-        one = ContextMiddleware(budget=budget, model=summariser, policy=ContextPolicy(**{"verify": False, **policy}))
-        main = client(server, "main", 4.0 if no_answer == SLOW else PATIENCE_S)  # long enough for what it does answer
-        return create_agent(main, list(tools), system_prompt="Answer briefly.", middleware=[one], checkpointer=saver)
+        one = ContextMiddleware(
+            budget=budget, model=summariser, policy=ContextPolicy(**{"verify": False, **policy})
+        )
+        main = client(
+            server, "main", 4.0 if no_answer == SLOW else PATIENCE_S
+        )  # long enough for what it does answer
+        return create_agent(
+            main, list(tools), system_prompt="Answer briefly.", middleware=[one], checkpointer=saver
+        )
 
     return agent
 
@@ -128,7 +156,11 @@ def stored(agent: Any) -> list[str]:
 
 def said(turns: int) -> list[str]:
     """What is stored of so many turns."""
-    return [text.strip() for number in range(turns) for text in (f"question {number} {WORDS}", f"answer to question {number} {WORDS}")]
+    return [
+        text.strip()
+        for number in range(turns)
+        for text in (f"question {number} {WORDS}", f"answer to question {number} {WORDS}")
+    ]
 
 
 def kinds(agent: Any) -> list[str]:
@@ -144,11 +176,13 @@ def assert_taken(server: OpenAIServer) -> None:
     assert [one.refused for one in server.asked if one.refused] == []
 
 
-# -- the model that summarises -------------------------------------------------------------------------------------------------------------
+# -- the model that summarises ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("failure", [*FAILURES, *NO_SUMMARIES, OVERFLOW])
-async def test_without_a_summary_a_line_stands_there_and_the_turn_goes_on(server: OpenAIServer, make: Any, run: Any, failure: str) -> None:
+async def test_without_a_summary_a_line_stands_there_and_the_turn_goes_on(
+    server: OpenAIServer, make: Any, run: Any, failure: str
+) -> None:
     agent = make(no_summary=failure, cooldown=100)
     failing = {**FAILURES, **NO_SUMMARIES, OVERFLOW: Reply(status=400, code=OVERFLOW)}[failure]
     server.answers["summariser"] = lambda messages: failing
@@ -162,7 +196,9 @@ async def test_without_a_summary_a_line_stands_there_and_the_turn_goes_on(server
 
 
 @pytest.mark.parametrize("failure", STREAMED_FAILURES)
-async def test_a_summary_that_fails_does_not_disturb_a_stream(server: OpenAIServer, make: Any, mode: Mode, failure: str) -> None:
+async def test_a_summary_that_fails_does_not_disturb_a_stream(
+    server: OpenAIServer, make: Any, mode: Mode, failure: str
+) -> None:
     agent = make(no_summary=failure, cooldown=100)
     server.answers["summariser"] = lambda messages: STREAMED_FAILURES[failure]
     shown = ""
@@ -176,7 +212,9 @@ async def test_a_summary_that_fails_does_not_disturb_a_stream(server: OpenAIServ
     assert kinds(agent)[0] == "failed"
 
 
-async def test_with_keep_messages_are_shown_as_far_as_they_fit(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_with_keep_messages_are_shown_as_far_as_they_fit(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     agent = make(budget=4_000, on_failure="keep", trigger=("tokens", 800))
     server.answers["summariser"] = lambda messages: FAILURES["a broken server"]
     await run(agent, talk(4))
@@ -190,7 +228,9 @@ async def test_with_keep_messages_are_shown_as_far_as_they_fit(server: OpenAISer
     assert_taken(server)
 
 
-@pytest.mark.parametrize(("failure", "error"), [("a broken server", openai.OpenAIError), ("nothing", SummaryFailed)])
+@pytest.mark.parametrize(
+    ("failure", "error"), [("a broken server", openai.OpenAIError), ("nothing", SummaryFailed)]
+)
 async def test_with_raise_the_turn_fails_and_goes_on_once_there_is_a_summary(
     server: OpenAIServer, make: Any, run: Any, failure: str, error: type[Exception]
 ) -> None:
@@ -206,32 +246,44 @@ async def test_with_raise_the_turn_fails_and_goes_on_once_there_is_a_summary(
     assert SUMMARY in text_of(server.to("main")[-1].messages)
 
 
-async def test_a_model_with_a_smaller_window_sums_up_smaller_parts(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_a_model_with_a_smaller_window_sums_up_smaller_parts(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     server.windows["summariser"] = 900
     agent = make(budget=6_000)
     await run(agent, talk(30))
     assert "failed" not in kinds(agent)
     sent = text_of(server.to("main")[-1].messages)
     assert SUMMARY in sent
-    read = text_of([message for one in server.to("summariser") if not one.refused for message in one.messages])
+    read = text_of(
+        [message for one in server.to("summariser") if not one.refused for message in one.messages]
+    )
     left_out = [number for number in range(29) if f"answer to question {number} " not in sent]
     assert left_out
-    assert all(f"answer to question {number} " in read for number in left_out), "nothing is left out unread"
+    assert all(f"answer to question {number} " in read for number in left_out), (
+        "nothing is left out unread"
+    )
 
 
-async def test_a_summary_stands_though_its_check_fails(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_a_summary_stands_though_its_check_fails(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     agent = make(verify=True)
-    server.answers["summariser"] = lambda messages: Reply(status=500) if "You check summaries" in messages[0].text else Reply(SUMMARY)
+    server.answers["summariser"] = lambda messages: (
+        Reply(status=500) if "You check summaries" in messages[0].text else Reply(SUMMARY)
+    )
     await run(agent, talk(6))
     assert SUMMARY in text_of(server.to("main")[-1].messages)
     assert "failed" not in kinds(agent)
 
 
-# -- the agent's own model -----------------------------------------------------------------------------------------------------------------
+# -- the agent's own model -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-async def test_a_turn_whose_model_fails_goes_on_where_it_was(server: OpenAIServer, make: Any, run: Any, failure: str) -> None:
+async def test_a_turn_whose_model_fails_goes_on_where_it_was(
+    server: OpenAIServer, make: Any, run: Any, failure: str
+) -> None:
     agent = make(no_answer=failure)
     await run(agent, talk(4))
     decided, summaries = kinds(agent), 0
@@ -247,12 +299,16 @@ async def test_a_turn_whose_model_fails_goes_on_where_it_was(server: OpenAIServe
     await run(agent, question(5))
     assert stored(agent) == said(6)
     assert kinds(agent) == ["cut"]
-    assert len(server.to("summariser")) == summaries, "a summary that was written is not written again"
+    assert len(server.to("summariser")) == summaries, (
+        "a summary that was written is not written again"
+    )
     assert_taken(server)
 
 
 @pytest.mark.parametrize("failure", STREAMED_FAILURES)
-async def test_half_an_answer_is_not_stored(server: OpenAIServer, make: Any, mode: Mode, failure: str) -> None:
+async def test_half_an_answer_is_not_stored(
+    server: OpenAIServer, make: Any, mode: Mode, failure: str
+) -> None:
     agent, calls = make(no_answer=failure), Calls(mode)
     await calls.collect(agent, "stream", question(0), CONFIG, stream_mode="messages")
     server.script["main"].append(STREAMED_FAILURES[failure])
@@ -263,10 +319,12 @@ async def test_half_an_answer_is_not_stored(server: OpenAIServer, make: Any, mod
     assert stored(agent) == said(2)
 
 
-# -- requests that are too long ------------------------------------------------------------------------------------------------------------
+# -- requests that are too long --------------------------------------------------------------------
 
 
-async def test_a_window_smaller_than_the_budget_is_found_out_and_remembered(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_a_window_smaller_than_the_budget_is_found_out_and_remembered(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     server.window = 2_000
     agent = make(budget=50_000)
     await run(agent, talk(6))
@@ -279,14 +337,20 @@ async def test_a_window_smaller_than_the_budget_is_found_out_and_remembered(serv
     assert max(one.tokens for one in server.to("main")[-8:]) > 0.6 * server.window
 
 
-async def test_a_tool_output_larger_than_the_window_is_cut_down(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_a_tool_output_larger_than_the_window_is_cut_down(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     @tool
     def read() -> str:
         """Read it all."""
         return "\n".join(f"line {number} of the page" for number in range(2_000))
 
     def answer(messages: Sequence[BaseMessage]) -> Reply:
-        return Reply("I have read it.") if isinstance(messages[-1], ToolMessage) else Reply(calls=[("read", {})])
+        return (
+            Reply("I have read it.")
+            if isinstance(messages[-1], ToolMessage)
+            else Reply(calls=[("read", {})])
+        )
 
     server.window, server.answers["main"] = 4_000, answer
     agent = make(budget=128_000, tools=[read])
@@ -297,7 +361,9 @@ async def test_a_tool_output_larger_than_the_window_is_cut_down(server: OpenAISe
     assert [one.refused for one in server.to("main")] == ["", OVERFLOW, ""]
 
 
-async def test_a_provider_that_does_not_say_how_much_it_takes_is_sent_less_each_time(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_a_provider_that_does_not_say_how_much_it_takes_is_sent_less_each_time(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     agent = make(budget=50_000)
     await run(agent, talk(12))
     server.script["main"] = deque([Reply("too long", status=400, code=OVERFLOW)] * len(STEPS))
@@ -308,12 +374,16 @@ async def test_a_provider_that_does_not_say_how_much_it_takes_is_sent_less_each_
     assert all(size <= share * sizes[0] for share, size in zip(STEPS, sizes[1:], strict=True))
     assert stored(agent) == said(13)
     read = [
-        message.text.count(f"answer to question 1 {WORDS[:20]}") for one in server.to("summariser")[summaries:] for message in one.messages
+        message.text.count(f"answer to question 1 {WORDS[:20]}")
+        for one in server.to("summariser")[summaries:]
+        for message in one.messages
     ]
     assert sum(read) == 1, "what was summed up for a request that was refused is not read again"
 
 
-async def test_at_last_the_providers_own_error_is_raised_and_nothing_is_lost(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_at_last_the_providers_own_error_is_raised_and_nothing_is_lost(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     agent = make(budget=50_000)
     await run(agent, talk(12))
     server.script["main"] = deque([Reply("too long", status=400, code=OVERFLOW)] * (len(STEPS) + 1))
@@ -326,7 +396,9 @@ async def test_at_last_the_providers_own_error_is_raised_and_nothing_is_lost(ser
     assert stored(agent) == said(13)
 
 
-async def test_what_can_not_be_made_as_small_as_the_provider_wants_says_what_is_large(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_what_can_not_be_made_as_small_as_the_provider_wants_says_what_is_large(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     server.window = 100
     agent = make(budget=50_000)
     with pytest.raises(ContextOverflow, match="the human message q0") as raised:
@@ -339,16 +411,20 @@ async def test_what_can_not_be_made_as_small_as_the_provider_wants_says_what_is_
     assert len(stored(agent)) == 2
 
 
-async def test_what_is_known_to_be_too_long_is_not_sent(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_what_is_known_to_be_too_long_is_not_sent(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     with pytest.raises(ContextOverflow, match="the human message q0"):
         await run(make(budget=200), question(0, "word " * 400))
     assert server.asked == []
 
 
-# -- what the provider counts --------------------------------------------------------------------------------------------------------------
+# -- what the provider counts ----------------------------------------------------------------------
 
 
-async def test_tool_calls_and_summaries_over_http_are_valid_and_in_the_budget(server: OpenAIServer, make: Any, run: Any) -> None:
+async def test_tool_calls_and_summaries_over_http_are_valid_and_in_the_budget(
+    server: OpenAIServer, make: Any, run: Any
+) -> None:
     @tool
     def look_up(number: int) -> str:
         """Look a page up."""
@@ -360,7 +436,11 @@ async def test_tool_calls_and_summaries_over_http_are_valid_and_in_the_budget(se
             if isinstance(message, HumanMessage):
                 break
             rounds += isinstance(message, AIMessage)
-        return Reply(calls=[("look_up", {"number": rounds}), ("look_up", {"number": rounds + 10})]) if rounds < 3 else Reply("done")
+        return (
+            Reply(calls=[("look_up", {"number": rounds}), ("look_up", {"number": rounds + 10})])
+            if rounds < 3
+            else Reply("done")
+        )
 
     server.answers["main"] = answer
     agent = make(budget=2_500, tools=[look_up])

@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ModelRetryMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    ModelRetryMiddleware,
+)
 from langchain.agents.middleware.types import ExtendedModelResponse
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -26,9 +30,15 @@ from savers import Calls, Mode, Saver
 from scripted_model import Answer, ScriptedModel, scripted
 
 from benchmarks.provider_rules import anthropic_problems, openai_problems
-from langmem_ext import ContextGovernor, ContextMiddleware, ContextOverflow, ContextPolicy, DeltaSaver
+from langmem_ext import (
+    ContextGovernor,
+    ContextMiddleware,
+    ContextOverflow,
+    ContextPolicy,
+    DeltaSaver,
+)
 from langmem_ext.context.tool_output.reader import READ_TOOL
-from langmem_ext.messages.tokens import ApproximateCounter
+from langmem_ext.messages.token_costs.tokens import ApproximateCounter
 
 COUNTER = ApproximateCounter()
 SUMMARY = "The user asks numbered questions; each was answered."
@@ -50,7 +60,9 @@ def question(number: int, words: str = WORDS) -> dict[str, Any]:
     return {"messages": [HumanMessage(f"question {number} {words}", id=f"q{number}")]}
 
 
-def middleware(budget: int = 1_500, *, summariser: Answer = summing_up, **policy: Any) -> ContextMiddleware:
+def middleware(
+    budget: int = 1_500, *, summariser: Answer = summing_up, **policy: Any
+) -> ContextMiddleware:
     return ContextMiddleware(
         budget=budget,
         model=scripted(summariser, model_name="summariser"),
@@ -100,30 +112,45 @@ def run(mode: Mode) -> Callable[..., Any]:
     return invoke
 
 
-# -- a long conversation -------------------------------------------------------------------------------------------------------------------
+# -- a long conversation ---------------------------------------------------------------------------
 
 
-async def test_a_long_conversation_stays_in_the_budget_and_is_stored_whole(run: Any, saver: Saver) -> None:
+async def test_a_long_conversation_stays_in_the_budget_and_is_stored_whole(
+    run: Any, saver: Saver
+) -> None:
     model, one = scripted(numbered), middleware()
-    agent = create_agent(model, [], system_prompt="Answer briefly.", middleware=[one], checkpointer=saver)
+    agent = create_agent(
+        model, [], system_prompt="Answer briefly.", middleware=[one], checkpointer=saver
+    )
     for number in range(24):
         result = await run(agent, question(number))
     assert_governed(model, 1_500)
     assert SUMMARY in texts(model.asked[-1])
-    assert [message.text for message in result["messages"][::2]] == [f"question {n} {WORDS}" for n in range(24)]
-    assert [message.text for message in result["messages"][1::2]] == [f"answer to question {n} {WORDS}" for n in range(24)]
+    assert [message.text for message in result["messages"][::2]] == [
+        f"question {n} {WORDS}" for n in range(24)
+    ]
+    assert [message.text for message in result["messages"][1::2]] == [
+        f"answer to question {n} {WORDS}" for n in range(24)
+    ]
     assert "context_events" not in result, "what was decided is private"
 
 
-async def test_between_compactions_a_request_begins_with_the_one_before(run: Any, saver: Saver) -> None:
+async def test_between_compactions_a_request_begins_with_the_one_before(
+    run: Any, saver: Saver
+) -> None:
     model, one = scripted(numbered), middleware()
-    agent = create_agent(model, [], system_prompt="Answer briefly.", middleware=[one], checkpointer=saver)
+    agent = create_agent(
+        model, [], system_prompt="Answer briefly.", middleware=[one], checkpointer=saver
+    )
     compactions = []
     for number in range(24):
         before = len(asked_of(one))
         await run(agent, question(number))
         compactions.append(len(asked_of(one)) > before)
-    same = [later[: len(earlier)] == earlier for earlier, later in zip(model.asked, model.asked[1:], strict=False)]
+    same = [
+        later[: len(earlier)] == earlier
+        for earlier, later in zip(model.asked, model.asked[1:], strict=False)
+    ]
     assert same == [not compacted for compacted in compactions[1:]]
     assert 1 <= sum(compactions) <= 6
 
@@ -134,19 +161,34 @@ async def test_a_fork_inherits_what_was_decided(run: Any, saver: Saver) -> None:
     for number in range(12):
         await run(agent, question(number))
     assert SUMMARY in texts(model.asked[-1])
-    past = next(state for state in agent.get_state_history(CONFIG) if not state.next and len(state.values["messages"]) == 22)
+    past = next(
+        state
+        for state in agent.get_state_history(CONFIG)
+        if not state.next and len(state.values["messages"]) == 22
+    )
     summaries = len(asked_of(one))
-    fork = agent.update_state(past.config, {"messages": [HumanMessage("another way", id="fork")]}, as_node="__start__")
+    fork = agent.update_state(
+        past.config, {"messages": [HumanMessage("another way", id="fork")]}, as_node="__start__"
+    )
     result = await run(agent, None, fork)
     assert SUMMARY in texts(model.asked[-1])
     assert len(asked_of(one)) == summaries, "no summary is written twice"
-    assert [message.id for message in result["messages"][:-1:2]] == [f"q{n}" for n in range(11)] + ["fork"]
+    assert [message.id for message in result["messages"][:-1:2]] == [f"q{n}" for n in range(11)] + [
+        "fork"
+    ]
 
 
-async def test_a_thread_of_an_agent_is_compacted_and_restored(mode: Mode, run: Any, saver: Saver) -> None:
+async def test_a_thread_of_an_agent_is_compacted_and_restored(
+    mode: Mode, run: Any, saver: Saver
+) -> None:
     model, calls = scripted(numbered), Calls(mode)
     agent = create_agent(model, [], middleware=[middleware(30_000)], checkpointer=saver)
-    governor = ContextGovernor(budget=30_000, model=scripted(summing_up), policy=ContextPolicy(verify=False), counter=COUNTER)
+    governor = ContextGovernor(
+        budget=30_000,
+        model=scripted(summing_up),
+        policy=ContextPolicy(verify=False),
+        counter=COUNTER,
+    )
     for number in range(8):
         await run(agent, question(number))
     stored = agent.get_state(CONFIG).values["messages"]
@@ -160,7 +202,7 @@ async def test_a_thread_of_an_agent_is_compacted_and_restored(mode: Mode, run: A
     assert model.asked[-1] == agent.get_state(CONFIG).values["messages"][:-1]
 
 
-# -- streams -------------------------------------------------------------------------------------------------------------------------------
+# -- streams ---------------------------------------------------------------------------------------
 
 
 async def test_a_summary_is_in_no_stream_and_its_progress_in_the_custom_one(mode: Mode) -> None:
@@ -168,12 +210,19 @@ async def test_a_summary_is_in_no_stream_and_its_progress_in_the_custom_one(mode
     agent = create_agent(model, [], middleware=[one], checkpointer=InMemorySaver())
     seen: dict[str, list[Any]] = {"messages": [], "updates": [], "custom": [], "values": []}
     for number in range(12):
-        for kind, part in await Calls(mode).collect(agent, "stream", question(number), CONFIG, stream_mode=list(seen)):
+        for kind, part in await Calls(mode).collect(
+            agent, "stream", question(number), CONFIG, stream_mode=list(seen)
+        ):
             seen[kind].append(part)
     assert asked_of(one), "a summary was written"
     assert SUMMARY not in "".join(chunk.text for chunk, _ in seen["messages"])
     assert {metadata["langgraph_node"] for _, metadata in seen["messages"]} == {"model"}
-    assert "".join(chunk.text for chunk, _ in seen["messages"] if isinstance(chunk, AIMessage)).count("answer to") == 12
+    assert (
+        "".join(chunk.text for chunk, _ in seen["messages"] if isinstance(chunk, AIMessage)).count(
+            "answer to"
+        )
+        == 12
+    )
     assert all(SUMMARY not in texts(update["model"]["messages"]) for update in seen["updates"])
     assert all(SUMMARY not in texts(state["messages"]) for state in seen["values"])
     assert [set(part) for part in seen["custom"]] == [{"type", "step"}] * len(asked_of(one))
@@ -193,19 +242,28 @@ async def test_typed_streams_do_not_show_a_summary_either() -> None:
     assert all(text.startswith("answer to") for text in shown)
 
 
-# -- tools ---------------------------------------------------------------------------------------------------------------------------------
+# -- tools -----------------------------------------------------------------------------------------
 
 
 def calling(name: str, rounds: int, **args: Any) -> Answer:
     """Call a tool so many times in a turn, then say how often it was."""
 
     def answer(messages: Sequence[BaseMessage]) -> str | AIMessage:
-        latest = max(at for at, message in enumerate(messages) if isinstance(message, HumanMessage) and not _is_ours(message))
+        latest = max(
+            at
+            for at, message in enumerate(messages)
+            if isinstance(message, HumanMessage) and not _is_ours(message)
+        )
         done = sum(isinstance(message, AIMessage) for message in messages[latest:])
         if done >= rounds:
             return f"done after {done}"
         given = {key: value(done) if callable(value) else value for key, value in args.items()}
-        return AIMessage("", tool_calls=[{"name": name, "args": given, "id": f"call-{len(messages)}-{done}-{latest}"}])
+        return AIMessage(
+            "",
+            tool_calls=[
+                {"name": name, "args": given, "id": f"call-{len(messages)}-{done}-{latest}"}
+            ],
+        )
 
     return answer
 
@@ -229,17 +287,34 @@ async def test_old_outputs_are_offloaded_and_read_again(run: Any, saver: Saver) 
             read.append(latest.text)
             return "I have read it."
         if not isinstance(latest, ToolMessage) and "again" in latest.text:
-            previewed = next(message for message in messages if isinstance(message, ToolMessage) and READ_TOOL in message.text)
+            previewed = next(
+                message
+                for message in messages
+                if isinstance(message, ToolMessage) and READ_TOOL in message.text
+            )
             assert "line 299 of page 0" in previewed.text, "the end is shown"
             assert "line 150 of page 0" not in previewed.text, "the middle is not"
-            return AIMessage("", tool_calls=[{"name": READ_TOOL, "args": {"ref": previewed.id, "find": "line 150 "}, "id": "again"}])
+            return AIMessage(
+                "",
+                tool_calls=[
+                    {
+                        "name": READ_TOOL,
+                        "args": {"ref": previewed.id, "find": "line 150 "},
+                        "id": "again",
+                    }
+                ],
+            )
         return calling("look_up", 5, number=lambda done: done)(messages)
 
     model = scripted(answer)
     one = middleware(9_000, offload=True)
     agent = create_agent(model, [look_up], middleware=[one], checkpointer=saver)
     result = await run(agent, {"messages": [HumanMessage("look at five pages")]})
-    assert all(message.text.count("\n") == 300 for message in result["messages"] if isinstance(message, ToolMessage))
+    assert all(
+        message.text.count("\n") == 300
+        for message in result["messages"]
+        if isinstance(message, ToolMessage)
+    )
     result = await run(agent, {"messages": [HumanMessage("what stood in the first again?")]})
     assert_governed(model, 9_000)
     assert [text for text in read if "line 150 of page 0" in text], read
@@ -248,7 +323,9 @@ async def test_old_outputs_are_offloaded_and_read_again(run: Any, saver: Saver) 
 
 async def test_a_call_that_repeats_itself_is_told_at_three_and_stopped_at_six(run: Any) -> None:
     model = scripted(calling("look_up", 40, number=7))
-    agent = create_agent(model, [look_up], middleware=[middleware(200_000)], checkpointer=InMemorySaver())
+    agent = create_agent(
+        model, [look_up], middleware=[middleware(200_000)], checkpointer=InMemorySaver()
+    )
     result = await run(agent, question(0))
     results = [message for message in result["messages"] if isinstance(message, ToolMessage)]
     assert len(results) == 6
@@ -257,7 +334,9 @@ async def test_a_call_that_repeats_itself_is_told_at_three_and_stopped_at_six(ru
     assert told == [0, 0, 0, 1, 2, 3]
     assert not any(map(_is_ours, result["messages"])), "what the model is told is not stored"
     again = await run(agent, {"messages": [HumanMessage("try again")]})
-    assert len([message for message in again["messages"] if isinstance(message, ToolMessage)]) == 12, "a new turn begins anew"
+    assert (
+        len([message for message in again["messages"] if isinstance(message, ToolMessage)]) == 12
+    ), "a new turn begins anew"
 
 
 async def test_polling_is_no_loop(run: Any) -> None:
@@ -281,13 +360,15 @@ async def test_schemas_of_tools_are_a_part_of_the_budget(run: Any) -> None:
 
     long_winded.description = "Explains itself at length. " * 300
     model = scripted(numbered)
-    agent = create_agent(model, [long_winded], system_prompt="Answer briefly.", middleware=[middleware(900)])
+    agent = create_agent(
+        model, [long_winded], system_prompt="Answer briefly.", middleware=[middleware(900)]
+    )
     with pytest.raises(ContextOverflow, match="the schemas of the tools"):
         await run(agent, question(0))
     assert model.asked == []
 
 
-# -- a response format ---------------------------------------------------------------------------------------------------------------------
+# -- a response format -----------------------------------------------------------------------------
 
 
 class Verdict(BaseModel):
@@ -298,10 +379,21 @@ class Verdict(BaseModel):
 
 async def test_a_response_format_is_a_part_of_the_budget_and_still_answered(run: Any) -> None:
     def answer(messages: Sequence[BaseMessage]) -> AIMessage:
-        return AIMessage("", tool_calls=[{"name": "Verdict", "args": {"found": WORDS}, "id": f"verdict-{len(messages)}"}])
+        return AIMessage(
+            "",
+            tool_calls=[
+                {"name": "Verdict", "args": {"found": WORDS}, "id": f"verdict-{len(messages)}"}
+            ],
+        )
 
     model = scripted(answer)
-    agent = create_agent(model, [], middleware=[middleware(1_500)], response_format=ToolStrategy(Verdict), checkpointer=InMemorySaver())
+    agent = create_agent(
+        model,
+        [],
+        middleware=[middleware(1_500)],
+        response_format=ToolStrategy(Verdict),
+        checkpointer=InMemorySaver(),
+    )
     for number in range(14):
         result = await run(agent, question(number))
         assert result["structured_response"] == Verdict(found=WORDS)
@@ -310,7 +402,7 @@ async def test_a_response_format_is_a_part_of_the_budget_and_still_answered(run:
     assert SUMMARY in texts(model.asked[-1])
 
 
-# -- beside others -------------------------------------------------------------------------------------------------------------------------
+# -- beside others ---------------------------------------------------------------------------------
 
 
 async def test_what_another_middleware_retries_is_chosen_anew(run: Any) -> None:
@@ -331,15 +423,22 @@ async def test_what_another_middleware_retries_is_chosen_anew(run: Any) -> None:
     assert_governed(model, 1_500)
 
 
-async def test_a_person_approves_a_call_in_a_conversation_that_was_cut(run: Any, saver: Saver) -> None:
+async def test_a_person_approves_a_call_in_a_conversation_that_was_cut(
+    run: Any, saver: Saver
+) -> None:
     def answer(messages: Sequence[BaseMessage]) -> str | AIMessage:
         return (
-            calling("look_up", 1, number=3)(messages) if "look" in messages[-1].text or "page" in messages[-1].text else numbered(messages)
+            calling("look_up", 1, number=3)(messages)
+            if "look" in messages[-1].text or "page" in messages[-1].text
+            else numbered(messages)
         )
 
     model = scripted(answer)
     agent = create_agent(
-        model, [look_up], middleware=[HumanInTheLoopMiddleware(interrupt_on={"look_up": True}), middleware(4_000)], checkpointer=saver
+        model,
+        [look_up],
+        middleware=[HumanInTheLoopMiddleware(interrupt_on={"look_up": True}), middleware(4_000)],
+        checkpointer=saver,
     )
     for number in range(34):
         await run(agent, question(number))
@@ -356,16 +455,28 @@ class Noting(AgentMiddleware[Any, Any, Any]):
     """Adds to the system prompt, and writes to the state by the response."""
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        return ExtendedModelResponse(handler(request), Command(update={"messages": [HumanMessage("noted", id="noted")]}))
+        return ExtendedModelResponse(
+            handler(request), Command(update={"messages": [HumanMessage("noted", id="noted")]})
+        )
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        return ExtendedModelResponse(await handler(request), Command(update={"messages": [HumanMessage("noted", id="noted")]}))
+        return ExtendedModelResponse(
+            await handler(request),
+            Command(update={"messages": [HumanMessage("noted", id="noted")]}),
+        )
 
 
 @pytest.mark.parametrize("inside", [True, False])
-async def test_what_another_middleware_writes_to_the_state_is_written_too(run: Any, inside: bool) -> None:
+async def test_what_another_middleware_writes_to_the_state_is_written_too(
+    run: Any, inside: bool
+) -> None:
     model, one = scripted(numbered), middleware(900)
-    agent = create_agent(model, [], middleware=[one, Noting()] if inside else [Noting(), one], checkpointer=InMemorySaver())
+    agent = create_agent(
+        model,
+        [],
+        middleware=[one, Noting()] if inside else [Noting(), one],
+        checkpointer=InMemorySaver(),
+    )
     for number in range(10):
         result = await run(agent, question(number))
     assert "noted" in [message.id for message in result["messages"]]
@@ -376,7 +487,9 @@ async def test_what_another_middleware_writes_to_the_state_is_written_too(run: A
 async def test_an_agent_and_its_sub_agent_share_the_middleware_and_no_history(mode: Mode) -> None:
     shared = middleware(1_500)
     inner_model = scripted(numbered)
-    inner = create_agent(inner_model, [], middleware=[shared], name="inner", checkpointer=InMemorySaver())
+    inner = create_agent(
+        inner_model, [], middleware=[shared], name="inner", checkpointer=InMemorySaver()
+    )
     calls, config = Calls(mode), {"configurable": {"thread_id": "inner"}}
 
     @tool
@@ -388,20 +501,27 @@ async def test_an_agent_and_its_sub_agent_share_the_middleware_and_no_history(mo
     agent = create_agent(model, [delegate], middleware=[shared], checkpointer=InMemorySaver())
     parts = []
     for number in range(14):
-        parts += await calls.collect(agent, "stream", question(number), CONFIG, stream_mode="messages", subgraphs=True)
+        parts += await calls.collect(
+            agent, "stream", question(number), CONFIG, stream_mode="messages", subgraphs=True
+        )
     assert_governed(model, 1_500)
     assert_governed(inner_model, 1_500)
     assert SUMMARY in texts(model.asked[-1])
     assert SUMMARY in texts(inner_model.asked[-1])
     assert all(SUMMARY not in part[-1][0].text for part in parts)
-    assert "question" not in "".join(message.text for sent in inner_model.asked for message in sent if message.id in {"q0", "q1"})
+    assert "question" not in "".join(
+        message.text for sent in inner_model.asked for message in sent if message.id in {"q0", "q1"}
+    )
     assert len(inner.get_state(config).values["messages"]) == 28
     assert len(agent.get_state(CONFIG).values["messages"]) == 56
 
 
 async def test_deep_agents_work_beside_it(run: Any) -> None:
     deepagents = pytest.importorskip("deepagents", reason="the package deepagents is not installed")
-    model, one = scripted(calling("write_todos", 1, todos=[{"content": "answer", "status": "pending"}])), middleware(12_000)
+    model, one = (
+        scripted(calling("write_todos", 1, todos=[{"content": "answer", "status": "pending"}])),
+        middleware(12_000),
+    )
     agent = deepagents.create_deep_agent(model, middleware=[one], checkpointer=InMemorySaver())
     for number in range(10):
         result = await run(agent, question(number, "word " * 400))
@@ -410,7 +530,7 @@ async def test_deep_agents_work_beside_it(run: Any) -> None:
     assert result["messages"][-1].text == "done after 1"
 
 
-# -- counts --------------------------------------------------------------------------------------------------------------------------------
+# -- counts ----------------------------------------------------------------------------------------
 
 
 async def test_what_the_provider_counts_puts_the_next_requests_right(run: Any) -> None:
@@ -418,7 +538,14 @@ async def test_what_the_provider_counts_puts_the_next_requests_right(run: Any) -
 
     def answer(messages: Sequence[BaseMessage]) -> AIMessage:
         tokens = 2 * cost(messages)
-        return AIMessage(numbered(messages), usage_metadata={"input_tokens": tokens, "output_tokens": 50, "total_tokens": tokens + 50})
+        return AIMessage(
+            numbered(messages),
+            usage_metadata={
+                "input_tokens": tokens,
+                "output_tokens": 50,
+                "total_tokens": tokens + 50,
+            },
+        )
 
     model = scripted(answer)
     agent = create_agent(model, [], middleware=[middleware(2_000)], checkpointer=InMemorySaver())
@@ -431,7 +558,10 @@ async def test_what_the_provider_counts_puts_the_next_requests_right(run: Any) -
 async def test_with_no_budget_the_models_profile_says_it(run: Any) -> None:
     model = scripted(numbered, profile={"max_input_tokens": 2_000})
     agent = create_agent(
-        model, [], middleware=[ContextMiddleware(model=scripted(summing_up), counter=COUNTER)], checkpointer=InMemorySaver()
+        model,
+        [],
+        middleware=[ContextMiddleware(model=scripted(summing_up), counter=COUNTER)],
+        checkpointer=InMemorySaver(),
     )
     for number in range(24):
         await run(agent, question(number))
@@ -439,7 +569,7 @@ async def test_with_no_budget_the_models_profile_says_it(run: Any) -> None:
     assert SUMMARY in texts(model.asked[-1])
 
 
-# -- without the extra ---------------------------------------------------------------------------------------------------------------------
+# -- without the extra -----------------------------------------------------------------------------
 
 
 @pytest.mark.process
@@ -452,8 +582,12 @@ def test_without_the_extra_the_middleware_names_the_command() -> None:
         "try:\n    langmem_ext.ContextMiddleware\n"
         "except langmem_ext.MissingExtra as error:\n    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "ContextMiddleware needs an optional part of this package: pip install 'langmem-ext[agents]'"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert (
+        done.stdout.strip() == "ContextMiddleware needs an extra: pip install 'langmem-ext[agents]'"
+    )
 
 
 def test_events_of_an_agent_are_plain_json() -> None:

@@ -40,13 +40,23 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 def play(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """The whole demonstration, with variables in its environment, and no others that name a database."""
     command = [sys.executable, "-m", "graphs.demo", "--folder", str(folder)]
-    environment = {name: value for name, value in os.environ.items() if name not in VARIABLES} | variables
-    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment)
+    environment = {
+        name: value for name, value in os.environ.items() if name not in VARIABLES
+    } | variables
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment
+    )
 
 
-def test_the_question_is_asked_by_one_process_and_answered_to_another(played: tuple[str, Path]) -> None:
+def test_the_question_is_asked_by_one_process_and_answered_to_another(
+    played: tuple[str, Path],
+) -> None:
     printed, _ = played
-    events = re.findall(r"process (\d+) (begins|ends)|(What's your order ID\?|you › It's O-12345|Order O-12345 is processing)", printed)
+    events = re.findall(
+        r"process (\d+) (begins|ends)|(What's your order ID\?|you › It's O-12345|Order O-12345 is"
+        r" processing)",
+        printed,
+    )
     first, second = events[0][0], events[3][0]
     assert first != second
     assert [(pid, does or said) for pid, does, said in events[:6]] == [
@@ -69,11 +79,16 @@ def test_the_running_summary_shows_and_holds_nothing_sensitive(played: tuple[str
 def test_both_databases_hold_the_whole_conversation(played: tuple[str, Path]) -> None:
     _, folder = played
     said = []
-    for opened in (DeltaSaver.from_conn_string(str(folder / "delta.db")), SqliteSaver.from_conn_string(str(folder / "sqlite.db"))):
+    for opened in (
+        DeltaSaver.from_conn_string(str(folder / "delta.db")),
+        SqliteSaver.from_conn_string(str(folder / "sqlite.db")),
+    ):
         with opened as saver:
             checkpoint = saver.get(CONFIG)
         assert checkpoint is not None
-        said.append([(message.type, message.text) for message in checkpoint["channel_values"]["messages"]])
+        said.append(
+            [(message.type, message.text) for message in checkpoint["channel_values"]["messages"]]
+        )
     assert said[0] == said[1]
     assert [text for kind, text in said[0] if kind == "human"] == [*FIRST, *LATER]
 
@@ -83,7 +98,9 @@ def test_the_sizes_are_those_of_the_files(played: tuple[str, Path]) -> None:
     found = re.search(r"DeltaSaver ([\d,]+) bytes, SqliteSaver ([\d,]+) bytes", printed)
     assert found is not None
     ours, theirs = (int(figure.replace(",", "")) for figure in found.groups())
-    assert (ours, theirs) == tuple((folder / name).stat().st_size for name in ("delta.db", "sqlite.db"))
+    assert (ours, theirs) == tuple(
+        (folder / name).stat().st_size for name in ("delta.db", "sqlite.db")
+    )
     assert ours * 2 < theirs
 
 
@@ -91,22 +108,35 @@ def test_every_table_that_holds_something_is_listed(played: tuple[str, Path]) ->
     printed, folder = played
     tables = {table.name: table for table in tables_of(str(folder / "delta.db"))}
     assert {"item", "checkpoint", "value", "thread"} <= tables.keys()
-    assert all(re.search(rf"^  {name} +{table.rows:,} +{table.bytes:,}  \w", printed, re.MULTILINE) for name, table in tables.items())
+    assert all(
+        re.search(rf"^  {name} +{table.rows:,} +{table.bytes:,}  \w", printed, re.MULTILINE)
+        for name, table in tables.items()
+    )
     assert tables["item"].rows >= len([*FIRST, *LATER])
     assert sum(table.bytes for table in tables.values()) <= (folder / "delta.db").stat().st_size
 
 
-def test_one_variable_has_it_played_on_postgres_where_it_was_played_before(database: Database, tmp_path: Path) -> None:
+def test_one_variable_has_it_played_on_postgres_where_it_was_played_before(
+    database: Database, tmp_path: Path
+) -> None:
     url = in_schema(database.url, SCHEMA)
     with DeltaSaver.open(url) as saver:
-        ThreadChatMessageHistory(THREAD, saver).add_messages([HumanMessage("said in an earlier demonstration")])
+        ThreadChatMessageHistory(THREAD, saver).add_messages(
+            [HumanMessage("said in an earlier demonstration")]
+        )
     done = play(tmp_path, LANGMEM_EXT_DB=database.url)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("Order O-12345 is processing") >= 1
     for table in tables_of(url):
-        assert re.search(rf"^  {table.name} +{table.rows:,} +{table.bytes:,}  \w", done.stdout, re.MULTILINE)
+        assert re.search(
+            rf"^  {table.name} +{table.rows:,} +{table.bytes:,}  \w", done.stdout, re.MULTILINE
+        )
     with DeltaSaver.open(url) as saver:
-        said = [message.text for message in ThreadChatMessageHistory(THREAD, saver).messages if message.type == "human"]
+        said = [
+            message.text
+            for message in ThreadChatMessageHistory(THREAD, saver).messages
+            if message.type == "human"
+        ]
     assert said == [*FIRST, *LATER]
     assert not (tmp_path / "delta.db").exists()
 
@@ -114,7 +144,9 @@ def test_one_variable_has_it_played_on_postgres_where_it_was_played_before(datab
 def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     done = play(tmp_path, LANGMEM_EXT_DB="postgresql://me:secret-word@127.0.0.1:1/shop")
     assert done.returncode == 1
-    assert done.stderr.startswith("demo: the PostgreSQL database shop at 127.0.0.1 cannot be reached")
+    assert done.stderr.startswith(
+        "demo: the PostgreSQL database shop at 127.0.0.1 cannot be reached"
+    )
     assert "secret-word" not in done.stderr
     assert done.stderr.count("\n") == 1
 

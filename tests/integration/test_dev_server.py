@@ -1,6 +1,7 @@
-"""The order desk in the agent server, as `langgraph.json` describes it: one thread, driven by the server and by other processes in turn.
+"""The order desk in the agent server, as `langgraph.json` describes it, and other processes beside it.
 
-The server is a real `langgraph dev` in a folder of its own; the command line and a program with the graph share its database file.
+The server is a real `langgraph dev` in a folder of its own; the command line and a program with the
+graph share its database file.
 """
 
 from __future__ import annotations
@@ -63,22 +64,32 @@ async def work(state: MessagesState):
     return {"messages": [("ai", "done")]}
 
 
-graph = StateGraph(MessagesState).add_node(note).add_node(work).add_edge(START, "note").add_edge("note", "work").compile()
+builder = StateGraph(MessagesState).add_node(note).add_node(work)
+graph = builder.add_edge(START, "note").add_edge("note", "work").compile()
 """
 
 
 class Desk:
-    """A folder with the project's own `langgraph.json` and graphs, the databases, and what the server leaves behind."""
+    """A folder with the project's own `langgraph.json` and graphs, and what servers leave there.
+
+    Attributes:
+        url: Where the server answers that was started last.
+        said: What the environment of its processes says besides.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.url = ""
+        self.said: dict[str, str] = {}
         self.database = folder / "memory.db"
         self.log = folder / "server.log"
         shutil.copy(ROOT / "langgraph.json", folder)
-        shutil.copytree(ROOT / "graphs", folder / "graphs", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "graphs", folder / "graphs", ignore=shutil.ignore_patterns("__pycache__")
+        )
 
     def add_patient_graph(self) -> None:
-        """A graph `patient` that works slowly when it is told to, and notes what it was told before."""
+        """A graph `patient` that notes what it is told, and works slowly when it is told to."""
         (self.folder / "graphs" / "patient.py").write_text(PATIENT_GRAPH)
         self.add_graph("patient", "./graphs/patient.py:graph")
 
@@ -98,28 +109,46 @@ class Desk:
             "LANGGRAPH_CLI_NO_ANALYTICS": "1",
             "LANGGRAPH_NO_VERSION_CHECK": "true",
             "LANGSMITH_TRACING": "false",
+            **self.said,
         }
 
     @contextmanager
     def serving(self) -> Iterator[SyncLangGraphClient]:
-        """The server, running; a client for it. Ends with all of the server's processes gone and the log printed, for a test that fails."""
-        command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--port", str(_free_port())]
+        """The server, running; a client for it. In the end its processes are gone."""
+        command = [
+            sys.executable,
+            "-m",
+            "langgraph_cli",
+            "dev",
+            "--no-browser",
+            "--no-reload",
+            "--port",
+            str(_free_port()),
+        ]
         with self.log.open("w") as log:
             server = subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                cwd=self.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         try:
-            with get_sync_client(url=self._url(server)) as client:
+            self.url = self._url(server)
+            with get_sync_client(url=self.url) as client:
                 yield client
         finally:
             _end(server)
             print(self.log.read_text(errors="replace"))
 
     def _url(self, server: subprocess.Popen[bytes]) -> str:
-        """Where the server answers; it takes another port than it was told when that one is taken meanwhile, and says so in its log."""
+        """Where the server answers: its log says it, for the port may be taken meanwhile."""
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end and server.poll() is None:
-            named = re.search(r"API: \S*?(http://127\.0\.0\.1:\d+)", self.log.read_text(errors="replace"))
+            named = re.search(
+                r"API: \S*?(http://127\.0\.0\.1:\d+)", self.log.read_text(errors="replace")
+            )
             if named and _answers(f"{named[1]}/ok"):
                 return named[1]
             time.sleep(0.1)
@@ -131,14 +160,24 @@ class Desk:
         return self._run([sys.executable, "-c", OTHER_PROCESS, str(self.database), thread, *texts])
 
     def say_in_chat(self, thread: str, text: str) -> dict[str, Any]:
-        """One message to the thread on the command line, which finds the database as the server does."""
-        [said] = self._run([sys.executable, "-m", "langmem_ext.cli", "chat", "--thread", thread, "--json"], f"{text}\n")
+        """One message to the thread on the command line, with the server's database."""
+        [said] = self._run(
+            [sys.executable, "-m", "langmem_ext.cli", "chat", "--thread", thread, "--json"],
+            f"{text}\n",
+        )
         return said
 
     def _run(self, command: list[str], given: str = "") -> list[dict[str, Any]]:
         """The command's lines of output, which are JSON."""
         done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -171,15 +210,28 @@ def _end(server: subprocess.Popen[bytes]) -> None:
             continue
 
 
-def run(client: SyncLangGraphClient, thread: str, *, say: str | None = None, answer: Any = None) -> Any:
+def run(
+    client: SyncLangGraphClient,
+    thread: str,
+    *,
+    say: str | None = None,
+    answer: Any = None,
+    graph: str = "support",
+) -> Any:
     """A run of the server on the thread, from start to rest or to a question."""
-    given = {"input": {"messages": [{"role": "user", "content": say}]}} if say else {"command": {"resume": answer}}
-    return client.runs.wait(thread, "support", **given)
+    given = (
+        {"input": {"messages": [{"role": "user", "content": say}]}}
+        if say
+        else {"command": {"resume": answer}}
+    )
+    return client.runs.wait(thread, graph, **given)
 
 
 def asked(client: SyncLangGraphClient, thread: str) -> list[str]:
     """The parameters that the thread waits for, as the server shows them."""
-    return [interrupt["value"]["param"] for interrupt in client.threads.get_state(thread)["interrupts"]]
+    return [
+        interrupt["value"]["param"] for interrupt in client.threads.get_state(thread)["interrupts"]
+    ]
 
 
 @pytest.fixture
@@ -207,9 +259,15 @@ def test_a_question_waits_in_the_server_and_is_answered_there(desk: Desk) -> Non
         assert (counts[0], counts[-1]) == (len(done["messages"]), 0)
 
         [waited] = [snapshot for snapshot in history if snapshot["next"] == ["ask_user"]]
-        client.threads.update_state(thread, {}, as_node="classify", checkpoint_id=waited["checkpoint"]["checkpoint_id"])
+        client.threads.update_state(
+            thread, {}, as_node="classify", checkpoint_id=waited["checkpoint"]["checkpoint_id"]
+        )
         other = run(client, thread, answer="O-777")
-        assert [message["content"] for message in other["messages"][:3]] == ["I want to check my order", "What's your order ID?", "O-777"]
+        assert [message["content"] for message in other["messages"][:3]] == [
+            "I want to check my order",
+            "What's your order ID?",
+            "O-777",
+        ]
         assert len(client.threads.get_history(thread, limit=50)) > len(history)
 
         client.threads.delete(thread)
@@ -231,12 +289,16 @@ def test_one_thread_is_driven_by_the_server_and_by_other_processes_in_turn(desk:
         assert done["messages"][-1]["content"] == "Order O-12345 is cancelled."
         run(client, thread, say="where is my package?")
 
-    waiting, done, asked_again = desk.say_in_program(thread, "", "O-12346", "change my delivery address")
+    waiting, done, asked_again = desk.say_in_program(
+        thread, "", "O-12346", "change my delivery address"
+    )
     assert waiting["waiting_for"] == "order_id"
     assert done["reply"].startswith("Order O-12346 is ")
     assert asked_again["waiting_for"] == "order_id"
 
-    shutil.rmtree(desk.folder / ".langgraph_api")  # the server's own list of threads; what they hold is in the database
+    shutil.rmtree(
+        desk.folder / ".langgraph_api"
+    )  # the server's own list of threads; what they hold is in the database
     with desk.serving() as client:
         client.threads.create(thread_id=thread, if_exists="do_nothing", graph_id="support")
         assert asked(client, thread) == ["order_id"]
@@ -254,6 +316,58 @@ def test_one_thread_is_driven_by_the_server_and_by_other_processes_in_turn(desk:
         assert asked(client, thread) == ["address"]
 
 
+def test_the_agent_asks_and_remembers_and_our_routes_show_what_the_server_does(desk: Desk) -> None:
+    with desk.serving() as client:
+        assert {one["graph_id"] for one in client.assistants.search()} == {"support", "agent"}
+        thread = client.threads.create(graph_id="agent")["thread_id"]
+        [question] = run(client, thread, say="where is my order?", graph="agent")["__interrupt__"]
+        assert question["value"]["param"] == "order_id"
+        [waiting] = get(desk, "/langmem/waiting")
+        assert (waiting["thread_id"], waiting["waiting_for"]) == (thread, "order_id")
+
+        run(client, thread, say="remember that I live in Oslo", graph="agent")
+        [fact] = client.store.search_items(("memory", "facts"))["items"]
+        assert "I live in Oslo" in json.dumps(fact["value"])
+        run(client, thread, say="refund my order O-777", graph="agent")
+        copy: Any = client.threads.copy(thread)
+    with desk.serving() as client:
+        assert asked(client, thread) == asked(client, copy["thread_id"]) == ["reason"]
+        done = run(client, thread, answer="damaged", graph="agent")
+        assert "refunded" in done["messages"][-1]["content"]
+        assert [one["thread_id"] for one in get(desk, "/langmem/waiting")] == [copy["thread_id"]]
+        context = get(desk, f"/langmem/threads/{thread}/context?budget=400")
+        assert context["messages"] == len(done["messages"])
+        assert get(desk, "/openapi.json")["paths"]["/langmem/waiting"]
+    log = desk.log.read_text(errors="replace")
+    assert "Traceback" not in log
+
+
+def test_threads_that_wait_for_nobody_expire_in_the_server(desk: Desk) -> None:
+    desk.said["LANGMEM_EXT_TTL_HOURS"] = str(2 / 3600)
+    with desk.serving() as client:
+        old, waiting, new = (client.threads.create()["thread_id"] for _ in range(3))
+        run(client, old, say="can I talk to a human?")
+        run(client, waiting, say="I want to check my order")
+        assert texts(client, old)
+        time.sleep(3)
+        until(
+            lambda: (
+                run(client, new, say="can I talk to a human?")
+                and not client.threads.get_history(old)
+            ),
+            "the thread has not expired",
+        )
+        assert asked(client, waiting) == ["order_id"]
+    with DeltaSaver.open(str(desk.database)) as saver:
+        assert list(saver.list({"configurable": {"thread_id": old}})) == []
+
+
+def get(desk: Desk, path: str) -> Any:
+    """What one of our own routes answers."""
+    with urllib.request.urlopen(f"{desk.url}{path}", timeout=PATIENCE_S) as answer:
+        return json.load(answer)
+
+
 def texts(client: SyncLangGraphClient, thread: str) -> list[str]:
     """The messages of the thread."""
     values: Any = client.threads.get_state(thread)["values"]
@@ -262,20 +376,30 @@ def texts(client: SyncLangGraphClient, thread: str) -> list[str]:
 
 def say(client: SyncLangGraphClient, thread: str, text: str, **options: Any) -> Any:
     """A run of the patient graph, from start to end."""
-    return client.runs.wait(thread, "patient", input={"messages": [{"role": "user", "content": text}]}, **options)
+    return client.runs.wait(
+        thread, "patient", input={"messages": [{"role": "user", "content": text}]}, **options
+    )
 
 
 def begin_slow_run(client: SyncLangGraphClient, thread: str, text: str) -> str:
     """A run that has stored a checkpoint and works; its id."""
-    started = client.runs.create(thread, "patient", input={"messages": [{"role": "user", "content": f"{text}, slowly"}]})
-    until(lambda: texts(client, thread)[-1:] == [f"noted: {text}, slowly"], "the run has stored nothing")
+    started = client.runs.create(
+        thread, "patient", input={"messages": [{"role": "user", "content": f"{text}, slowly"}]}
+    )
+    until(
+        lambda: texts(client, thread)[-1:] == [f"noted: {text}, slowly"],
+        "the run has stored nothing",
+    )
     return started["run_id"]
 
 
 def stored_runs(desk: Desk, thread: str) -> set[Any]:
     """The runs whose checkpoints the thread has."""
     with DeltaSaver.open(str(desk.database)) as saver:
-        return {found.metadata.get("run_id") for found in saver.list({"configurable": {"thread_id": thread}})}
+        return {
+            found.metadata.get("run_id")
+            for found in saver.list({"configurable": {"thread_id": thread}})
+        }
 
 
 def test_a_run_is_rolled_back_by_the_next_one_and_by_a_cancel_and_others_go_on(desk: Desk) -> None:

@@ -12,15 +12,15 @@ from pathlib import Path
 import pexpect
 import pytest
 from commands import call as carry_out
-from forgotten import change, rows
 from langchain_core.messages import HumanMessage
 from patience import PATIENCE_S
+from prune_reference import change, rows
 from typer.testing import CliRunner
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 from langmem_ext.cli.app import app
-from langmem_ext.cli.commands.inspection import bytes_in_words
-from langmem_ext.storage.dialect import ROW_THREAD
+from langmem_ext.cli.commands.database.inspection import bytes_in_words
+from langmem_ext.storage.schema.dialect import ROW_THREAD
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
 
@@ -68,7 +68,7 @@ def test_what_has_drifted_is_found_and_put_right(db: str) -> None:
     assert found.stdout.splitlines() == [
         f"wrong: thread {number} of thread 'order-1': items is 7 and should be 1",
         f"wrong: thread {number} of thread 'order-1': next_item is 0 and should be 1",
-        "2 threads, 2 checkpoints, 2 messages: 2 wrong (--fix puts right what can be)",
+        "2 threads, 2 checkpoints, 2 messages: 2 wrong (--fix repairs what it can)",
     ]
     fixed = call("doctor", db, "--fix")
     assert fixed.returncode == 0
@@ -84,7 +84,11 @@ def test_damage_stays_and_is_named_in_json(db: str) -> None:
     assert (done.returncode, report["ok"], report["threads"]) == (1, False, 2)
     # The count of its thread's tokens is put right: nobody knows what a damaged message costs.
     [finding] = [finding for finding in report["findings"] if not finding["fixed"]]
-    assert (finding["severity"], finding["thread"], finding["place"]) == ("damaged", "order-2", f"item {number}:0")
+    assert (finding["severity"], finding["thread"], finding["place"]) == (
+        "damaged",
+        "order-2",
+        f"item {number}:0",
+    )
     assert len(finding["checkpoints"]) == 1
 
 
@@ -93,13 +97,22 @@ def test_statistics_in_a_pipe_are_lines_and_json(db: str) -> None:
     assert lines[0] == "threads\t2"
     assert sum(line.startswith("thread\torder-") for line in lines) == 2
     found = json.loads(call("stats", db, "--json").stdout)
-    assert (found["threads"], found["messages"], sum(found["bytes"].values())) == (2, 2, found["file_bytes"])
+    assert (found["threads"], found["messages"], sum(found["bytes"].values())) == (
+        2,
+        2,
+        found["file_bytes"],
+    )
 
 
 @pytest.mark.parametrize("command", ["doctor", "stats"])
-def test_a_file_that_is_missing_or_none_is_one_line_and_is_left_alone(command: str, tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_none_is_one_line_and_is_left_alone(
+    command: str, tmp_path: Path
+) -> None:
     (tmp_path / "notes.txt").write_text("notes " * 200)
-    for name, words in (("none.db", "there is no database"), ("notes.txt", "not a SQLite database")):
+    for name, words in (
+        ("none.db", "not found: pass the path"),
+        ("notes.txt", "not a SQLite database"),
+    ):
         done = CliRunner().invoke(app, [command, str(tmp_path / name)])
         assert (done.exit_code, done.stdout) == (1, "")
         assert words in done.stderr
@@ -131,12 +144,16 @@ def test_neither_changes_the_database(db: str) -> None:
 @pytest.mark.process
 @ON_A_FILE
 @pytest.mark.parametrize(
-    ("command", "words"), [("doctor", ["wrong", "order-1", "tokens"]), ("stats", ["largest threads", "order-1", "kB"])]
+    ("command", "words"),
+    [("doctor", ["wrong", "order-1", "tokens"]), ("stats", ["largest threads", "order-1", "kB"])],
 )
 def test_at_a_terminal_there_are_tables(command: str, words: list[str], db: str) -> None:
     change(db, "UPDATE thread SET tokens = 70 WHERE id = 'order-1'")
     shown = pexpect.run(
-        " ".join([*COMMAND, command, str(db)]), timeout=PATIENCE_S, encoding="utf-8", env={"TERM": "xterm", "COLUMNS": "100"}
+        " ".join([*COMMAND, command, str(db)]),
+        timeout=PATIENCE_S,
+        encoding="utf-8",
+        env={"TERM": "xterm", "COLUMNS": "100"},
     )
     assert [word for word in words if word not in shown] == []
     assert "\x1b[" in shown
@@ -151,4 +168,8 @@ def test_words_from_the_database_cannot_steer_the_terminal(place: str) -> None:
 
 
 def test_bytes_are_said_as_people_say_them() -> None:
-    assert [bytes_in_words(size) for size in (0, 1_234, 2_500_000)] == ["0.0 kB", "1.2 kB", "2.5 MB"]
+    assert [bytes_in_words(size) for size in (0, 1_234, 2_500_000)] == [
+        "0.0 kB",
+        "1.2 kB",
+        "2.5 MB",
+    ]

@@ -1,4 +1,7 @@
-"""An application extends the waiting graph: with types, validators, channels and nodes of its own, and a classifier."""
+"""An application extends the waiting graph by its own parts.
+
+They are types, validators, channels, nodes and a classifier.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,12 @@ CATALOG = IntentCatalog.from_dict(
             }
         },
         "params": {
-            "iban": {"type": "iban", "validator": "checksum", "normaliser": "tight", "prompt": "Which account?"},
+            "iban": {
+                "type": "iban",
+                "validator": "checksum",
+                "normaliser": "tight",
+                "prompt": "Which account?",
+            },
             "amount": {"type": "money", "prompt": "How much?"},
         },
     }
@@ -95,14 +103,19 @@ def test_a_type_of_its_own_is_read_normalised_and_checked() -> None:
     refused = converse(graph, "de89 3704 0044 0532 0130 01", thread_id="t")
     assert refused.waiting_for == "iban"
     assert "That is no valid account number" in refused.reply
-    assert converse(graph, "sorry, de89 3704 0044 0532 0130 00", thread_id="t").waiting_for == "amount"
+    assert (
+        converse(graph, "sorry, de89 3704 0044 0532 0130 00", thread_id="t").waiting_for == "amount"
+    )
     assert converse(graph, "12.50", thread_id="t").reply == f"12.5 went to {VALID}."
     assert CALLS == [{"iban": VALID, "amount": 12.5}]
 
 
 def test_a_value_of_its_own_type_is_read_from_the_first_message() -> None:
     graph = build_waiting_graph(CATALOG, [transfer], **OWN).compile(InMemorySaver())
-    assert converse(graph, f"send money, $20 to {VALID}", thread_id="t").reply == f"20 went to {VALID}."
+    assert (
+        converse(graph, f"send money, $20 to {VALID}", thread_id="t").reply
+        == f"20 went to {VALID}."
+    )
 
 
 async def test_the_same_async() -> None:
@@ -117,8 +130,12 @@ def test_an_extractor_replaces_a_built_in_one() -> None:
             yield Extraction("filled", int(match[1]) / 100, span=match.span())
 
     extractors = {**OWN["extractors"], "money": pennies}
-    bound = CATALOG.with_tools([transfer], Extensions(extractors, OWN["validators"], OWN["normalisers"]))
-    found = extract(bound.param("amount"), Reply("250p", prompt="How much?", now=datetime(2024, 5, 1)))
+    bound = CATALOG.with_tools(
+        [transfer], Extensions(extractors, OWN["validators"], OWN["normalisers"])
+    )
+    found = extract(
+        bound.param("amount"), Reply("250p", prompt="How much?", now=datetime(2024, 5, 1))
+    )
     assert (found.status, found.value, found.raw, found.confidence) == ("filled", 2.5, "250p", 0.9)
 
 
@@ -149,23 +166,38 @@ def test_a_node_before_the_call_reads_and_writes_a_channel_of_its_own() -> None:
     def check_limit(state: Desk) -> dict[str, Any]:
         amount = state["params"]["amount"]
         if amount > state.get("limit", 100):
-            return {"messages": [AIMessage("That is above your limit.")], "plan": None, "waiting_for_param": None}
+            return {
+                "messages": [AIMessage("That is above your limit.")],
+                "plan": None,
+                "waiting_for_param": None,
+            }
         return {"checked": [*state.get("checked", []), amount]}
 
-    graph = build_waiting_graph(CATALOG, [transfer], **OWN, state_schema=Desk, before={"call_tool": check_limit}).compile(InMemorySaver())
+    graph = build_waiting_graph(
+        CATALOG, [transfer], **OWN, state_schema=Desk, before={"call_tool": check_limit}
+    ).compile(InMemorySaver())
     here: Any = {"configurable": {"thread_id": "t"}}
     graph.invoke({"messages": [HumanMessage(f"send money, $20 to {VALID}")], "limit": 50.0}, here)
     assert graph.get_state(here).values["checked"] == [20]
-    assert converse(graph, f"send money, $70 to {VALID}", thread_id="t").reply == "That is above your limit."
+    assert (
+        converse(graph, f"send money, $70 to {VALID}", thread_id="t").reply
+        == "That is above your limit."
+    )
     assert [call["amount"] for call in CALLS] == [20]
     assert graph.get_state(here).next == ()
 
 
 def test_a_node_before_the_call_may_ask_a_person() -> None:
     def approve(state: SessionState) -> dict[str, Any]:
-        return {} if interrupt("Approve?") == "yes" else {"plan": None, "messages": [AIMessage("Not approved.")]}
+        return (
+            {}
+            if interrupt("Approve?") == "yes"
+            else {"plan": None, "messages": [AIMessage("Not approved.")]}
+        )
 
-    graph = build_waiting_graph(CATALOG, [transfer], **OWN, before={"call_tool": approve}).compile(InMemorySaver())
+    graph = build_waiting_graph(CATALOG, [transfer], **OWN, before={"call_tool": approve}).compile(
+        InMemorySaver()
+    )
     assert converse(graph, f"send money, $20 to {VALID}", thread_id="t").reply == "Approve?"
     assert CALLS == []
     assert converse(graph, "yes", thread_id="t").reply == f"20 went to {VALID}."
@@ -183,7 +215,9 @@ def test_nodes_before_any_node_run_where_it_would() -> None:
 
     names = ("classify", "ask_user", "call_tool", "respond", "summarize")
     before = {name: noting(name) for name in names}
-    graph = build_waiting_graph(CATALOG, [transfer], **OWN, before=before, summarize_above=2).compile(InMemorySaver())
+    graph = build_waiting_graph(
+        CATALOG, [transfer], **OWN, before=before, summarize_above=2
+    ).compile(InMemorySaver())
     converse(graph, "send money", thread_id="t")
     assert ran == ["classify", "ask_user"]
     converse(graph, VALID, thread_id="t")
@@ -196,17 +230,33 @@ def test_a_node_of_its_own_replaces_one_and_may_call_it() -> None:
 
     def polite(state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         update = default.invoke(state, config)
-        return {**update, "messages": [AIMessage(f"{message.text} Anything else?") for message in update["messages"]]}
+        return {
+            **update,
+            "messages": [
+                AIMessage(f"{message.text} Anything else?") for message in update["messages"]
+            ],
+        }
 
-    graph = build_waiting_graph(CATALOG, [transfer], **OWN, nodes={"respond": polite}).compile(InMemorySaver())
-    assert converse(graph, f"send money, $20 to {VALID}", thread_id="t").reply == f"20 went to {VALID}. Anything else?"
+    graph = build_waiting_graph(CATALOG, [transfer], **OWN, nodes={"respond": polite}).compile(
+        InMemorySaver()
+    )
+    assert (
+        converse(graph, f"send money, $20 to {VALID}", thread_id="t").reply
+        == f"20 went to {VALID}. Anything else?"
+    )
 
 
 def test_a_subgraph_is_a_tool_and_may_ask() -> None:
     def sign(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(f"signed by {interrupt('Your name?')}")]}
 
-    signing = StateGraph(MessagesState).add_node("sign", sign).add_edge(START, "sign").add_edge("sign", END).compile()
+    signing = (
+        StateGraph(MessagesState)
+        .add_node("sign", sign)
+        .add_edge(START, "sign")
+        .add_edge("sign", END)
+        .compile()
+    )
 
     @tool
     def contract(amount: float) -> str:
@@ -216,7 +266,12 @@ def test_a_subgraph_is_a_tool_and_may_ask() -> None:
     catalog = IntentCatalog.from_dict(
         {
             "intents": {
-                "contract": {"examples": ["sign a contract"], "required": ["amount"], "tool": "contract", "reply": "It is {result}."}
+                "contract": {
+                    "examples": ["sign a contract"],
+                    "required": ["amount"],
+                    "tool": "contract",
+                    "reply": "It is {result}.",
+                }
             },
             "params": {"amount": {"type": "money", "prompt": "Over how much?"}},
         }
@@ -243,11 +298,11 @@ def test_what_cannot_be_built_is_named_at_once() -> None:
             summarize_above=1,
         )
     for hint in (
-        "nodes: no node is called 'call_tools'; did you mean 'call_tool'?",
+        "nodes: unknown node 'call_tools'; did you mean 'call_tool'?",
         "before: 'respond' must be a function",
         "the channel 'params' has another type",
         "the channel 'plan' is missing",
-        "is no classifier",
+        "is not a classifier",
         "summarize_above is 1",
     ):
         assert hint in str(error.value)
@@ -270,15 +325,26 @@ class Words:
 
 
 def test_a_classifier_of_its_own_decides() -> None:
-    graph = build_waiting_graph(CATALOG, [transfer], **OWN, classifier=Words()).compile(InMemorySaver())
+    graph = build_waiting_graph(CATALOG, [transfer], **OWN, classifier=Words()).compile(
+        InMemorySaver()
+    )
     assert converse(graph, "please wire something", thread_id="t").waiting_for == "iban"
     understood = graph.get_state({"configurable": {"thread_id": "t"}}).values["understood"]
     assert understood[0]["why"] == "says wire"
 
 
 def test_other_values_than_the_listed_ones_may_be_given_where_they_are_open() -> None:
-    param = Param(name="topping", type="enum", enum={"ham": (), "olives": ()}, open_values=True, prompt="Which topping?")
-    read = [extract(param, Reply(text, prompt=param.prompt, now=datetime(2024, 5, 1))) for text in ("olives", "pineapple please")]
+    param = Param(
+        name="topping",
+        type="enum",
+        enum={"ham": (), "olives": ()},
+        open_values=True,
+        prompt="Which topping?",
+    )
+    read = [
+        extract(param, Reply(text, prompt=param.prompt, now=datetime(2024, 5, 1)))
+        for text in ("olives", "pineapple please")
+    ]
     assert [found.value for found in read] == ["olives", "pineapple"]
     assert read[1].confidence < 0.5 < read[0].confidence
 
@@ -316,12 +382,22 @@ def played(*messages: str) -> list[str]:
 def test_a_tool_gets_a_moment_a_length_and_an_address() -> None:
     said = "plan a meeting tomorrow at 5pm for 90 minutes at https://meet.example.com/abc"
     asked, done = played(said, "yes")
-    assert asked == "Meet at 2024-05-30 17:00 for 1 hour 30 minutes on https://meet.example.com/abc?"
+    assert (
+        asked == "Meet at 2024-05-30 17:00 for 1 hour 30 minutes on https://meet.example.com/abc?"
+    )
     assert done == "Thursday 17:00 for 1:30:00 at meet.example.com"
 
 
 def test_each_is_asked_for_and_may_be_corrected() -> None:
-    replies = played("set up a call", "friday at 7", "evening", "half an hour", "www.example.com", "no, make it 3pm", "yes")
+    replies = played(
+        "set up a call",
+        "friday at 7",
+        "evening",
+        "half an hour",
+        "www.example.com",
+        "no, make it 3pm",
+        "yes",
+    )
     assert replies[1] == "Do you mean: 7:00 in the morning or 7:00 in the evening?"
     assert replies[4] == "Meet at 2024-05-31 19:00 for 30 minutes on https://www.example.com?"
     assert replies[5] == "Meet at 2024-05-31 15:00 for 30 minutes on https://www.example.com?"

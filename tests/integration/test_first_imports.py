@@ -15,7 +15,14 @@ from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 pytestmark = [pytest.mark.process, pytest.mark.smoke]  # a second each, on a machine that rests
 
 ENGINE = {"langchain", "langchain_core", "langgraph", "langsmith", "requests", "httpx"}
-EXTRACTORS = {"email_validator", "jsonschema", "phonenumbers", "rapidfuzz", "referencing", "tiktoken"}
+EXTRACTORS = {
+    "email_validator",
+    "jsonschema",
+    "phonenumbers",
+    "rapidfuzz",
+    "referencing",
+    "tiktoken",
+}
 SETTINGS = {"platformdirs", "pydantic_settings", "yaml"}
 EDITOR = {"prompt_toolkit"}
 
@@ -37,7 +44,11 @@ main()
 def imported(*words: str, **environment: str) -> set[str]:
     """The packages that a command has imported when it ends."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words], env=os.environ | environment, capture_output=True, text=True, timeout=PATIENCE_S
+        [sys.executable, "-c", PROGRAM, *words],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
@@ -59,14 +70,22 @@ def test_help_and_version_need_the_parser_alone(words: list[str]) -> None:
     assert imported(*words) & (HELP | {"pydantic"}) == set()
 
 
-@pytest.mark.parametrize("words", [["version"], ["threads", "--help"], ["threads", "list", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["version"], ["threads", "--help"], ["threads", "list", "--help"]]
+)
 def test_the_help_of_a_command_needs_no_database(words: list[str]) -> None:
     assert imported(*words) & HELP == set()
 
 
-@pytest.mark.parametrize("typed", ["langmem-ext th", "langmem-ext threads ", "langmem-ext threads list --"])
+@pytest.mark.parametrize(
+    "typed", ["langmem-ext th", "langmem-ext threads ", "langmem-ext threads list --"]
+)
 def test_completion_in_a_shell_needs_no_database(typed: str) -> None:
-    environment = {"_LANGMEM_EXT_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
+    environment = {
+        "_LANGMEM_EXT_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split(" ")) - 1),
+    }
     assert imported(**environment) & HELP == set()
 
 
@@ -86,7 +105,9 @@ def test_completion_in_a_shell_needs_no_database(typed: str) -> None:
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_what_stands_in_the_rows_of_threads_needs_neither_langgraph_nor_langchain(db: str, words: list[str]) -> None:
+def test_what_stands_in_the_rows_of_threads_needs_neither_langgraph_nor_langchain(
+    db: str, words: list[str]
+) -> None:
     assert imported("threads", *words, "--db", db) & LIST == set()
 
 
@@ -95,8 +116,17 @@ def test_the_commands_on_settings_need_no_database() -> None:
 
 
 def test_the_package_by_itself_imports_the_standard_library_alone() -> None:
-    program = "import sys; before = set(sys.modules); import langmem_ext; print(*(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    program = (
+        "import sys; before = set(sys.modules); import langmem_ext; print(*(set(sys.modules) -"
+        " before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
     names = {name.split(".")[0] for name in done.stdout.split()}
     assert names - set(sys.stdlib_module_names) == {"langmem_ext"}
     assert not names & {"asyncio", "sqlite3", "logging"}

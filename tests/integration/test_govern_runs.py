@@ -14,7 +14,7 @@ from benchmarks import govern_runs
 from benchmarks.contexts import Request
 from benchmarks.govern_runs import Findings, follow
 from benchmarks.recorded_runs import Prefix, Run, read_runs, ruled_tokens
-from langmem_ext.context.counters import TiktokenCounter
+from langmem_ext.context.budget.counters import TiktokenCounter
 from langmem_ext.errors import MissingExtra
 
 try:
@@ -29,11 +29,20 @@ ORDER = {"status": "sent", "items": list(range(60))}
 def traj() -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = [{"role": "system", "content": PROMPT}]
     for turn in range(6):
-        asked = {"id": f"c{turn}", "type": "function", "function": {"name": "find", "arguments": json.dumps({"order": turn})}}
+        asked = {
+            "id": f"c{turn}",
+            "type": "function",
+            "function": {"name": "find", "arguments": json.dumps({"order": turn})},
+        }
         messages += [
             {"role": "user", "content": f"Where is order {turn}? " * 5},
             {"role": "assistant", "content": None, "tool_calls": [asked]},
-            {"role": "tool", "tool_call_id": f"c{turn}", "name": "find", "content": json.dumps({"order": turn, **ORDER})},
+            {
+                "role": "tool",
+                "tool_call_id": f"c{turn}",
+                "name": "find",
+                "content": json.dumps({"order": turn, **ORDER}),
+            },
             {"role": "assistant", "content": f"Order {turn} was sent. " * 5},
         ]
     return messages
@@ -41,8 +50,16 @@ def traj() -> list[dict[str, Any]]:
 
 EPISODES = [
     {"query": "How many?", "actions": ["SELECT 1"] * 7, "observations": ["error"] * 7},
-    {"query": "How many?", "actions": ["SELECT 1"] * 7, "observations": [f"row {number}" for number in range(7)]},
-    {"query": "Which?", "actions": ["a", "b", "a", "b", "a"], "observations": ["1", "2", "1", "2", "1"]},
+    {
+        "query": "How many?",
+        "actions": ["SELECT 1"] * 7,
+        "observations": [f"row {number}" for number in range(7)],
+    },
+    {
+        "query": "Which?",
+        "actions": ["a", "b", "a", "b", "a"],
+        "observations": ["1", "2", "1", "2", "1"],
+    },
 ]
 
 
@@ -56,16 +73,33 @@ def paths(tmp_path: Path) -> list[Path]:
 
 def test_files_of_both_formats_become_the_same_kind_of_messages(paths: list[Path]) -> None:
     [shop] = read_runs(paths[0])
-    assert [message.type for message in shop.messages[:5]] == ["system", "human", "ai", "tool", "ai"]
-    assert [prefix.calls_model for prefix in shop.prefixes()][:6] == [False, True, False, True, False, True]
+    assert [message.type for message in shop.messages[:5]] == [
+        "system",
+        "human",
+        "ai",
+        "tool",
+        "ai",
+    ]
+    assert [prefix.calls_model for prefix in shop.prefixes()][:6] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
     episodes = read_runs(paths[1])
     assert [Prefix(list(run.messages)).loop() for run in episodes] == [7, 1, 3]
     assert read_runs(paths[1], 1)[0].messages[1].text == ""
-    assert len({message.id for run in [shop, *episodes] for message in run.messages}) == sum(len(run.messages) for run in [shop, *episodes])
+    assert len({message.id for run in [shop, *episodes] for message in run.messages}) == sum(
+        len(run.messages) for run in [shop, *episodes]
+    )
 
 
 @pytest.mark.slow
-def test_ours_has_no_fault_and_its_peers_are_beside_it(paths: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_ours_has_no_fault_and_its_peers_are_beside_it(
+    paths: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert govern_runs.main([*map(str, paths), "--json", "--budgets", "600"]) == 0
     [shape] = json.loads(capsys.readouterr().out)["shapes"]
     ours = shape["figures"]["ours"]
@@ -77,7 +111,9 @@ def test_ours_has_no_fault_and_its_peers_are_beside_it(paths: list[Path], capsys
     assert shape["figures"]["untouched"]["over"] > 0
 
 
-def test_it_is_printed_with_what_is_aimed_at(paths: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_printed_with_what_is_aimed_at(
+    paths: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     govern_runs.main([*map(str, paths), "--only", "ours", "--budgets", "600", "100000"])
     said = capsys.readouterr().out
     assert "600 tokens: invalid_openai: 0, aim ≤ 0: reached" in said
@@ -101,7 +137,9 @@ SHORT = ToolMessage("It", tool_call_id="c")
 
 def looked_at(*sent: BaseMessage | None, budget: int = 1_000) -> set[str]:
     found = Findings()
-    govern_runs.judge(Prefix(TALK), [message for message in sent if message is not None], budget, found, "here")
+    govern_runs.judge(
+        Prefix(TALK), [message for message in sent if message is not None], budget, found, "here"
+    )
     return {*found.examples} - {"used_below"}
 
 
@@ -136,21 +174,41 @@ def test_a_request_over_budget_is_seen() -> None:
 
 
 def followed(
-    answer: Callable[[list[BaseMessage]], Request], messages: Sequence[BaseMessage] = TALK, budget: int = 1_000, *, others: bool = False
+    answer: Callable[[list[BaseMessage]], Request],
+    messages: Sequence[BaseMessage] = TALK,
+    budget: int = 1_000,
+    *,
+    others: bool = False,
 ) -> Findings:
     found = Findings()
-    follow(Run("shop", "shop 0", tuple(messages)), lambda _: lambda given, keep=True: answer(given), budget, found, others=others)
+    follow(
+        Run("shop", "shop 0", tuple(messages)),
+        lambda _: lambda given, keep=True: answer(given),
+        budget,
+        found,
+        others=others,
+    )
     return found
 
 
 def test_a_prefix_that_changes_is_seen() -> None:
     assert followed(Request).figures()["same_prefix"] == 1
-    assert followed(lambda given: Request(given if len(given) < len(TALK) else [*given[:2], given[-1]])).figures()["same_prefix"] == 0.5
+    assert (
+        followed(
+            lambda given: Request(given if len(given) < len(TALK) else [*given[:2], given[-1]])
+        ).figures()["same_prefix"]
+        == 0.5
+    )
 
 
 def test_a_request_that_changes_when_it_is_governed_again_is_seen() -> None:
     assert "changed_again" not in followed(Request, others=True).examples
-    assert followed(lambda given: Request([*given[:2], *given[3:]]), others=True).counts["changed_again"] == 2
+    assert (
+        followed(lambda given: Request([*given[:2], *given[3:]]), others=True).counts[
+            "changed_again"
+        ]
+        == 2
+    )
 
 
 def test_a_message_that_is_changed_is_seen() -> None:
@@ -166,11 +224,21 @@ def test_a_message_that_is_changed_is_seen() -> None:
 
 def test_a_refusal_counts_as_wrong_where_the_pins_fit() -> None:
     assert followed(lambda given: Request(None)).counts["refused_wrongly"] == 3
-    assert followed(lambda given: Request(None), budget=5).counts == {"requests": 3, "refused": 3, "nudged": 0, "stopped": 0}
+    assert followed(lambda given: Request(None), budget=5).counts == {
+        "requests": 3,
+        "refused": 3,
+        "nudged": 0,
+        "stopped": 0,
+    }
 
 
-@pytest.mark.parametrize(("nudged", "stopped", "wrong"), [(7, 13, 0), (7, 0, 1), (0, 13, 1), (5, 13, 1), (9, 13, 1), (7, 11, 1)])
-def test_a_nudge_or_a_stop_at_another_request_is_seen(nudged: int, stopped: int, wrong: int, paths: list[Path]) -> None:
+@pytest.mark.parametrize(
+    ("nudged", "stopped", "wrong"),
+    [(7, 13, 0), (7, 0, 1), (0, 13, 1), (5, 13, 1), (9, 13, 1), (7, 11, 1)],
+)
+def test_a_nudge_or_a_stop_at_another_request_is_seen(
+    nudged: int, stopped: int, wrong: int, paths: list[Path]
+) -> None:
     """The seven equal rounds of the first episode: the third ends at message 7, the sixth at 13."""
 
     def answer(given: list[BaseMessage]) -> Request:

@@ -20,8 +20,12 @@ from langmem_ext.cli.examples import COMMANDS, examples_of
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
 WIDTH = 80
-OF_A_SERVER = ("roles", "grant")
-"""Commands whose examples need a PostgreSQL server: `postgres/test_roles.py` tries them."""
+OF_A_SERVER = ("roles", "grant", "mcp", "inspect")
+"""Commands whose examples need a PostgreSQL server (`postgres/test_roles.py` tries them), or are
+one (`test_mcp.py`, `inspector/test_inspect_command.py`)."""
+
+OF_A_MODEL = ("memory", "run")
+"""Commands whose examples need a chat model: `test_memory_command.py` tries them."""
 
 GRAPH = """
 from langgraph.graph import START, MessagesState, StateGraph
@@ -56,22 +60,42 @@ def call(*words: str, given: str = "") -> str:
 def test_every_example_of_the_help_works(folder: Path) -> None:
     (folder / "app.py").write_text(GRAPH)
     (folder / "intents.yaml").write_text("intents: {greet: {examples: [say hello], tool: greet}}")
-    call("chat", "--thread", "order-17", given="I want to check my order of a broken lamp\n/title My order\n")
+    call(
+        "chat",
+        "--thread",
+        "order-17",
+        given="I want to check my order of a broken lamp\n/title My order\n",
+    )
     call("threads", "export", "order-17", "--to", "all.jsonl.gz")
     tried = 0
-    for command in (name for name in COMMANDS if name not in OF_A_SERVER):
+    for command in (name for name in COMMANDS if name not in OF_A_SERVER + OF_A_MODEL):
         for words in typed_in(command):
             asks = ["--yes"] if words[0] == "prune" and "--dry-run" not in words else []
-            call(*(["order-17" if word == "ID" else word for word in words] + asks), given="hello\n" if words[0] == "chat" else "")
+            call(
+                *(["order-17" if word == "ID" else word for word in words] + asks),
+                given="hello\n" if words[0] == "chat" else "",
+            )
             tried += 1
-    assert tried > len(COMMANDS) - len(OF_A_SERVER)
+    assert tried > len(COMMANDS) - len(OF_A_SERVER) - len(OF_A_MODEL)
     assert (folder / "order.md").read_text(encoding="utf-8").startswith("# My order")
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["threads"], ["config"], ["catalog"], ["catalog", "try"], ["chat"], ["threads", "export"], ["threads", "list"]]
+    "words",
+    [
+        [],
+        ["threads"],
+        ["config"],
+        ["catalog"],
+        ["catalog", "try"],
+        ["chat"],
+        ["threads", "export"],
+        ["threads", "list"],
+    ],
 )
-def test_help_fits_a_terminal_and_leaves_nothing_out(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_fits_a_terminal_and_leaves_nothing_out(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     lines = call(*words, "--help").splitlines()
     assert max(map(len, lines)) <= WIDTH
@@ -82,7 +106,11 @@ def test_help_fits_a_terminal_and_leaves_nothing_out(words: list[str], monkeypat
 @pytest.mark.process
 def test_in_a_narrow_window_only_what_is_typed_is_wider() -> None:
     done = subprocess.run(
-        [*COMMAND, "threads", "list", "--help"], env=os.environ | {"COLUMNS": "40"}, capture_output=True, text=True, check=True
+        [*COMMAND, "threads", "list", "--help"],
+        env=os.environ | {"COLUMNS": "40"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     explained, _, examples = done.stdout.partition("Examples:")
     assert max(map(len, explained.splitlines())) <= 40
@@ -92,21 +120,27 @@ def test_in_a_narrow_window_only_what_is_typed_is_wider() -> None:
 @pytest.mark.process
 def test_yesterdays_conversation_is_found_and_goes_on_from_the_help_alone(folder: Path) -> None:
     def run(*words: str, given: str = "") -> str:
-        done = subprocess.run([*COMMAND, *words], input=given, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [*COMMAND, *words], input=given, capture_output=True, text=True, check=True
+        )
         assert "Traceback" not in done.stderr
         return done.stdout
 
     run(*typed_in("")[0], given="I want to check my order\n")
     noon = int(datetime.combine(date.today() - timedelta(days=1), time(12)).timestamp())
     with closing(sqlite3.connect("memory.db")) as connection, connection:
-        connection.execute("UPDATE thread SET updated_at = ? * 1000, active_at = ? / 60", (noon, noon))
+        connection.execute(
+            "UPDATE thread SET updated_at = ? * 1000, active_at = ? / 60", (noon, noon)
+        )
     call("chat", "--thread", "today", given="hello\n")
 
     [found] = run(*typed_in("list")[0]).splitlines()
     key = found.split("\t")[0]
     assert found.endswith("I want to check my order")
     assert call("threads", "search", "check order").split("\t")[0] == key
-    assert run(*[key[:8] if word == "ID" else word for word in typed_in("")[3]], given="O-12345\n").startswith("Order O-12345 is")
+    assert run(
+        *[key[:8] if word == "ID" else word for word in typed_in("")[3]], given="O-12345\n"
+    ).startswith("Order O-12345 is")
     copy = call("threads", "fork", key[:8]).strip()
     call("threads", "export", copy, "--to", "copy.md")
     assert "> O-12345" in (folder / "copy.md").read_text(encoding="utf-8")

@@ -19,14 +19,14 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
-from moved import assert_moved, rows, sqlite_saver
+from move_checks import assert_moved, rows, sqlite_saver
 from patience import PATIENCE_S
 from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, Threads, stats
 from langmem_ext.cli.app import app
-from langmem_ext.cli.commands.import_checkpoints import place_of
-from langmem_ext.log import is_server
+from langmem_ext.cli.commands.database.import_checkpoints import place_of
+from langmem_ext.log.message_log import is_server
 from langmem_ext.settings.origin import masked
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli", "import-checkpoints"]
@@ -40,7 +40,13 @@ def ask(state: MessagesState) -> dict[str, Any]:
     return {"messages": [HumanMessage(interrupt("more?"))]} if len(state["messages"]) > 40 else {}
 
 
-builder = StateGraph(MessagesState).add_node("answer", answer).add_node("ask", ask).add_edge(START, "answer").add_edge("answer", "ask")
+builder = (
+    StateGraph(MessagesState)
+    .add_node("answer", answer)
+    .add_node("ask", ask)
+    .add_edge(START, "answer")
+    .add_edge("answer", "ask")
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +57,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         graph = builder.compile(checkpointer=saver)
         for turn in range(25):
             for thread in ("order-1", "order-2") if turn < 15 else ("order-1",):
-                graph.invoke({"messages": [("user", f"question {turn}")]}, {"configurable": {"thread_id": thread}})
+                graph.invoke(
+                    {"messages": [("user", f"question {turn}")]},
+                    {"configurable": {"thread_id": thread}},
+                )
     return path
 
 
@@ -77,9 +86,10 @@ def test_it_says_what_it_did(source: Path, place: str) -> None:
     assert said["into"] == (masked(place) if "://" in place else str(Path(place).absolute()))
     assert said["threads"] == "2 imported, 0 there already, 2 in all"
     assert said["checkpoints"] == f"{count} imported, 0 there already, {count} in all"
-    assert said["verified"] == f"{count} checkpoints are the same in both"
+    assert said["verified"] == f"{count} checkpoints are identical in both"
     assert said["before"] == f"{source.stat().st_size / 1e6:,.1f} MB"
-    # Tables on PostgreSQL begin with more than so small a file has, and keep what earlier tests have made them to be.
+    # Tables on PostgreSQL begin with more than so small a file has, and keep what earlier tests
+    # have made them to be.
     assert re.search(r"\d [kM]B" if "://" in place else r"kB \(1/", said["after"])
     assert f"gone through {count} of {count} checkpoints" in done.stderr.splitlines()
     assert_imported(source, place)
@@ -88,7 +98,9 @@ def test_it_says_what_it_did(source: Path, place: str) -> None:
     assert f"checkpoints  0 imported, {count} there already, {count} in all" in again.stdout
 
 
-def test_what_is_imported_added_and_left_out_adds_up(source: Path, target: Path, tmp_path: Path) -> None:
+def test_what_is_imported_added_and_left_out_adds_up(
+    source: Path, target: Path, tmp_path: Path
+) -> None:
     grown = tmp_path / "grown.sqlite"
     shutil.copy(source, grown)
     count = rows(grown, "SELECT count(*) FROM checkpoints")[0][0]
@@ -96,18 +108,36 @@ def test_what_is_imported_added_and_left_out_adds_up(source: Path, target: Path,
     with sqlite_saver(grown) as saver:
         graph = builder.compile(checkpointer=saver)
         for thread in ("order-2", "order-3", "order-4"):
-            graph.invoke({"messages": [("user", "one more")]}, {"configurable": {"thread_id": thread}})
+            graph.invoke(
+                {"messages": [("user", "one more")]}, {"configurable": {"thread_id": thread}}
+            )
     with closing(sqlite3.connect(grown)) as other:
-        damaged = other.execute("UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = 'order-4'").rowcount
+        damaged = other.execute(
+            "UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = 'order-4'"
+        ).rowcount
         other.commit()
     total = rows(grown, "SELECT count(*) FROM checkpoints")[0][0]
     done = run(grown, target, "--skip-damaged")
-    assert "threads      1 imported, 1 added to, 1 there already, 1 left out, 4 in all" in done.stdout
-    said = f"{total - count - damaged} imported, {count} there already, {damaged} left out, {total} in all"
+    assert (
+        "threads      1 imported, 1 added to, 1 there already, 1 left out, 4 in all" in done.stdout
+    )
+    said = (
+        f"{total - count - damaged} imported, {count} there already, {damaged} left out, {total}"
+        " in all"
+    )
     assert f"checkpoints  {said}" in done.stdout
     report = json.loads(run(grown, target, "--skip-damaged", "--json").stdout)
-    assert (report["threads"], report["threads_new"], report["threads_extended"], report["threads_there"]) == (4, 0, 0, 3)
-    assert (report["total"], report["checkpoints"], report["skipped"]) == (total, 0, total - damaged)
+    assert (
+        report["threads"],
+        report["threads_new"],
+        report["threads_extended"],
+        report["threads_there"],
+    ) == (4, 0, 0, 3)
+    assert (report["total"], report["checkpoints"], report["skipped"]) == (
+        total,
+        0,
+        total - damaged,
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +145,12 @@ def test_what_is_imported_added_and_left_out_adds_up(source: Path, target: Path,
     [(None, "memory.db", "its default"), ("LANGMEM_EXT_DB", "other.db", "from LANGMEM_EXT_DB")],
 )
 def test_where_it_writes_is_said_first_when_no_target_is_named(
-    variable: str | None, name: str, told: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str | None,
+    name: str,
+    told: str,
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -125,7 +160,7 @@ def test_where_it_writes_is_said_first_when_no_target_is_named(
         monkeypatch.setenv(variable, name)
     done = run(source)
     into = tmp_path / name
-    first = f"importing into {into} (no database was named; the setting storage_path, {told})"
+    first = f"importing into {into} (the setting storage_path, {told})"
     assert done.stderr.splitlines()[0] == first
     assert f"into         {into}" in done.stdout
     assert_imported(source, into)
@@ -134,27 +169,42 @@ def test_where_it_writes_is_said_first_when_no_target_is_named(
 
 
 def test_where_it_writes_is_said_without_a_password() -> None:
-    assert place_of("postgresql://me:hidden@host/name?schema=chat") == "postgresql://me:***@host/name?schema=chat"
+    assert (
+        place_of("postgresql://me:hidden@host/name?schema=chat")
+        == "postgresql://me:***@host/name?schema=chat"
+    )
     assert place_of(":memory:") == ":memory:"
     assert place_of("sqlite:///memory.db") == "sqlite:///memory.db"
 
 
-def test_what_it_stores_is_compressed_when_asked(source: Path, target: Path, tmp_path: Path) -> None:
+def test_what_it_stores_is_compressed_when_asked(
+    source: Path, target: Path, tmp_path: Path
+) -> None:
     assert run(source, target, "--compress", "--verify").exit_code == 0
     assert run(source, tmp_path / "plain.db").exit_code == 0
     assert_imported(source, target)
     compressed, plain = (
-        rows(path, "SELECT count(*) FROM item WHERE typeof(text) = 'blob'")[0][0] for path in (target, tmp_path / "plain.db")
+        rows(path, "SELECT count(*) FROM item WHERE typeof(text) = 'blob'")[0][0]
+        for path in (target, tmp_path / "plain.db")
     )
     assert compressed > 0
     assert plain == 0
 
 
 @pytest.mark.process
-def test_without_zstd_to_compress_is_one_line_and_no_database_is_made(source: Path, target: Path) -> None:
-    blocked = "import sys; sys.modules |= dict.fromkeys(('zstandard', 'compression.zstd', 'backports.zstd'))"
+def test_without_zstd_to_compress_is_one_line_and_no_database_is_made(
+    source: Path, target: Path
+) -> None:
+    blocked = (
+        "import sys; sys.modules |= dict.fromkeys(('zstandard', 'compression.zstd',"
+        " 'backports.zstd'))"
+    )
     command = [sys.executable, "-c", f"{blocked}; from langmem_ext.cli import main; main()"]
-    done = subprocess.run([*command, "import-checkpoints", str(source), str(target), "--compress"], capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "import-checkpoints", str(source), str(target), "--compress"],
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode, done.stdout) == (2, "")
     [line] = done.stderr.splitlines()
     assert "pip install 'langmem-ext[zstd]'" in line
@@ -166,7 +216,9 @@ def test_json_is_one_line_and_quiet_is_silent(source: Path, place: str) -> None:
     report = json.loads(done.stdout)
     assert (report["threads"], report["skipped"], report["damaged"]) == (1, 0, [])
     assert report["bytes_before"] == source.stat().st_size
-    assert report["bytes_after"] == (stats(place).file_bytes if is_server(place) else Path(place).stat().st_size)
+    assert report["bytes_after"] == (
+        stats(place).file_bytes if is_server(place) else Path(place).stat().st_size
+    )
     with DeltaSaver.open(place) as saver:
         assert [thread.id for thread in Threads(saver).list()] == ["order-2"]
     quiet = run(source, place, "-q")
@@ -179,13 +231,13 @@ def test_what_is_wrong_is_one_line_and_a_code(source: Path, target: Path, tmp_pa
         pass
     (tmp_path / "text").write_text("not a database, and long enough to be one")
     cases: list[tuple[list[object], int, str]] = [
-        ([tmp_path / "missing", target], 1, "there is no database"),
+        ([tmp_path / "missing", target], 1, "not found: pass the path"),
         ([tmp_path / "text", target], 1, "is not a SQLite database"),
-        ([tmp_path / "own.db", target], 2, "is a database of this package already"),
+        ([tmp_path / "own.db", target], 2, "is a langmem_ext database already"),
         ([source, source], 2, "source and target are the same file"),
-        ([source, tmp_path / "no" / "new.db"], 1, "no, make it first"),
-        ([source, target, "--thread", "nobody"], 1, "there is no thread 'nobody'"),
-        ([source, "mysql://host/db"], 2, "there is no database of kind 'mysql'"),
+        ([source, tmp_path / "no" / "new.db"], 1, "no first"),
+        ([source, target, "--thread", "nobody"], 1, "thread 'nobody' not found"),
+        ([source, "mysql://host/db"], 2, "unknown kind of database 'mysql'"),
     ]
     for args, code, words in cases:
         done = run(*args)
@@ -196,12 +248,18 @@ def test_what_is_wrong_is_one_line_and_a_code(source: Path, target: Path, tmp_pa
     assert not target.exists()
 
 
-def test_damaged_rows_are_named_and_left_out_when_asked(source: Path, target: Path, tmp_path: Path) -> None:
+def test_damaged_rows_are_named_and_left_out_when_asked(
+    source: Path, target: Path, tmp_path: Path
+) -> None:
     damaged = tmp_path / "damaged.sqlite"
     damaged.write_bytes(source.read_bytes())
     with closing(sqlite3.connect(damaged)) as connection:
-        [(cut,)] = connection.execute("SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = 'order-2'")
-        connection.execute("UPDATE checkpoints SET checkpoint = x'93' WHERE checkpoint_id = ?", (cut,))
+        [(cut,)] = connection.execute(
+            "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = 'order-2'"
+        )
+        connection.execute(
+            "UPDATE checkpoints SET checkpoint = x'93' WHERE checkpoint_id = ?", (cut,)
+        )
         connection.commit()
     refused = run(damaged, target, "-q")
     assert refused.exit_code == 1
@@ -209,14 +267,23 @@ def test_damaged_rows_are_named_and_left_out_when_asked(source: Path, target: Pa
     assert "--skip-damaged" in refused.stderr
     done = run(damaged, target, "--skip-damaged", "--verify")
     assert done.exit_code == 0
-    assert f"left out: checkpoint {cut}" in done.stderr
-    assert "left out     1 damaged" in done.stdout
-    assert rows(target, "SELECT count(*) FROM checkpoint")[0][0] == rows(source, "SELECT count(*) FROM checkpoints")[0][0] - 1
+    assert f"skipped: checkpoint {cut}" in done.stderr
+    assert "skipped      1 damaged" in done.stdout
+    assert (
+        rows(target, "SELECT count(*) FROM checkpoint")[0][0]
+        == rows(source, "SELECT count(*) FROM checkpoints")[0][0] - 1
+    )
 
 
 @pytest.mark.process
 def test_at_a_terminal_there_is_a_bar(source: Path, target: Path) -> None:
-    child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], str(source), str(target)], timeout=PATIENCE_S, encoding="utf-8", dimensions=(40, 120))
+    child = pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], str(source), str(target)],
+        timeout=PATIENCE_S,
+        encoding="utf-8",
+        dimensions=(40, 120),
+    )
     child.expect("importing")
     child.expect("imported, 0 there already")
     child.expect(pexpect.EOF)
@@ -246,13 +313,26 @@ moving.BATCH, moving.Moving._store = 1, store_slowly
 def slowly(tmp_path: Path) -> dict[str, str]:
     """An environment in which an import stores one checkpoint at a time, and takes long enough to be stopped."""
     (tmp_path / "sitecustomize.py").write_text(SLOWLY)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])]),
+    }
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "stopped with Ctrl-C"])
-def test_stopped_anywhere_it_goes_on_when_it_is_run_again(how: signal.Signals, source: Path, place: str, slowly: dict[str, str]) -> None:
-    process = subprocess.Popen([*COMMAND, str(source), place], env=slowly, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "stopped with Ctrl-C"]
+)
+def test_stopped_anywhere_it_goes_on_when_it_is_run_again(
+    how: signal.Signals, source: Path, place: str, slowly: dict[str, str]
+) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, str(source), place],
+        env=slowly,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stderr is not None
     assert process.stderr.readline().startswith("gone through")
     process.send_signal(how)

@@ -1,4 +1,7 @@
-"""Promise: nothing acknowledged is lost. Killed anywhere, a conversation goes on in another process and ends as if nothing had happened."""
+"""Promise: nothing acknowledged is lost.
+
+Killed anywhere, a conversation goes on in another process and ends as if nothing had happened.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 RANDOM_KILLS = 1000 if SOAK else 12
 SHARDS = 2
 SHARE = {"file": 1 if SOAK else 3, "postgres": 1 if SOAK else 5}
-"""It is killed at one of so many steps, which chance picks: at every so many it might always be the same moment of a transaction.
+"""It is killed at one of so many steps, which chance picks: at every so many it might always be the
+same moment of a transaction.
 
 After a kill, a test on PostgreSQL waits until the server has noticed."""
 ROOT = Path(__file__).parents[2]
@@ -65,7 +69,11 @@ def test_the_undisturbed_conversation_does_something_worth_killing(undisturbed: 
     assert undisturbed["steps"] > 60
     assert any("O-12345" in text and "cancel" in text.lower() for text in said)
     assert undisturbed["end"]["values"]["plan"] is None
-    assert [row for row in undisturbed["end"]["shop"]["orders"] if row[0] == "O-12345" and "cancelled" in row]
+    assert [
+        row
+        for row in undisturbed["end"]["shop"]["orders"]
+        if row[0] == "O-12345" and "cancelled" in row
+    ]
 
 
 @pytest.mark.timeout(3600)
@@ -76,11 +84,19 @@ def test_killed_before_any_statement_and_before_and_after_any_commit_it_ends_the
     steps = range(shard, undisturbed["steps"], SHARDS)
     for step in sorted(random.Random(shard).sample(steps, len(steps) // SHARE[durable.name])):
         found = talks.run(dies_at=step)
-        # Writes that wait at the same time share a commit, so that a conversation has a few steps more or less.
-        assert found["died"] == -9 or step > undisturbed["steps"] * 0.9, f"step {step} was never reached"
-        assert found["end"] == undisturbed["end"], f"killed at step {step}, after {found['answered']} answers"
-        # What a killed node has told, the next process tells again: nothing is missing, and nothing is told that did not come about.
-        assert sorted(set(found["events"])) == sorted(undisturbed["events"]), f"killed at step {step}"
+        # Writes that wait at the same time share a commit, so that a conversation has a few steps
+        # more or less.
+        assert found["died"] == -9 or step > undisturbed["steps"] * 0.9, (
+            f"step {step} was never reached"
+        )
+        assert found["end"] == undisturbed["end"], (
+            f"killed at step {step}, after {found['answered']} answers"
+        )
+        # What a killed node has told, the next process tells again: nothing is missing, and nothing
+        # is told that did not come about.
+        assert sorted(set(found["events"])) == sorted(undisturbed["events"]), (
+            f"killed at step {step}"
+        )
 
 
 def seconds_of(talks: Conversations) -> float:
@@ -102,6 +118,10 @@ def test_killed_at_any_moment_it_ends_the_same(talks: Conversations, undisturbed
             died += 1
         else:
             length *= 0.8  # the machine is less busy than it was
-        assert set(found["events"]) == set(undisturbed["events"]), f"kill {number}, after {seconds * 1000:.1f} ms"
-        assert found["end"] == undisturbed["end"], f"kill {number}, after {seconds * 1000:.1f} ms and {found['answered']} answers"
+        assert set(found["events"]) == set(undisturbed["events"]), (
+            f"kill {number}, after {seconds * 1000:.1f} ms"
+        )
+        assert found["end"] == undisturbed["end"], (
+            f"kill {number}, after {seconds * 1000:.1f} ms and {found['answered']} answers"
+        )
     assert died > RANDOM_KILLS / 4

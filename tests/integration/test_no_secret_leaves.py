@@ -1,4 +1,4 @@
-"""Promise: values of parameters marked sensitive are in the log and leave it by no side door, at no moment of a conversation."""
+"""Promise: sensitive values are in the log, and leave it by no side door at any moment."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from postgres.server import SHARED
 from savers import Backend, Mode
 from secrets_desk import CHATS, TYPES, Desk, foreign_desk, leaks, open_desk, printed
@@ -27,8 +28,8 @@ from langmem_ext import (
     build_waiting_graph,
     converse,
 )
-from langmem_ext.messages.annotations import HIDDEN
-from langmem_ext.messages.spans import squeezed
+from langmem_ext.messages.annotations import HIDDEN, shown_text
+from langmem_ext.messages.search.spans import squeezed
 
 LETTERS = "bcdfghjkmpqvwxz"
 odd_word = st.text(LETTERS, min_size=6, max_size=9)
@@ -39,20 +40,42 @@ SECRETS: dict[str, st.SearchStrategy[str]] = {
     "phone": st.builds("+44 7911 {}".format, digits[6]),
     "person": st.builds(lambda a, b: f"{a.title()} {b.title()}", odd_word, odd_word),
     "name": st.builds(str.title, odd_word),
-    "address": st.builds(lambda number, street, town: f"{number} {street.title()} Street, {town.title()}", digits[4], odd_word, odd_word),
+    "address": st.builds(
+        lambda number, street, town: f"{number} {street.title()} Street, {town.title()}",
+        digits[4],
+        odd_word,
+        odd_word,
+    ),
     "place": st.builds(str.title, odd_word),
     "text": st.builds("{} {}".format, odd_word, odd_word),
     "integer": digits[6],
     "number": st.builds("{}.{}".format, digits[4], digits[4]),
     "money": st.builds("${}.{}".format, digits[5], st.integers(11, 99)),
-    "date": st.builds("{} {} {}".format, st.integers(11, 28), st.sampled_from(["March", "July", "October"]), st.integers(2041, 2089)),
+    "date": st.builds(
+        "{} {} {}".format,
+        st.integers(11, 28),
+        st.sampled_from(["March", "July", "October"]),
+        st.integers(2041, 2089),
+    ),
     "time": st.builds("{}:{}".format, st.integers(13, 22), st.integers(11, 59)),
 }
 FRAMES = st.sampled_from(
-    ["{}", "it's {}", "{} please", "my {kind} is {}", "the {kind} is {}, thanks a lot", "Hi, so you want it: {} I think"]
+    [
+        "{}",
+        "it's {}",
+        "{} please",
+        "my {kind} is {}",
+        "the {kind} is {}, thanks a lot",
+        "Hi, so you want it: {} I think",
+    ]
 )
 EARLY = st.sampled_from(
-    ["keep my {kind}, it is {}", "please keep my {kind}: {}", "keep my {kind} {} for ticket T-123", "my {kind} is {}, keep my {kind}"]
+    [
+        "keep my {kind}, it is {}",
+        "please keep my {kind}: {}",
+        "keep my {kind} {} for ticket T-123",
+        "my {kind} is {}, keep my {kind}",
+    ]
 )
 WRONG = st.sampled_from(["banana", "what do you mean?", "0", "I don't know"])
 
@@ -85,7 +108,15 @@ def conversations(draw: st.DrawFn) -> tuple[list[str], list[str], str]:
     if draw(st.booleans()):
         secrets.append(draw(values))
         said.append(f"sorry, I meant {spaced(secrets[-1], how)}")
-    said += ["T-123", *draw(st.lists(st.sampled_from(["what a day", f"keep my {kind}", "cancel that", "T-124"]), max_size=3))]
+    said += [
+        "T-123",
+        *draw(
+            st.lists(
+                st.sampled_from(["what a day", f"keep my {kind}", "cancel that", "T-124"]),
+                max_size=3,
+            )
+        ),
+    ]
     return said, secrets, draw(st.sampled_from(["", "", "told", "broken"]))
 
 
@@ -101,21 +132,33 @@ def everywhere(desk: Desk, *words: str) -> list[tuple[str, str]]:
 
 
 def play(said: list[str], secrets: list[str], ending: str, durable: Backend) -> None:
-    with tempfile.TemporaryDirectory() as folder, SHARED.own_schemas(), Desk(durable.new_url(Path(folder))) as desk:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        SHARED.own_schemas(),
+        Desk(durable.new_url(Path(folder))) as desk,
+    ):
         desk.failures += [ending] if ending else []
         given = 0
         for number, text in enumerate(said):
             turn = converse(desk.graph, text, thread_id="t", message_id=f"m{number}")
             given += turn.params_keys != ()
-            check(desk, secrets, desk.doors(*(secret for secret in secrets if len(squeezed(secret)) >= 7)))
+            check(
+                desk,
+                secrets,
+                desk.doors(*(secret for secret in secrets if len(squeezed(secret)) >= 7)),
+            )
         check(desk, secrets, [*desk.commands("t"), *desk.chats("t")])
         event("a value was taken" if given else "no value was taken")
         assert leaks(secrets[0], desk.held()), "the log itself does not hold what was said"
 
 
-@settings(max_examples=settings().max_examples if settings().derandomize else 2 * settings().max_examples)
+@settings(
+    max_examples=settings().max_examples if settings().derandomize else 2 * settings().max_examples
+)
 @given(conversations())
-def test_no_secret_is_anywhere_but_in_the_log(durable: Backend, conversation: tuple[list[str], list[str], str]) -> None:
+def test_no_secret_is_anywhere_but_in_the_log(
+    durable: Backend, conversation: tuple[list[str], list[str], str]
+) -> None:
     play(*conversation, durable)
 
 
@@ -155,15 +198,34 @@ def test_a_value_that_only_a_tool_knows_is_hidden_however_deep_it_stands(url: st
     @tool("keep_identifier")
     def find(**_: Any) -> dict[str, Any]:
         """Find a customer."""
-        return {"name": "Ada", "account": {"secret_identifier": secret}, "cards": [{"secret_identifier": f"{secret[:4]} {secret[4:]}"}]}
+        return {
+            "name": "Ada",
+            "account": {"secret_identifier": secret},
+            "cards": [{"secret_identifier": f"{secret[:4]} {secret[4:]}"}],
+        }
 
-    find.args_schema = {"type": "object", "properties": {"ticket": {"type": "string"}}, "required": ["ticket"]}
-    intent = {"id": "find", "description": "Find me", "patterns": ["find me"], "required": ["ticket"], "tool": "keep_identifier"}
+    find.args_schema = {
+        "type": "object",
+        "properties": {"ticket": {"type": "string"}},
+        "required": ["ticket"],
+    }
+    intent = {
+        "id": "find",
+        "description": "Find me",
+        "patterns": ["find me"],
+        "required": ["ticket"],
+        "tool": "keep_identifier",
+    }
     params = {
         "ticket": {"type": "identifier", "pattern": r"T-\d{3}", "prompt": "Which ticket?"},
         "secret_identifier": {"type": "identifier", "pattern": r"\d{16}", "sensitive": True},
     }
-    catalog = IntentCatalog.from_dict({"intents": [{**intent, "reply": "It is {result.account.secret_identifier}."}], "params": params})
+    catalog = IntentCatalog.from_dict(
+        {
+            "intents": [{**intent, "reply": "It is {result.account.secret_identifier}."}],
+            "params": params,
+        }
+    )
     with Desk(url) as desk:
         builder = build_waiting_graph(catalog, [find], telemetry=[desk.kept], summarize_above=2)
         desk.graph = builder.compile(checkpointer=desk.saver)
@@ -200,12 +262,22 @@ def test_an_answer_that_is_stored_past_the_graph_is_hidden(write: Any, url: str)
         turn = converse(desk.graph, "4929 1111 2222 3333", thread_id="t")
         assert turn.waiting_for == "ticket", "the question was still to be answered"
         write(desk, f"no, sorry, {another}")
-        check(desk, [secret, another], [*desk.doors(secret), *desk.doors(another), *desk.commands("t")])
+        check(
+            desk,
+            [secret, another],
+            [*desk.doors(secret), *desk.doors(another), *desk.commands("t")],
+        )
         assert leaks(another, desk.held()), "the request takes it, whatever was asked last"
         assert converse(desk.graph, "T-123", thread_id="t").waiting_for is None
         write(desk, "good morning everybody")
-        assert list(desk.threads.search("everybody")), "where nothing waits, nothing is hidden for it"
-        check(desk, [secret, another], [*desk.doors(secret), *desk.doors(another), *desk.commands("t")])
+        assert list(desk.threads.search("everybody")), (
+            "where nothing waits, nothing is hidden for it"
+        )
+        check(
+            desk,
+            [secret, another],
+            [*desk.doors(secret), *desk.doors(another), *desk.commands("t")],
+        )
 
 
 # -- a thread that another graph than its own opens -----------------------------------------------
@@ -317,3 +389,56 @@ def test_a_request_that_another_interrupted_keeps_its_values_hidden(url: str) ->
             check(desk, [CARD, MAIL], everywhere(desk, CARD, MAIL))
             converse(desk.graph, text, thread_id="t")
         check(desk, [CARD, MAIL], everywhere(desk, CARD, MAIL))
+
+
+# -- said again where it was not asked for --------------------------------------------------------
+
+CARD = "4111111111111111"
+
+
+@tool
+def settle(card: str, remark: str) -> str:
+    """Settle a bill."""
+    return f"settled; {remark}"
+
+
+SETTLING = IntentCatalog.from_dict(
+    {
+        "intents": {
+            "settle": {
+                "description": "Settle the bill",
+                "patterns": [r"\bsettle\b"],
+                "required": ["card", "remark"],
+                "tool": "settle",
+                "confirm": True,
+                "reply": "{result}",
+            }
+        },
+        "params": {
+            "card": {"type": "identifier", "sensitive": True, "pattern": r"\d{16}"},
+            "remark": {"type": "text", "prompt": "Any remark?"},
+        },
+    }
+)
+
+
+@pytest.mark.parametrize("spelled", [CARD, "4111 1111 1111 1111", "4111-1111-1111-1111"])
+@pytest.mark.parametrize("by_form", [False, True])
+def test_a_known_sensitive_value_is_stored_in_no_free_text(spelled: str, by_form: bool) -> None:
+    graph = build_waiting_graph(SETTLING, [settle]).compile(InMemorySaver())
+    for text in ("settle", CARD):
+        converse(graph, text, thread_id="t")
+    remark = f"take {spelled} and ring the bell"
+    given: Any = {"resume": {"remark": remark}} if by_form else {"text": remark}
+    converse(graph, thread_id="t", **given)
+    assert (
+        converse(graph, "yes", thread_id="t").reply == f"settled; take {HIDDEN} and ring the bell"
+    )
+    state = graph.get_state({"configurable": {"thread_id": "t"}}).values
+    messages = state.pop("messages")
+    assert state["params"].pop("card") == CARD
+    noted = [vars(message)["additional_kwargs"] for message in messages]
+    calls = [call["args"]["remark"] for one in messages for call in getattr(one, "tool_calls", ())]
+    assert calls == [f"take {HIDDEN} and ring the bell"]
+    assert "1111" not in str([state, noted])
+    assert "1111" not in "".join(map(shown_text, map(vars, messages)))

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[2]
 
 
-def row(slot: str, description: str, prompt: str, said: str, gold: str = "", **more: Any) -> dict[str, Any]:
+def row(
+    slot: str, description: str, prompt: str, said: str, gold: str = "", **more: Any
+) -> dict[str, Any]:
     """A row as files of asks have them."""
     return {
         "service": more.pop("service", "Invented_1"),
@@ -43,25 +45,95 @@ ROOM = ("hotel_room", "size of the room", "Which room would you like, {single} o
 BOTH = ["city", "day"]
 
 ROWS = [
-    row("email", "e-mail address", "What is your e-mail address?", "it's jo@example.org", "jo@example.org"),
+    row(
+        "email",
+        "e-mail address",
+        "What is your e-mail address?",
+        "it's jo@example.org",
+        "jo@example.org",
+    ),
     row("guests", "number of guests", "How many guests will there be?", "seven of us", "7"),
     row("guests", "number of guests", "How many guests will there be?", "There will be 3.", "3"),
     row("day", "date of the visit", "Which day?", "on March 4th please", "March 4th"),
-    row("day", "date of the visit", "When would you like to come?", "the 9th", "the 9th", canonical="2019-03-09"),
-    row("start_time", "time of the visit", "At what time?", "half past 6 in the evening", "half past 6 in the evening"),
+    row(
+        "day",
+        "date of the visit",
+        "When would you like to come?",
+        "the 9th",
+        "the 9th",
+        canonical="2019-03-09",
+    ),
+    row(
+        "start_time",
+        "time of the visit",
+        "At what time?",
+        "half past 6 in the evening",
+        "half past 6 in the evening",
+    ),
     row("city", "city of the visit", "In which city?", "In Uppsala.", "Uppsala"),
     row(*ROOM, "double please", "double", values=["single", "double"]),
     row(*ROOM, "A single one.", "single", values=["single", "double"]),
-    row("with_breakfast", "whether breakfast is included", "With breakfast?", "yes please", "True", values=["True", "False"]),
-    row("order_code", "code of the order", "What is the code of your order?", "the code is KX-4471", "KX-4471"),
-    row("phone_number", "phone number", "What is your phone number?", "call me on 415-555-0132", "415-555-0132"),
-    row("email", "e-mail address", "What is your e-mail address?", "tell Mo, mo@example.org, that I come", "jo@example.org"),
-    row("city", "city of the visit", "In which city, on which day?", "in Turku, on May 2nd", "Turku", requested=BOTH),
-    row("day", "date of the visit", "In which city, on which day?", "in Turku, on May 2nd", "May 2nd", requested=BOTH),
-    row("day", "date of the visit", "In which city, on which day?", "Turku", "May 2nd", requested=BOTH),
+    row(
+        "with_breakfast",
+        "whether breakfast is included",
+        "With breakfast?",
+        "yes please",
+        "True",
+        values=["True", "False"],
+    ),
+    row(
+        "order_code",
+        "code of the order",
+        "What is the code of your order?",
+        "the code is KX-4471",
+        "KX-4471",
+    ),
+    row(
+        "phone_number",
+        "phone number",
+        "What is your phone number?",
+        "call me on 415-555-0132",
+        "415-555-0132",
+    ),
+    row(
+        "email",
+        "e-mail address",
+        "What is your e-mail address?",
+        "tell Mo, mo@example.org, that I come",
+        "jo@example.org",
+    ),
+    row(
+        "city",
+        "city of the visit",
+        "In which city, on which day?",
+        "in Turku, on May 2nd",
+        "Turku",
+        requested=BOTH,
+    ),
+    row(
+        "day",
+        "date of the visit",
+        "In which city, on which day?",
+        "in Turku, on May 2nd",
+        "May 2nd",
+        requested=BOTH,
+    ),
+    row(
+        "day",
+        "date of the visit",
+        "In which city, on which day?",
+        "Turku",
+        "May 2nd",
+        requested=BOTH,
+    ),
     row("guests", "number of guests", "How many guests will there be?", "I do not know yet"),
     row("email", "e-mail address", "What is your e-mail address?", "why do you need it?"),
-    row("order_code", "code of the order", "What is the code of your order?", "never mind, cancel that please"),
+    row(
+        "order_code",
+        "code of the order",
+        "What is the code of your order?",
+        "never mind, cancel that please",
+    ),
     row("day", "date of the visit", "Which day?", "\U0001f937 \u202e no idea"),
 ]
 
@@ -76,8 +148,18 @@ def rows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def report(rows_file: Path) -> dict[str, Any]:
     """What the script prints, run by itself."""
-    command = [sys.executable, "-m", "benchmarks.replay_asks", str(rows_file), "--json", "--processes-every", "7"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.replay_asks",
+        str(rows_file),
+        "--json",
+        "--processes-every",
+        "7",
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
@@ -90,8 +172,12 @@ def test_every_conversation_goes_on_in_another_process(report: dict[str, Any]) -
 def test_what_is_missing_is_counted_as_lost(rows_file: Path, tmp_path: Path) -> None:
     never_asked, never_answered, forgotten, whole = list(asks.rows(rows_file))[:4]
     database = replay_asks.Database(tmp_path / "replay.db", "normal")
-    first = {row.number: replay_asks.ask(database, row) for row in (never_answered, forgotten, whole)}
-    second = {row.number: replay_asks.answer(database, row) for row in (never_asked, forgotten, whole)}
+    first = {
+        row.number: replay_asks.ask(database, row) for row in (never_answered, forgotten, whole)
+    }
+    second = {
+        row.number: replay_asks.answer(database, row) for row in (never_asked, forgotten, whole)
+    }
     with database.open() as saver:
         saver.delete_thread(replay_asks.thread_of(forgotten))
     chosen = [never_asked, never_answered, forgotten, whole]
@@ -114,7 +200,10 @@ def test_values_in_the_threads_are_judged_apart_by_what_was_asked(report: dict[s
         "rows": 3,
         "right": 2,
         "abstained": 1,
-        "types": {"date": {"rows": 2, "right": 1, "abstained": 1}, "place": {"rows": 1, "right": 1}},
+        "types": {
+            "date": {"rows": 2, "right": 1, "abstained": 1},
+            "place": {"rows": 1, "right": 1},
+        },
     }
     assert report["without_gold"]["rows"] == report["without_gold"]["abstained"] == 4
 

@@ -1,4 +1,4 @@
-"""Promise: a thread that an answer got stuck is led back to its question, and loses nothing else."""
+"""Promise: a thread stuck by an answer returns to its question, and loses nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from savers import Backend, Calls, Mode
 
 import langmem_ext
 from langmem_ext import DeltaSaver, InvalidInput, ThreadBusy, ThreadNotFound, Threads, examine
-from langmem_ext.threads.rewind import rewind
+from langmem_ext.threads.states.rewind import rewind
 
 APPROVE = {"decisions": [{"type": "approve"}]}
 HELLO = {"messages": [("user", "pay")]}
@@ -59,7 +59,9 @@ async def rewound(saver: DeltaSaver, mode: Mode) -> Any:
 
 
 @pytest.mark.parametrize("store", [resume, resume_by_id])
-async def test_an_agent_asks_for_its_decision_again(saver: DeltaSaver, mode: Mode, store: Store) -> None:
+async def test_an_agent_asks_for_its_decision_again(
+    saver: DeltaSaver, mode: Mode, store: Store
+) -> None:
     graph = agent(saver)
     graph.invoke(HELLO, CONFIG)
     [asked] = graph.get_state(CONFIG).interrupts
@@ -82,11 +84,23 @@ async def test_an_agent_asks_for_its_decision_again(saver: DeltaSaver, mode: Mod
 
 
 @pytest.mark.parametrize("store", [resume, resume_by_id])
-async def test_a_subgraph_asks_again_without_beginning_anew(saver: DeltaSaver, mode: Mode, store: Store) -> None:
+async def test_a_subgraph_asks_again_without_beginning_anew(
+    saver: DeltaSaver, mode: Mode, store: Store
+) -> None:
     model = calling("pay")
     inner = agent(None, model=model)
-    graph = StateGraph(MessagesState).add_node("agent", inner).add_edge(START, "agent").compile(checkpointer=saver)
-    outer = StateGraph(MessagesState).add_node("team", graph).add_edge(START, "team").compile(checkpointer=saver)
+    graph = (
+        StateGraph(MessagesState)
+        .add_node("agent", inner)
+        .add_edge(START, "agent")
+        .compile(checkpointer=saver)
+    )
+    outer = (
+        StateGraph(MessagesState)
+        .add_node("team", graph)
+        .add_edge(START, "team")
+        .compile(checkpointer=saver)
+    )
     outer.invoke(HELLO, CONFIG)  # type: ignore[arg-type]
     [asked] = outer.get_state(CONFIG).interrupts
     store(outer, "approve")
@@ -129,8 +143,12 @@ async def test_what_other_tasks_of_the_step_have_done_stays(saver: DeltaSaver, m
     assert examine(saver).ok
 
 
-async def test_a_node_that_asks_twice_asks_again_from_its_first_question(saver: DeltaSaver, mode: Mode) -> None:
-    graph = asking(saver, lambda state: {"answer": int(interrupt("First?")) + int(interrupt("Second?"))})
+async def test_a_node_that_asks_twice_asks_again_from_its_first_question(
+    saver: DeltaSaver, mode: Mode
+) -> None:
+    graph = asking(
+        saver, lambda state: {"answer": int(interrupt("First?")) + int(interrupt("Second?"))}
+    )
     graph.invoke(HELLO, CONFIG)
     graph.invoke(Command(resume="1"), CONFIG)
     resume(graph, "two")
@@ -138,14 +156,18 @@ async def test_a_node_that_asks_twice_asks_again_from_its_first_question(saver: 
     assert graph.invoke(None, CONFIG)["__interrupt__"][0].value == "First?"
     graph.invoke(Command(resume="1"), CONFIG)
     await rewound(saver, mode)
-    assert graph.invoke(None, CONFIG)["__interrupt__"][0].value == "First?", "it can be taken back before it fails, too"
+    assert graph.invoke(None, CONFIG)["__interrupt__"][0].value == "First?", (
+        "it can be taken back before it fails, too"
+    )
     for answer in ("1", "2"):
         graph.invoke(Command(resume=answer), CONFIG)
     assert graph.get_state(CONFIG).values["answer"] == 3
     assert examine(saver).ok
 
 
-async def test_a_thread_with_nothing_to_rewind_is_told_so_and_stays(saver: DeltaSaver, mode: Mode) -> None:
+async def test_a_thread_with_nothing_to_rewind_is_told_so_and_stays(
+    saver: DeltaSaver, mode: Mode
+) -> None:
     graph = agent(saver)
     graph.invoke(HELLO, CONFIG)
     for _ in range(2):
@@ -164,7 +186,9 @@ async def test_the_history_is_not_looked_at_where_nothing_was_answered(
     listed: list[Any] = []
     for name in ("list", "alist"):
         read = getattr(saver, name)
-        monkeypatch.setattr(saver, name, lambda config, read=read: (listed.append(config), read(config))[1])
+        monkeypatch.setattr(
+            saver, name, lambda config, read=read: (listed.append(config), read(config))[1]
+        )
 
     def answer(state: MessagesState) -> Any:
         if state["messages"][-1].text == "ask":
@@ -172,7 +196,12 @@ async def test_the_history_is_not_looked_at_where_nothing_was_answered(
         raise ValueError("the model is away")
 
     inner = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile()
-    graph = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner").compile(checkpointer=saver)
+    graph = (
+        StateGraph(MessagesState)
+        .add_node("inner", inner)
+        .add_edge(START, "inner")
+        .compile(checkpointer=saver)
+    )
 
     async def say(text: str) -> Any:
         return await Calls(mode).call(langmem_ext, "converse", graph, text, thread_id="t")
@@ -188,7 +217,9 @@ async def test_the_history_is_not_looked_at_where_nothing_was_answered(
     assert (await say("42")).reply == "age 42"
 
 
-async def test_only_a_thread_of_ones_own_is_rewound_and_only_while_nobody_drives_it(saver: DeltaSaver, mode: Mode) -> None:
+async def test_only_a_thread_of_ones_own_is_rewound_and_only_while_nobody_drives_it(
+    saver: DeltaSaver, mode: Mode
+) -> None:
     graph = agent(saver.for_owner("ada"))
     graph.invoke(HELLO, CONFIG)
     resume(graph, "approve")
@@ -211,7 +242,9 @@ def test_a_savers_own_serializer_is_used(tmp_path: Path) -> None:
         assert graph.invoke(Command(resume=APPROVE), CONFIG)["messages"][-1].text == "paid 5"
 
 
-def test_a_thread_that_was_led_back_outlives_an_export_and_a_fork(saver: DeltaSaver, tmp_path: Path) -> None:
+def test_a_thread_that_was_led_back_outlives_an_export_and_a_fork(
+    saver: DeltaSaver, tmp_path: Path
+) -> None:
     graph = agent(saver)
     graph.invoke(HELLO, CONFIG)
     resume(graph, "approve")
@@ -236,4 +269,6 @@ def test_every_allowed_decision_is_still_taken_afterwards() -> None:
         resume(graph, "approve")
         assert rewind(saver, "t")
         assert not rewind(saver, "t")
-        assert not graph.invoke(Command(resume={"decisions": [decision]}), CONFIG).get("__interrupt__")
+        assert not graph.invoke(Command(resume={"decisions": [decision]}), CONFIG).get(
+            "__interrupt__"
+        )

@@ -10,9 +10,15 @@ import pytest
 from benchmarks import sensitive_spans
 
 ROWS = [
-    {"utterance": "yeah sure 5432 1469 9854 8246", "slot-labels": "O O card_number card_number card_number card_number"},
+    {
+        "utterance": "yeah sure 5432 1469 9854 8246",
+        "slot-labels": "O O card_number card_number card_number card_number",
+    },
     {"utterance": "qzvxk", "slot-labels": "name"},
-    {"utterance": "mail wvkq@example.org and 12 Zqxj Road", "slot-labels": "O email_address O address address address"},
+    {
+        "utterance": "mail wvkq@example.org and 12 Zqxj Road",
+        "slot-labels": "O email_address O address address address",
+    },
     {"utterance": "more words than labels 9911", "slot-labels": "O ssn"},
     {"utterance": "nothing here", "slot-labels": "O O"},
 ]
@@ -35,7 +41,9 @@ def test_rows_are_read_with_what_their_labels_name(path: Path) -> None:
     ]
 
 
-def test_nothing_leaks_that_was_asked_for_came_with_a_request_or_was_marked(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_leaks_that_was_asked_for_came_with_a_request_or_was_marked(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert sensitive_spans.main([str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     for way in ("asked", "at once", "marked"):

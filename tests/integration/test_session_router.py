@@ -1,4 +1,7 @@
-"""A router of one's own, on nothing but the sessions' API: receive, classify, merge, ask, wait for days, act, answer."""
+"""A router that uses only the sessions' API.
+
+It receives, classifies, merges, asks, waits for days, acts and answers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ class ToolCall:
     args: Mapping[str, Any]
 
 
-def classify(text: str, waiting: str | None, last_intent: str | None) -> tuple[str | None, dict[str, Any]]:
+def classify(
+    text: str, waiting: str | None, last_intent: str | None
+) -> tuple[str | None, dict[str, Any]]:
     """The intent of a message and the parameters in it: while one is waited for, the message is first taken as an attempt to give it."""
     found: dict[str, Any] = {"order_id": match[0] if (match := re.search(r"O-\d+", text)) else None}
     if waiting == "gift" and text.lower() in ("yes", "no"):
@@ -45,7 +50,11 @@ def classify(text: str, waiting: str | None, last_intent: str | None) -> tuple[s
 
 def plan(intent: str, params: Mapping[str, Any]) -> AskUser | ToolCall:
     missing = [name for name in NEEDED[intent] if name not in params]
-    return AskUser(missing[0]) if missing else ToolCall(intent, {name: params[name] for name in NEEDED[intent]})
+    return (
+        AskUser(missing[0])
+        if missing
+        else ToolCall(intent, {name: params[name] for name in NEEDED[intent]})
+    )
 
 
 class Router:
@@ -84,7 +93,9 @@ class Router:
             return PROMPTS[step.param]
         self.called.append(step)
         result = {"order_id": step.args["order_id"], "carrier": "Swift Post", "delay": 0}
-        await call(session, "append", Message("tool", f"{step.tool}: done", metadata={"tool": step.tool}))
+        await call(
+            session, "append", Message("tool", f"{step.tool}: done", metadata={"tool": step.tool})
+        )
         await call(session, "merge", {"carrier": result["carrier"]})
         await call(session, "set_last_result", result)
         await call(session, "set_plan_execution", None)
@@ -97,12 +108,17 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return found
 
 
-async def test_a_router_asks_waits_and_goes_on(backend: Backend, mode: Mode, tmp_path: Path) -> None:
+async def test_a_router_asks_waits_and_goes_on(
+    backend: Backend, mode: Mode, tmp_path: Path
+) -> None:
     url = backend.new_url(tmp_path)
     memory = ConversationMemory(url)
     called: list[ToolCall] = []
 
-    async def say(text: str, interaction: object = SimpleNamespace(id="i1", context=SimpleNamespace(session_id="s1"))) -> str:
+    async def say(
+        text: str,
+        interaction: object = SimpleNamespace(id="i1", context=SimpleNamespace(session_id="s1")),
+    ) -> str:
         nonlocal memory
         router = Router(memory, mode)
         reply = await router.receive(interaction, text)
@@ -117,7 +133,9 @@ async def test_a_router_asks_waits_and_goes_on(backend: Backend, mode: Mode, tmp
     assert (session.waiting(), session.last_intent_id()) == ("order_id", "check_order")
     assert session.plan_execution() == {"intent_id": "check_order", "cursor": 0}
     assert await say("hello?") == PROMPTS["order_id"], "asked again"
-    assert await say("hello", {"id": "i9", "context": {}}) == "I can check or wrap an order.", "another session knows nothing of it"
+    assert await say("hello", {"id": "i9", "context": {}}) == "I can check or wrap an order.", (
+        "another session knows nothing of it"
+    )
     assert await say("It's O-12345") == "O-12345 is with Swift Post."
     session = memory.for_session("s1")
     assert (session.waiting(), session.plan_execution()) == (None, None)
@@ -125,18 +143,30 @@ async def test_a_router_asks_waits_and_goes_on(backend: Backend, mode: Mode, tmp
     assert session.last_result() == {"order_id": "O-12345", "carrier": "Swift Post", "delay": 0}
     said = [(message.role, message.text) for message in session.history()]
     assert said[0] == ("user", "I want to check my order")
-    assert said[-3:] == [("user", "It's O-12345"), ("tool", "check_order: done"), ("agent", "O-12345 is with Swift Post.")]
+    assert said[-3:] == [
+        ("user", "It's O-12345"),
+        ("tool", "check_order: done"),
+        ("agent", "O-12345 is with Swift Post."),
+    ]
 
     assert await say("wrap it") == PROMPTS["gift"], "what is known is not asked for again"
     assert await say("no") == "O-12345 is with Swift Post.", "False is an answer"
     assert memory.for_session("s1").params()["gift"] is False
-    assert called == [ToolCall("check_order", {"order_id": "O-12345"}), ToolCall("wrap_order", {"order_id": "O-12345", "gift": False})]
+    assert called == [
+        ToolCall("check_order", {"order_id": "O-12345"}),
+        ToolCall("wrap_order", {"order_id": "O-12345", "gift": False}),
+    ]
 
     assert len(memory.for_session("s1").history()) == 12
     assert await say("check it again") == "O-12345 is with Swift Post."
     assert len(memory.for_session("s1").history()) == 13, "ten, and what was said since"
     assert await say("reset") == "Let us start again."
     session = memory.for_session("s1")
-    assert (session.history(), session.params(), session.waiting(), session.last_intent_id()) == ([], {}, None, None)
+    assert (session.history(), session.params(), session.waiting(), session.last_intent_id()) == (
+        [],
+        {},
+        None,
+        None,
+    )
     assert await say("check my order") == PROMPTS["order_id"]
     await Calls(mode).call(memory, "close")

@@ -1,4 +1,7 @@
-"""The order desk's tools act once for one key, refuse in words for the customer, and leave the database whole."""
+"""The order desk's tools act once for one key, and leave the database whole.
+
+They refuse in words for the customer.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,13 @@ def test_the_shop_is_made_once_at_the_first_call(database: Path) -> None:
 
 def test_the_catalog_fits_the_tools() -> None:
     catalog = IntentCatalog.from_yaml(CATALOG_FILE).with_tools(shop.TOOLS)
-    assert {intent.id for intent in catalog.intents} == {"check_order", "cancel_order", "change_address", "refund", "talk_to_human"}
+    assert {intent.id for intent in catalog.intents} == {
+        "check_order",
+        "cancel_order",
+        "change_address",
+        "refund",
+        "talk_to_human",
+    }
     assert catalog.escalate_to == "talk_to_human"
     assert catalog.is_sensitive("address")
     assert catalog.param("order_id").keep == "plan"
@@ -62,18 +71,28 @@ def test_the_catalog_fits_the_tools() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "effect"),
     [
-        (shop.cancel_order, {"order_id": "O-12345"}, "SELECT count(*) FROM orders WHERE status = 'cancelled' AND order_id = 'O-12345'"),
+        (
+            shop.cancel_order,
+            {"order_id": "O-12345"},
+            "SELECT count(*) FROM orders WHERE status = 'cancelled' AND order_id = 'O-12345'",
+        ),
         (
             shop.change_address,
             {"order_id": "O-12345", "address": "9 Hill Road"},
             "SELECT count(*) FROM orders WHERE address = '9 Hill Road'",
         ),
-        (shop.refund_order, {"order_id": "O-777", "reason": "late", "amount": 5}, "SELECT count(*) FROM orders WHERE refunded_cents = 500"),
+        (
+            shop.refund_order,
+            {"order_id": "O-777", "reason": "late", "amount": 5},
+            "SELECT count(*) FROM orders WHERE refunded_cents = 500",
+        ),
         (shop.talk_to_human, {"topic": "a lamp"}, "SELECT count(*) FROM ticket"),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_a_key_acts_once_and_gives_the_same_result(tool: BaseTool, arguments: dict[str, Any], effect: str, database: Path) -> None:
+def test_a_key_acts_once_and_gives_the_same_result(
+    tool: BaseTool, arguments: dict[str, Any], effect: str, database: Path
+) -> None:
     first = call(tool, "key-1", **arguments)
     assert call(tool, "key-1", **arguments) == first
     assert rows(database, effect) == [(1,)]
@@ -93,11 +112,27 @@ def test_another_key_acts_again(database: Path) -> None:
     [
         (shop.check_order, {"order_id": "O-404"}, "I cannot find an order O-404"),
         (shop.cancel_order, {"order_id": "O-404"}, "I cannot find an order O-404"),
-        (shop.cancel_order, {"order_id": "O-12346"}, "Order O-12346 has been shipped already, so it can no longer be cancelled"),
+        (
+            shop.cancel_order,
+            {"order_id": "O-12346"},
+            "Order O-12346 has been shipped already, so it can no longer be cancelled",
+        ),
         (shop.cancel_order, {"order_id": "O-779"}, "Order O-779 has been cancelled already"),
-        (shop.change_address, {"order_id": "O-777", "address": "9 Hill Road"}, "its address can no longer be changed"),
-        (shop.refund_order, {"order_id": "O-12345", "reason": "late"}, "I can pay it back once it is delivered or cancelled"),
-        (shop.refund_order, {"order_id": "O-777", "reason": "late", "amount": 1000}, "I can pay back 27.50 for order O-777 at most"),
+        (
+            shop.change_address,
+            {"order_id": "O-777", "address": "9 Hill Road"},
+            "its address can no longer be changed",
+        ),
+        (
+            shop.refund_order,
+            {"order_id": "O-12345", "reason": "late"},
+            "I can pay it back once it is delivered or cancelled",
+        ),
+        (
+            shop.refund_order,
+            {"order_id": "O-777", "reason": "late", "amount": 1000},
+            "I can pay back 27.50 for order O-777 at most",
+        ),
     ],
 )
 def test_a_refusal_is_worded_for_the_customer_and_changes_nothing(
@@ -112,7 +147,9 @@ def test_a_refusal_is_worded_for_the_customer_and_changes_nothing(
 
 
 def test_no_more_is_paid_back_than_was_paid(database: Path) -> None:
-    assert call(shop.refund_order, order_id="O-777", reason="late", amount=20)["refunded"] == "20.00"
+    assert (
+        call(shop.refund_order, order_id="O-777", reason="late", amount=20)["refunded"] == "20.00"
+    )
     assert call(shop.refund_order, order_id="O-777", reason="late")["refunded"] == "7.50"
     with pytest.raises(ToolException, match="has been paid back already"):
         call(shop.refund_order, order_id="O-777", reason="late")
@@ -127,9 +164,16 @@ async def test_the_tools_work_from_an_event_loop() -> None:
 def test_many_processes_may_act_at_once(database: Path) -> None:
     """They find no shop, make it together, and act once for the key that they share and once for each key of their own."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = "import json, sys, test_shop; print(json.dumps(test_shop.open_tickets(int(sys.argv[1]))))"
+    command = (
+        "import json, sys, test_shop; print(json.dumps(test_shop.open_tickets(int(sys.argv[1]))))"
+    )
     workers = [
-        subprocess.Popen([sys.executable, "-c", command, str(worker)], stdout=subprocess.PIPE, env=environment, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", command, str(worker)],
+            stdout=subprocess.PIPE,
+            env=environment,
+            text=True,
+        )
         for worker in range(3)
     ]
     tickets = [json.loads(worker.communicate(timeout=PATIENCE_S)[0]) for worker in workers]
@@ -142,10 +186,15 @@ def test_many_processes_may_act_at_once(database: Path) -> None:
 
 
 def open_tickets(worker: int) -> tuple[str, str]:
-    return call(shop.talk_to_human, "shared")["ticket"], call(shop.talk_to_human, f"own-{worker}")["ticket"]
+    return (
+        call(shop.talk_to_human, "shared")["ticket"],
+        call(shop.talk_to_human, f"own-{worker}")["ticket"],
+    )
 
 
-def test_without_a_setting_the_shop_stands_with_the_users_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_setting_the_shop_stands_with_the_users_data(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv(shop.DATABASE_VARIABLE)
     monkeypatch.setattr(shop, "_beside", None)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -157,10 +206,14 @@ def test_without_a_setting_the_shop_stands_with_the_users_data(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("form", ["{path}", "sqlite:///{path}"])
-def test_the_shop_lies_beside_the_database_of_its_conversations(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_shop_lies_beside_the_database_of_its_conversations(
+    form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(shop, "_beside", None)
     shop.keep_beside(form.format(path=tmp_path / "memory.db"))
-    assert shop.database_path() == tmp_path / "data" / "shop.db", "what the environment says counts for more"
+    assert shop.database_path() == tmp_path / "data" / "shop.db", (
+        "what the environment says counts for more"
+    )
     monkeypatch.delenv(shop.DATABASE_VARIABLE)
     assert shop.database_path() == tmp_path / "memory-shop.db"
     call(shop.cancel_order, order_id="O-12345")

@@ -1,4 +1,7 @@
-"""What goes wrong in practice: edits, kills, odd resumes, two at once. A thread that waits comes through all of it."""
+"""What goes wrong in practice: edits, kills, odd resumes, two at once.
+
+A thread that waits comes through all of it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def waiting(talk: Any) -> Any:
     return talk
 
 
-# -- state edited while a question waits -----------------------------------------------------------------------------------------------
+# -- state edited while a question waits -----------------------------------------------------------
 
 
 def test_a_parameter_filled_by_an_edit_is_not_asked_for_again(waiting: Any) -> None:
@@ -71,7 +74,16 @@ def test_a_removed_plan_ends_the_wait_and_the_next_message_is_a_new_request(wait
     "values",
     [
         {"plan": {"id": "x"}},
-        {"plan": {"id": "x", "intent_id": "no_such_intent", "steps": [], "cursor": 0, "results": [], "attempts": {}}},
+        {
+            "plan": {
+                "id": "x",
+                "intent_id": "no_such_intent",
+                "steps": [],
+                "cursor": 0,
+                "results": [],
+                "attempts": {},
+            }
+        },
         {"plan": "check_order"},
         {"params": None},
         {"params": ["order_id"]},
@@ -80,7 +92,9 @@ def test_a_removed_plan_ends_the_wait_and_the_next_message_is_a_new_request(wait
         {"summary": "short", "last_result": 3, "last_intent_id": 7},
     ],
 )
-def test_an_edit_that_makes_no_sense_leaves_a_thread_that_answers(waiting: Any, values: dict[str, Any]) -> None:
+def test_an_edit_that_makes_no_sense_leaves_a_thread_that_answers(
+    waiting: Any, values: dict[str, Any]
+) -> None:
     waiting.edit(values)
     waiting.say("I want to check my order")
     waiting.say("O-11")
@@ -99,14 +113,18 @@ def test_an_edit_of_a_confirmed_parameter_voids_the_confirmation(talk: Any) -> N
     assert talk.shop.effects() == [("cancel_order", {"number": "O-2"})]
 
 
-# -- processes that die ------------------------------------------------------------------------------------------------------------------
+# -- processes that die ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_killed_between_the_plan_and_the_question_asks_when_the_message_is_sent_again(talk: Any, when: str) -> None:
+def test_a_process_killed_between_the_plan_and_the_question_asks_when_the_message_is_sent_again(
+    talk: Any, when: str
+) -> None:
     for call in itertools.count(1):
         talk.thread = f"t{call}"
-        killed = talk.step("converse", text="I want to check my order", id="m1", kill={"call": call, "when": when})
+        killed = talk.step(
+            "converse", text="I want to check my order", id="m1", kill={"call": call, "when": when}
+        )
         turn = talk.say("I want to check my order", message_id="m1")
         assert (turn["waiting_for"], turn["reply"]) == ("order_id", ASKED)
         assert talk.texts() == [("human", "I want to check my order"), ("ai", ASKED)]
@@ -117,22 +135,33 @@ def test_a_process_killed_between_the_plan_and_the_question_asks_when_the_messag
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_killed_anywhere_in_the_answer_acts_once_and_answers(talk: Any, when: str) -> None:
+def test_a_process_killed_anywhere_in_the_answer_acts_once_and_answers(
+    talk: Any, when: str
+) -> None:
     for call in itertools.count(1):
         talk.thread = f"t{call}"
         talk.say("I want to check my order", message_id="m1")
-        killed = talk.step("converse", text=f"It's O-{call}", id="m2", kill={"call": call, "when": when})
+        killed = talk.step(
+            "converse", text=f"It's O-{call}", id="m2", kill={"call": call, "when": when}
+        )
         turn = talk.say(f"It's O-{call}", message_id="m2")
         assert (turn["waiting_for"], turn["reply"]) == (None, f"Order O-{call} is on its way.")
         assert talk.shop.effects()[call - 1 :] == [("check_order", {"number": f"O-{call}"})]
-        assert [text for _, text in talk.texts()] == ["I want to check my order", ASKED, f"It's O-{call}", f"Order O-{call} is on its way."]
+        assert [text for _, text in talk.texts()] == [
+            "I want to check my order",
+            ASKED,
+            f"It's O-{call}",
+            f"Order O-{call} is on its way.",
+        ]
         if killed["exit"] == 0:
             break
         assert killed["exit"] == desk.KILLED
     assert call > 8, "the kills did not reach into the turn"
 
 
-def test_a_process_killed_between_a_tools_effect_and_its_record_does_not_act_twice(waiting: Any) -> None:
+def test_a_process_killed_between_a_tools_effect_and_its_record_does_not_act_twice(
+    waiting: Any,
+) -> None:
     assert waiting.step("converse", text="O-12345", id="m2", kill="after_effect")["exit"] == 9
     turn = waiting.say("O-12345", message_id="m2")
     assert turn["reply"] == "Order O-12345 is on its way."
@@ -140,14 +169,19 @@ def test_a_process_killed_between_a_tools_effect_and_its_record_does_not_act_twi
     assert waiting.shop.effects() == [("check_order", {"number": "O-12345"})]
 
 
-def test_a_message_that_is_another_one_after_a_kill_finds_the_first_one_finished(waiting: Any) -> None:
+def test_a_message_that_is_another_one_after_a_kill_finds_the_first_one_finished(
+    waiting: Any,
+) -> None:
     assert waiting.step("converse", text="O-1", id="m2", kill="after_effect")["exit"] == 9
     waiting.say("I want to check my order O-2", message_id="m3")
-    assert waiting.shop.effects() == [("check_order", {"number": "O-1"}), ("check_order", {"number": "O-2"})]
+    assert waiting.shop.effects() == [
+        ("check_order", {"number": "O-1"}),
+        ("check_order", {"number": "O-2"}),
+    ]
     assert ("ai", "Order O-1 is on its way.") in waiting.texts()
 
 
-# -- resumes of any shape ------------------------------------------------------------------------------------------------------------------
+# -- resumes of any shape --------------------------------------------------------------------------
 
 EMPTY = [None, {}, [], "", "  ", {"text": None}, {"text": ""}, [None]]
 FILLING = [
@@ -159,12 +193,25 @@ FILLING = [
     [{"type": "text", "text": "O-3"}],
     {"value": "O-3"},
 ]
-WRONG = [0, 7, -1.5, True, False, [1, 2], {"a": {"b": [None, 1]}}, "\ud800", "banana", [[[[[[[[[[[[1]]]]]]]]]]]]]
+WRONG = [
+    0,
+    7,
+    -1.5,
+    True,
+    False,
+    [1, 2],
+    {"a": {"b": [None, 1]}},
+    "\ud800",
+    "banana",
+    [[[[[[[[[[[[1]]]]]]]]]]]],
+]
 
 
 @pytest.mark.parametrize("by_id", [True, False])
 @pytest.mark.parametrize("value", EMPTY)
-def test_an_empty_resume_asks_again_and_is_no_attempt(waiting: Any, value: object, by_id: bool) -> None:
+def test_an_empty_resume_asks_again_and_is_no_attempt(
+    waiting: Any, value: object, by_id: bool
+) -> None:
     waiting.resume(value, by_id=by_id)
     [question] = waiting.pending()
     assert (question["param"], question["attempt"]) == ("order_id", 1)
@@ -175,7 +222,9 @@ def test_an_empty_resume_asks_again_and_is_no_attempt(waiting: Any, value: objec
 
 @pytest.mark.parametrize("by_id", [True, False])
 @pytest.mark.parametrize("value", FILLING)
-def test_a_resume_that_holds_the_answer_in_any_shape_is_understood(waiting: Any, value: object, by_id: bool) -> None:
+def test_a_resume_that_holds_the_answer_in_any_shape_is_understood(
+    waiting: Any, value: object, by_id: bool
+) -> None:
     assert "error" not in waiting.resume(value, by_id=by_id)
     assert waiting.shop.effects() == [("check_order", {"number": "O-3"})]
     assert waiting.pending() == []
@@ -183,7 +232,9 @@ def test_a_resume_that_holds_the_answer_in_any_shape_is_understood(waiting: Any,
 
 @pytest.mark.parametrize("by_id", [True, False])
 @pytest.mark.parametrize("value", WRONG)
-def test_a_resume_with_any_other_value_leaves_the_question_answerable(waiting: Any, value: object, by_id: bool) -> None:
+def test_a_resume_with_any_other_value_leaves_the_question_answerable(
+    waiting: Any, value: object, by_id: bool
+) -> None:
     waiting.resume(value, by_id=by_id)
     [question] = waiting.pending()
     assert question["param"] == "order_id"
@@ -199,7 +250,7 @@ def test_a_resume_when_nothing_waits_changes_nothing(waiting: Any) -> None:
     assert waiting.shop.effects() == [("check_order", {"number": "O-3"})]
 
 
-# -- several writers -----------------------------------------------------------------------------------------------------------------------
+# -- several writers -------------------------------------------------------------------------------
 
 
 def test_two_answers_at_once_are_two_turns_one_after_the_other(waiting: Any) -> None:
@@ -216,17 +267,23 @@ def test_two_answers_at_once_are_two_turns_one_after_the_other(waiting: Any) -> 
         for thread in threads:
             thread.join()
     assert len(turns) == 2
-    assert sorted(text for who, text in waiting.texts() if who == "human" and text.startswith("O-")) == ["O-1", "O-2"]
+    assert sorted(
+        text for who, text in waiting.texts() if who == "human" and text.startswith("O-")
+    ) == ["O-1", "O-2"]
     assert len(waiting.shop.effects()) == 1
 
 
 def test_the_second_of_two_callers_is_told_that_the_thread_is_busy(waiting: Any) -> None:
     with waiting.graph() as graph, closing(sqlite3.connect(waiting.shop.path)) as blocker:
         blocker.execute("BEGIN EXCLUSIVE")  # the tool of the first caller waits for the shop
-        first = threading.Thread(target=converse, args=(graph, "O-1"), kwargs={"thread_id": waiting.thread})
+        first = threading.Thread(
+            target=converse, args=(graph, "O-1"), kwargs={"thread_id": waiting.thread}
+        )
         first.start()
         try:
-            while not any(task.name == "call_tool" for task in graph.get_state(waiting.config).tasks):
+            while not any(
+                task.name == "call_tool" for task in graph.get_state(waiting.config).tasks
+            ):
                 pass
             with pytest.raises(ThreadBusy):
                 converse(graph, "O-2", thread_id=waiting.thread, wait=0.05)
@@ -241,21 +298,29 @@ def test_two_processes_that_answer_at_once_take_turns(waiting: Any) -> None:
     second = Server()
     try:
         other = Conversation(second, waiting.database, waiting.shop.path.parent)
-        answers = [threading.Thread(target=talk.say, args=(text,)) for talk, text in ((waiting, "O-1"), (other, "O-2"))]
+        answers = [
+            threading.Thread(target=talk.say, args=(text,))
+            for talk, text in ((waiting, "O-1"), (other, "O-2"))
+        ]
         for thread in answers:
             thread.start()
         for thread in answers:
             thread.join()
     finally:
         second.close()
-    assert sorted(text for who, text in waiting.texts() if who == "human" and text.startswith("O-")) == ["O-1", "O-2"]
+    assert sorted(
+        text for who, text in waiting.texts() if who == "human" and text.startswith("O-")
+    ) == ["O-1", "O-2"]
     assert len(waiting.shop.effects()) == 1
     assert waiting.pending() == []
 
 
 @pytest.mark.process
 def test_every_step_may_be_a_new_interpreter(place: str, tmp_path: Path) -> None:
-    for text, expected in [("I want to check my order", ASKED), ("O-3", "Order O-3 is on its way.")]:
+    for text, expected in [
+        ("I want to check my order", ASKED),
+        ("O-3", "Order O-3 is on its way."),
+    ]:
         server = Server()
         try:
             assert Conversation(server, place, tmp_path).say(text)["reply"] == expected

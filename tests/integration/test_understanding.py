@@ -21,7 +21,11 @@ CATALOG = IntentCatalog.from_dict(
             {
                 "id": "visit",
                 "description": "Book a visit to the museum",
-                "examples": ["I'd like to visit the museum", "book a tour for my class", "can we come on friday"],
+                "examples": [
+                    "I'd like to visit the museum",
+                    "book a tour for my class",
+                    "can we come on friday",
+                ],
                 "required": ["tour", "day", "time", "people"],
                 "tool": "visit",
                 "confirm": "The {tour} tour on {day} at {time} for {people}?",
@@ -35,7 +39,12 @@ CATALOG = IntentCatalog.from_dict(
                 "tool": "cancel_visit",
                 "reply": "Visit {booking} is cancelled.",
             },
-            {"id": "prices", "description": "Prices", "examples": ["how much is a ticket", "what does it cost"], "reply": "Ten each."},
+            {
+                "id": "prices",
+                "description": "Prices",
+                "examples": ["how much is a ticket", "what does it cost"],
+                "reply": "Ten each.",
+            },
             {
                 "id": "colleague",
                 "description": "Talk to a colleague",
@@ -44,10 +53,29 @@ CATALOG = IntentCatalog.from_dict(
             },
         ],
         "params": {
-            "tour": {"type": "enum", "description": "which tour", "prompt": "Which tour?", "enum": ["history", "painting"]},
-            "day": {"type": "date", "description": "day of the visit", "prompt": "On which day?", "future": True},
-            "time": {"type": "time", "description": "beginning of the tour", "prompt": "At what time?"},
-            "people": {"type": "integer", "description": "number of people", "prompt": "How many people?", "bounds": [1, 20]},
+            "tour": {
+                "type": "enum",
+                "description": "which tour",
+                "prompt": "Which tour?",
+                "enum": ["history", "painting"],
+            },
+            "day": {
+                "type": "date",
+                "description": "day of the visit",
+                "prompt": "On which day?",
+                "future": True,
+            },
+            "time": {
+                "type": "time",
+                "description": "beginning of the tour",
+                "prompt": "At what time?",
+            },
+            "people": {
+                "type": "integer",
+                "description": "number of people",
+                "prompt": "How many people?",
+                "bounds": [1, 20],
+            },
             "booking": {
                 "type": "identifier",
                 "description": "number of the booking, it stands in your mail",
@@ -87,7 +115,9 @@ class Talk:
     def say(self, *texts: str) -> Turn:
         for text in texts:
             with DeltaSaver.open(self.path) as saver:
-                turn = converse(self.builder.compile(checkpointer=saver), text, thread_id="t", now=NOW)
+                turn = converse(
+                    self.builder.compile(checkpointer=saver), text, thread_id="t", now=NOW
+                )
         return turn
 
     @property
@@ -135,11 +165,22 @@ def test_at_rest_chat_gets_an_answer_of_its_own(talk: Talk, text: str, reply: st
         ("say that again please", "Once more:"),
         ("is there a café nearby?", "I can't answer that here."),
         ("which tours are there?", "Which tour. You can choose history or painting."),
-        ("I don't know", 'I need that to book a visit to the museum. Take your time, or say "cancel".'),
-        ("whatever you have", "It is up to you, and I need it to book a visit to the museum. You can choose history or painting."),
+        (
+            "I don't know",
+            'I need that to book a visit to the museum. Take your time, or say "cancel".',
+        ),
+        (
+            "whatever you have",
+            (
+                "It is up to you, and I need it to book a visit to the museum. You can choose"
+                " history or painting."
+            ),
+        ),
     ],
 )
-def test_what_is_no_answer_is_answered_and_costs_no_attempt(talk: Talk, text: str, reply: str) -> None:
+def test_what_is_no_answer_is_answered_and_costs_no_attempt(
+    talk: Talk, text: str, reply: str
+) -> None:
     talk.say("I'd like to visit the museum on friday")
     for _ in range(4):
         turn = talk.say(text)
@@ -151,7 +192,10 @@ def test_what_is_no_answer_is_answered_and_costs_no_attempt(talk: Talk, text: st
 
 def test_what_a_parameter_is_can_be_asked(talk: Talk) -> None:
     turn = talk.say("cancel our visit", "what's a booking number?")
-    assert turn.reply == "Number of the booking, it stands in your mail. For example: M-100.\nWhich booking?"
+    assert (
+        turn.reply
+        == "Number of the booking, it stands in your mail. For example: M-100.\nWhich booking?"
+    )
 
 
 def test_the_same_is_not_said_twice_in_a_row(talk: Talk) -> None:
@@ -191,7 +235,9 @@ def test_a_no_asks_what_to_change_and_changes_only_that(talk: Talk) -> None:
         ("painting, not history", {"tour": "painting"}),
     ],
 )
-def test_another_value_at_the_confirmation_is_confirmed_anew(talk: Talk, text: str, changed: dict[str, Any]) -> None:
+def test_another_value_at_the_confirmation_is_confirmed_anew(
+    talk: Talk, text: str, changed: dict[str, Any]
+) -> None:
     assert talk.say(WISH, text).waiting_for == "confirmation"
     assert CALLS == []
     talk.say("go for it")
@@ -205,13 +251,17 @@ def test_another_request_in_between_leaves_the_first_as_it_was(talk: Talk) -> No
 
 
 def test_two_requests_of_one_message_are_both_kept(talk: Talk) -> None:
-    turn = talk.say("please cancel our visit M-100 and book the painting tour for 3 people on sunday at 2 pm")
+    turn = talk.say(
+        "please cancel our visit M-100 and book the painting tour for 3 people on sunday at 2 pm"
+    )
     assert turn.reply.startswith("Visit M-100 is cancelled.\n")
     talk.say("yes")
     assert [name for name, _ in CALLS] == ["cancel_visit", "visit"]
 
 
-def test_a_cancelled_request_is_gone_and_what_is_asked_in_the_same_breath_is_answered(talk: Talk) -> None:
+def test_a_cancelled_request_is_gone_and_what_is_asked_in_the_same_breath_is_answered(
+    talk: Talk,
+) -> None:
     turn = talk.say("book a tour", "oh forget it. how much is a ticket?")
     assert turn.reply == "All right, I have stopped that.\nTen each."
     assert talk.state["plan"] is None
@@ -226,9 +276,15 @@ def test_a_person_takes_over_on_request_and_the_request_waits(talk: Talk) -> Non
 def test_what_was_understood_is_told_without_guessing(talk: Talk) -> None:
     talk.say("book the history tour for 4 people")
     [start] = talk.state["understood"]
-    assert (start["command"], start["intent"], start["values"]) == ("start", "visit", {"tour": "history", "people": 4})
+    assert (start["command"], start["intent"], start["values"]) == (
+        "start",
+        "visit",
+        {"tour": "history", "people": 4},
+    )
     talk.say("hello")
-    assert [(command["command"], command["kind"]) for command in talk.state["understood"]] == [("chat", "hello")]
+    assert [(command["command"], command["kind"]) for command in talk.state["understood"]] == [
+        ("chat", "hello")
+    ]
 
 
 def test_tomorrow_is_counted_from_when_the_message_was_written(talk: Talk) -> None:
@@ -249,7 +305,13 @@ def trip(tmp_path: Path, **more: Any) -> Any:
         """Book a trip."""
         return f"to {to} from {pickup or 'the station'}"
 
-    pickup = {"type": "enum", "description": "place to be picked up", "prompt": "Where from?", "enum": ["main_gate", "east_gate"], **more}
+    pickup = {
+        "type": "enum",
+        "description": "place to be picked up",
+        "prompt": "Where from?",
+        "enum": ["main_gate", "east_gate"],
+        **more,
+    }
     catalog = IntentCatalog.from_dict(
         {
             "intents": [
@@ -274,27 +336,83 @@ def trip(tmp_path: Path, **more: Any) -> Any:
 
 
 def test_any_will_do_takes_the_default(tmp_path: Path) -> None:
-    assert trip(tmp_path, default="east_gate")("whatever suits you") == "to Rome from east_gate, east gate"
+    assert (
+        trip(tmp_path, default="east_gate")("whatever suits you")
+        == "to Rome from east_gate, east gate"
+    )
 
 
 def test_a_value_is_shown_by_its_label(tmp_path: Path) -> None:
-    assert trip(tmp_path, labels={"main_gate": "the big gate"})("main gate please") == "to Rome from main_gate, the big gate"
+    assert (
+        trip(tmp_path, labels={"main_gate": "the big gate"})("main gate please")
+        == "to Rome from main_gate, the big gate"
+    )
 
 
-def test_what_the_user_does_not_have_is_left_out_where_the_tool_can_do_without(tmp_path: Path) -> None:
-    assert trip(tmp_path, on_declined="skip")("I don't know") == "to Rome from the station, (unknown)"
+def test_what_the_user_does_not_have_is_left_out_where_the_tool_can_do_without(
+    tmp_path: Path,
+) -> None:
+    assert (
+        trip(tmp_path, on_declined="skip")("I don't know") == "to Rome from the station, (unknown)"
+    )
 
 
 def test_what_the_user_does_not_have_may_hand_over_or_end_the_request(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     assert trip(tmp_path, on_declined="cancel")("I don't know") == "All right, I have stopped that."
-    assert trip(tmp_path / "one", on_declined="escalate")("I don't know").startswith("The desk calls you.\n")
+    assert trip(tmp_path / "one", on_declined="escalate")("I don't know").startswith(
+        "The desk calls you.\n"
+    )
 
 
 def test_help_says_what_a_parameter_is(tmp_path: Path) -> None:
     say = trip(tmp_path, help="The gate where the bus stops.")
     assert say("what do you mean?") == "The gate where the bus stops.\nWhere from?"
     assert say("I don't know") == "The gate where the bus stops.\nWhere from?"
+
+
+ACCOUNTS: Any = {
+    "intents": [
+        {
+            "id": "open_account",
+            "description": "Open a new savings account.",
+            "examples": [
+                "I want to open a savings account",
+                "can I open an account with you",
+                "start saving with you",
+            ],
+            "reply": "It is open.",
+        },
+        {
+            "id": "close_account",
+            "description": "Close a savings account that is no longer needed.",
+            "examples": [
+                "please close my savings account",
+                "I want to close my account",
+                "shut the savings account",
+            ],
+            "reply": "It is closed.",
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my savings account",
+        "hello, it's about the savings account",
+        "open or close a savings account",
+    ],
+)
+def test_between_two_requests_that_fit_as_well_the_user_is_asked(tmp_path: Path, text: str) -> None:
+    builder = build_waiting_graph(IntentCatalog.from_dict(ACCOUNTS), [])
+    with DeltaSaver.open(tmp_path / "memory.db") as saver:
+        graph = builder.compile(checkpointer=saver)
+        asked = converse(graph, text, thread_id="t", now=NOW).reply
+        assert "open a new savings account" in asked.lower()
+        assert "close a savings account" in asked.lower()
+        assert converse(graph, "close it please", thread_id="t", now=NOW).reply == "It is closed."
 
 
 @pytest.mark.parametrize("name", ["lake", "claims"])
@@ -305,3 +423,43 @@ def test_whole_conversations_end_where_their_users_wanted(name: str) -> None:
     ended = [play(data, conversation, catalog) for conversation in data["conversations"]]
     assert sum(one.verdict == "right" for one in ended) >= 9
     assert sum(one.needless for one in ended) == 0
+
+
+def test_a_message_may_give_a_value_and_correct_another(talk: Talk) -> None:
+    talk.say("book the history tour for 4 people")
+    assert talk.say("friday. Oh, and make that five, my sister comes too").waiting_for == "time"
+    assert talk.state["params"] == {"tour": "history", "day": "2026-03-06", "people": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("no the day is wrong, it was saturday, we only land then", {"day": "2026-03-07"}),
+        ("sorry, i think it was the painting tour", {"tour": "painting"}),
+    ],
+)
+def test_at_a_confirmation_what_it_should_have_been_takes_the_place_of_what_is_wrong(
+    talk: Talk, text: str, changed: dict[str, Any]
+) -> None:
+    talk.say(WISH)
+    assert talk.say(text).waiting_for == "confirmation"
+    assert {name: talk.state["params"][name] for name in changed} == changed
+
+
+def test_another_request_instead_ends_the_one_that_is_confirmed(talk: Talk) -> None:
+    talk.say(WISH)
+    assert talk.say("hang on, no. can i cancel a visit instead").waiting_for == "booking"
+    assert talk.state["suspended"] == []
+    talk.say("M-100")
+    assert CALLS[-1:] != [VISIT]
+
+
+def test_who_says_what_they_want_to_know_of_answers_and_who_asks_for_its_price_does_not(
+    talk: Talk,
+) -> None:
+    talk.say("book a visit")
+    assert "tour" not in talk.state["params"]
+    talk.say("I want to know how much the painting tour costs")
+    assert "tour" not in talk.state["params"]
+    talk.say("I want to know about the painting tour")
+    assert talk.state["params"]["tour"] == "painting"

@@ -13,13 +13,13 @@ from typing import Any
 import pexpect
 import pytest
 from commands import call
-from forgotten import change
 from langchain_core.messages import AIMessage, HumanMessage
 from patience import PATIENCE_S
+from prune_reference import change
 from savers import Backend
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, examine
-from langmem_ext.log import is_server
+from langmem_ext.log.message_log import is_server
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
 OLD = ("old-chat", "old-tool")
@@ -38,17 +38,37 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def db(place: str) -> str:
     """A database of a chat and a tool's thread of long ago, and of a chat of today with a secret."""
     with closing(DeltaSaver.open(place, synchronous="normal")) as saver:
-        for thread, text in (("old-chat", "Where is the lamp?"), ("old-tool", "Look at the lamp"), ("new", "my pin is 1234")):
-            notes: dict[str, Any] = {"tool": "debug"} if "tool" in thread else {"sensitive": ["pin"]} if "pin" in text else {}
+        for thread, text in (
+            ("old-chat", "Where is the lamp?"),
+            ("old-tool", "Look at the lamp"),
+            ("new", "my pin is 1234"),
+        ):
+            notes: dict[str, Any] = (
+                {"tool": "debug"}
+                if "tool" in thread
+                else {"sensitive": ["pin"]}
+                if "pin" in text
+                else {}
+            )
             history = ThreadChatMessageHistory(thread, saver)
             for number in range(3):
-                history.add_messages([HumanMessage(text, additional_kwargs={"langmem_ext": notes}), AIMessage(f"answer {number}\x1b[2J")])
+                history.add_messages(
+                    [
+                        HumanMessage(text, additional_kwargs={"langmem_ext": notes}),
+                        AIMessage(f"answer {number}\x1b[2J"),
+                    ]
+                )
     change(place, f"UPDATE thread SET updated_at = 0, active_at = 0 WHERE id IN {OLD}")
     return place
 
 
-def run(db: str | Path, *words: str, code: int = 0, given: str | None = None, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"LANGMEM_EXT_DB": str(db), "XDG_CONFIG_HOME": str(Path.cwd() / "config")}
+def run(
+    db: str | Path, *words: str, code: int = 0, given: str | None = None, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "LANGMEM_EXT_DB": str(db),
+        "XDG_CONFIG_HOME": str(Path.cwd() / "config"),
+    }
     environment |= {f"LANGMEM_EXT_{name.upper()}": value for name, value in settings.items()}
     done = call(list(words), environment=environment, folder=Path.cwd(), given=given)
     assert done.returncode == code, done.stderr
@@ -66,7 +86,7 @@ def threads_of(db: str | Path) -> list[str]:
         return sorted(thread.id for thread in Threads(saver).each(status=None))
 
 
-# -- searching -----------------------------------------------------------------------------------------------------------------------------
+# -- searching -------------------------------------------------------------------------------------
 
 
 def test_a_search_finds_messages_and_no_secrets(db: str) -> None:
@@ -75,22 +95,31 @@ def test_a_search_finds_messages_and_no_secrets(db: str) -> None:
     assert {hit["role"] for hit in found} == {"human"}
     start, end = found[0]["highlights"][0]
     assert found[0]["snippet"][start:end] == "lamp"
-    lines = [line.split("\t") for line in run(db, "threads", "search", "answer", "--thread", "n", "--role", "ai").stdout.splitlines()]
+    lines = [
+        line.split("\t")
+        for line in run(
+            db, "threads", "search", "answer", "--thread", "n", "--role", "ai"
+        ).stdout.splitlines()
+    ]
     assert [(line[0], line[2]) for line in lines] == [("new", "ai")] * 3
     assert {line[3] for line in lines} == {f"answer {number}�[2J" for number in range(3)}
     assert len(data(db, "threads", "search", "lamp", "--limit", "1")) == 1
     assert data(db, "threads", "search", "lamp", "--since", "2100-01-01") == []
-    assert "nothing found in messages" in run(db, "threads", "search", "1234").stderr
+    assert "no messages found" in run(db, "threads", "search", "1234").stderr
 
 
-# -- exporting and importing ---------------------------------------------------------------------------------------------------------------
+# -- exporting and importing -----------------------------------------------------------------------
 
 
 def test_what_is_exported_is_imported_elsewhere(db: str, durable: Backend, tmp_path: Path) -> None:
     other = durable.new_url(tmp_path)
     [done] = data(db, "threads", "export", "--all", "--to", "x.gz")
     assert (done["threads"], done["messages"]) == (3, 18)
-    assert sorted(run(other, "threads", "import", "x.gz", "--keep-ids").stdout.splitlines()) == ["new", "old-chat", "old-tool"]
+    assert sorted(run(other, "threads", "import", "x.gz", "--keep-ids").stdout.splitlines()) == [
+        "new",
+        "old-chat",
+        "old-tool",
+    ]
     assert threads_of(other) == threads_of(db)
     [again] = data(other, "threads", "import", "x.gz", "--keep-ids")
     assert (again["ids"], sorted(again["skipped"])) == ({}, threads_of(db))
@@ -106,11 +135,16 @@ def test_an_export_goes_through_a_pipe(db: str, tmp_path: Path) -> None:
     page = run(db, "threads", "export", "old-c", "--format", "markdown")
     assert page.stdout.startswith("# Where is the lamp?")
     assert "exported 1 thread, 6 messages" in page.stderr
-    assert "1234" not in run(db, "threads", "export", "new", "-f", "markdown").stdout.replace("12345", "")
-    assert "1234" in run(db, "threads", "export", "new", "-f", "markdown", "--include-sensitive").stdout
+    assert "1234" not in run(db, "threads", "export", "new", "-f", "markdown").stdout.replace(
+        "12345", ""
+    )
+    assert (
+        "1234"
+        in run(db, "threads", "export", "new", "-f", "markdown", "--include-sensitive").stdout
+    )
 
 
-# -- counting ------------------------------------------------------------------------------------------------------------------------------
+# -- counting --------------------------------------------------------------------------------------
 
 
 def test_conversations_are_counted_by_status_and_by_tool(db: str) -> None:
@@ -125,12 +159,15 @@ def test_lists_are_as_long_as_the_settings_say(db: str) -> None:
     assert len(data(db, "threads", "list", list_limit="1")) == 1
     assert len(data(db, "threads", "list", list_limit="0")) == 3
     assert len(data(db, "threads", "list", "--limit", "2", list_limit="1")) == 2
-    titles = [line.split("\t")[4] for line in run(db, "threads", "list", title_length="5").stdout.splitlines()]
+    titles = [
+        line.split("\t")[4]
+        for line in run(db, "threads", "list", title_length="5").stdout.splitlines()
+    ]
     assert titles == ["•••", "Look…", "Wher…"]
     assert data(db, "threads", "list", owner="nobody") == []
 
 
-# -- sweeping and pruning ------------------------------------------------------------------------------------------------------------------
+# -- sweeping and pruning --------------------------------------------------------------------------
 
 
 def test_a_sweep_deletes_what_has_expired_by_the_settings_or_by_its_options(db: str) -> None:
@@ -150,14 +187,16 @@ def test_a_sweep_deletes_what_has_expired_by_the_settings_or_by_its_options(db: 
 
 def test_pruning_in_a_pipe_is_done_only_where_it_is_meant(db: str) -> None:
     assert "--yes" in run(db, "prune", "--older-than", "30", code=2).stderr
-    assert "say what to prune" in run(db, "prune", "--yes", code=2).stderr
+    assert "nothing to prune" in run(db, "prune", "--yes", code=2).stderr
     assert data(db, "prune", "--older-than", "30", "--dry-run")[0]["threads"] == 2
     assert threads_of(db) == ["new", *OLD]
     [thinned] = data(db, "prune", "--keep-last", "1", "--yes", auto_prune_days="30")
     assert (thinned["threads"], thinned["checkpoints"]) == (0, 6)
     assert "deleted 2 threads" in run(db, "prune", "--yes", auto_prune_days="30").stderr
     assert threads_of(db) == ["new"]
-    assert is_server(db) or b"Where is the lamp" not in b"".join(path.read_bytes() for path in Path.cwd().iterdir() if path.is_file())
+    assert is_server(db) or b"Where is the lamp" not in b"".join(
+        path.read_bytes() for path in Path.cwd().iterdir() if path.is_file()
+    )
     assert examine(db).ok
 
 
@@ -165,13 +204,19 @@ def test_pruning_in_a_pipe_is_done_only_where_it_is_meant(db: str) -> None:
 @ON_A_FILE
 def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: str) -> None:
     environment: Any = os.environ | {"LANGMEM_EXT_DB": str(db), "TERM": "xterm", "COLUMNS": "100"}
-    found = pexpect.run(" ".join([*COMMAND, "threads", "search", "lamp"]), env=environment, encoding="utf-8")
+    found = pexpect.run(
+        " ".join([*COMMAND, "threads", "search", "lamp"]), env=environment, encoding="utf-8"
+    )
     assert "old-chat" in found
     for answer, left in (("n", 3), ("y", 1)):
         asking = pexpect.spawn(
-            COMMAND[0], [*COMMAND[1:], "prune", "--older-than", "7"], env=environment, encoding="utf-8", timeout=PATIENCE_S
+            COMMAND[0],
+            [*COMMAND[1:], "prune", "--older-than", "7"],
+            env=environment,
+            encoding="utf-8",
+            timeout=PATIENCE_S,
         )
-        asking.expect("2 threads(?s:.*)for good")
+        asking.expect("2 threads(?s:.*)permanently")
         asking.sendline(answer)
         asking.expect(pexpect.EOF)
         asking.close()
@@ -179,16 +224,16 @@ def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: str) -> 
         assert len(threads_of(db)) == left
 
 
-# -- bad input -----------------------------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 @ON_A_FILE
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["threads", "search", "x", "--role", "king"], 2, "role is one of"),
-        (["threads", "search", " "], 2, "say what to look for"),
-        (["threads", "search", "x", "--since", "tomorrow"], 2, "no date"),
+        (["threads", "search", "x", "--role", "king"], 2, "role must be one of"),
+        (["threads", "search", " "], 2, "nothing to search for"),
+        (["threads", "search", "x", "--since", "tomorrow"], 2, "is not a date"),
         (["threads", "search", "x", "--thread", "zzz"], 1, "thread 'zzz' not found"),
         (["threads", "export"], 2, "--all"),
         (["threads", "export", "new", "--all"], 2, "--all"),
@@ -196,24 +241,30 @@ def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: str) -> 
         (["threads", "export", "new", "--json"], 2, "--to PATH"),
         (["threads", "export", "new", "--format", "pdf"], 2, "jsonl, markdown"),
         (["threads", "export", "new", "--to", "memory.db"], 2, ""),
-        (["threads", "import", "none.jsonl"], 2, "no file none.jsonl"),
+        (["threads", "import", "none.jsonl"], 2, "none.jsonl not found"),
         (["threads", "import", "memory.db"], 2, "nothing was imported"),
         (["threads", "list", "--owner", ""], 2, "an owner"),
-        (["threads", "import", "."], 2, ". is a folder"),
-        (["threads", "list", "--db", "."], 1, ". is a folder"),
-        (["doctor", "."], 1, "is a folder: give the path of a database in it"),
-        (["stats", "."], 1, "is a folder: give the path of a database in it"),
-        (["chat", "--db", "."], 1, "is a folder: give the path of a database in it"),
-        (["chat", "--db", "chats/new.db"], 1, "chats, make it first"),
-        (["sweep", "--db", "none.db"], 1, "none.db: name another one (--db), or begin it"),
+        (["threads", "import", "."], 2, ". is a directory"),
+        (["threads", "list", "--db", "."], 1, ". is a directory"),
+        (["doctor", "."], 1, "is a directory: pass the path of a database file in it"),
+        (["stats", "."], 1, "is a directory: pass the path of a database file in it"),
+        (["chat", "--db", "."], 1, "is a directory: pass the path of a database file in it"),
+        (["chat", "--db", "chats/new.db"], 1, "chats first"),
+        (
+            ["sweep", "--db", "none.db"],
+            1,
+            "none.db not found: pass another path (--db), or create it",
+        ),
         (["sweep", "--ttl", "1e300"], 2, "--ttl"),
         (["prune", "--older-than", "1e300", "--yes"], 2, "--older-than"),
-        (["prune", "--older-than", "0", "--dry-run"], 2, "--older-than 0 is no age"),
-        (["stats", "a.db", "--db", "b.db"], 2, "give one of them"),
-        (["config", "show", "ttl_hour"], 2, "the nearest is ttl_hours"),
+        (["prune", "--older-than", "0", "--dry-run"], 2, "--older-than must be above 0 days"),
+        (["stats", "a.db", "--db", "b.db"], 2, "pass only one"),
+        (["config", "show", "ttl_hour"], 2, "did you mean ttl_hours?"),
     ],
 )
-def test_bad_input_is_one_message_and_changes_nothing(db: str, words: list[str], code: int, message: str) -> None:
+def test_bad_input_is_one_message_and_changes_nothing(
+    db: str, words: list[str], code: int, message: str
+) -> None:
     before = Path(db).read_bytes()
     done = run(db, *words, code=code)
     assert (done.stdout, done.stderr.count("langmem-ext: ")) == ("", 1)
@@ -229,6 +280,6 @@ def test_a_database_that_is_not_there_is_made_by_an_import_alone(tmp_path: Path)
         ["sweep"],
         ["prune", "--keep-last", "1", "--yes"],
     ):
-        assert "no database" in run(tmp_path / "none.db", *words, code=1).stderr
-    assert "no file" in run(tmp_path / "none.db", "threads", "import", "x", code=2).stderr
+        assert "none.db not found" in run(tmp_path / "none.db", *words, code=1).stderr
+    assert "x not found" in run(tmp_path / "none.db", "threads", "import", "x", code=2).stderr
     assert list(tmp_path.iterdir()) == []

@@ -21,16 +21,20 @@ from typing_extensions import TypedDict
 
 from langmem_ext import DeltaSaver, Threads
 from langmem_ext.errors import CatalogError, InvalidInput
-from langmem_ext.storage.sqlite import SqliteDriver
+from langmem_ext.storage.sqlite.driver import SqliteDriver
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import aconverse, converse
 from langmem_ext.waiting.graph import build_waiting_graph
-from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.understand.intents.classifier import (
+    Classification,
+    ClassifyRequest,
+    RuleClassifier,
+)
 
 ORDER_ID = "What's your order ID?"
 ADDRESS = "What's the new address?"
 
-# -- what users do -----------------------------------------------------------------------------------------------------------------------
+# -- what users do ---------------------------------------------------------------------------------
 
 
 def test_the_user_answers(talk: Any) -> None:
@@ -43,7 +47,9 @@ def test_the_user_answers_and_gives_other_parameters_too(talk: Any) -> None:
     assert talk.say("I want a refund")["waiting_for"] == "order_id"
     turn = talk.say("O-5, $12.50 please, as a voucher")
     assert turn["waiting_for"] is None
-    assert talk.shop.effects() == [("refund", {"number": "O-5", "amount": 12.5, "method": "voucher"})]
+    assert talk.shop.effects() == [
+        ("refund", {"number": "O-5", "amount": 12.5, "method": "voucher"})
+    ]
     assert turn["reply"] == "12.5 paid back by voucher for O-5, receipt R-1."
 
 
@@ -66,14 +72,20 @@ def test_the_user_corrects_an_earlier_parameter(talk: Any) -> None:
     assert (turn["waiting_for"], turn["attempt"]) == ("address", 1)
     assert talk.state()["params"]["order_id"] == "O-2"
     talk.say("12 Main Street, Springfield")
-    assert talk.shop.effects() == [("change_address", {"number": "O-2", "address": "12 Main Street, Springfield"})]
+    assert talk.shop.effects() == [
+        ("change_address", {"number": "O-2", "address": "12 Main Street, Springfield"})
+    ]
 
 
 def test_the_user_asks_for_something_else_and_comes_back(talk: Any) -> None:
     talk.say("I want a refund")
     talk.say("O-5")
     turn = talk.say("first, where is my order O-6?")
-    assert turn["reply"].splitlines() == ["Order O-6 is on its way.", "Back to where we were.", "How much?"]
+    assert turn["reply"].splitlines() == [
+        "Order O-6 is on its way.",
+        "Back to where we were.",
+        "How much?",
+    ]
     assert turn["waiting_for"] == "amount"
     talk.say("$20")
     talk.say("card")
@@ -86,9 +98,16 @@ def test_the_user_asks_for_something_else_and_comes_back(talk: Any) -> None:
 def test_the_user_asks_for_something_else_that_asks_too(talk: Any) -> None:
     talk.say("I want a refund")
     turn = talk.say("no wait, I want to check my order")
-    assert (turn["waiting_for"], [entry["plan"]["intent_id"] for entry in talk.state()["suspended"]]) == ("order_id", ["refund"])
+    assert (
+        turn["waiting_for"],
+        [entry["plan"]["intent_id"] for entry in talk.state()["suspended"]],
+    ) == ("order_id", ["refund"])
     turn = talk.say("O-6")
-    assert turn["reply"].splitlines() == ["Order O-6 is on its way.", "Back to where we were.", ORDER_ID]
+    assert turn["reply"].splitlines() == [
+        "Order O-6 is on its way.",
+        "Back to where we were.",
+        ORDER_ID,
+    ]
     assert "order_id" not in turn["params_keys"], "the value belongs to the other request"
 
 
@@ -115,7 +134,11 @@ def test_the_user_cancels(talk: Any, text: str) -> None:
 def test_cancelling_one_request_goes_back_to_the_one_it_interrupted(talk: Any) -> None:
     talk.say("I want to change my delivery address")
     talk.say("I want to check my order")
-    assert talk.say("cancel that")["reply"].splitlines() == ["Fine, I leave it.", "Back to where we were.", ORDER_ID]
+    assert talk.say("cancel that")["reply"].splitlines() == [
+        "Fine, I leave it.",
+        "Back to where we were.",
+        ORDER_ID,
+    ]
     assert talk.say("cancel that")["reply"] == "Fine, I leave it."
 
 
@@ -123,7 +146,11 @@ def test_the_user_starts_over(talk: Any) -> None:
     talk.say("I want a refund")
     talk.say("O-5")
     turn = talk.say("start over")
-    assert (turn["reply"], turn["waiting_for"], turn["params_keys"]) == ("Let us start again.", None, [])
+    assert (turn["reply"], turn["waiting_for"], turn["params_keys"]) == (
+        "Let us start again.",
+        None,
+        [],
+    )
     assert len(talk.state()["messages"]) == 6, "the log keeps what was said"
 
 
@@ -161,7 +188,7 @@ def test_an_exact_value_is_an_answer_even_if_it_could_be_something_else(talk: An
     assert talk.shop.effects() == [("refund", {"number": "O-5", "amount": 5, "method": "card"})]
 
 
-# -- confirmation ------------------------------------------------------------------------------------------------------------------------
+# -- confirmation ----------------------------------------------------------------------------------
 
 
 def test_a_confirmed_request_acts_after_a_yes(talk: Any) -> None:
@@ -194,7 +221,7 @@ def test_another_value_instead_of_a_yes_is_confirmed_anew(talk: Any, text: str) 
     assert talk.shop.effects() == [("cancel_order", {"number": "O-2"})]
 
 
-# -- lifetimes ---------------------------------------------------------------------------------------------------------------------------
+# -- lifetimes -------------------------------------------------------------------------------------
 
 
 def test_a_request_that_refers_back_takes_the_values_of_the_last_one(talk: Any) -> None:
@@ -218,7 +245,7 @@ def test_a_correction_of_an_answered_request_asks_for_it_again(talk: Any) -> Non
     assert talk.say("sorry, I meant O-2")["reply"] == "Order O-2 is on its way."
 
 
-# -- tools -------------------------------------------------------------------------------------------------------------------------------
+# -- tools -----------------------------------------------------------------------------------------
 
 
 def test_a_tools_own_words_reach_the_user_and_the_thread_goes_on(talk: Any) -> None:
@@ -228,7 +255,9 @@ def test_a_tools_own_words_reach_the_user_and_the_thread_goes_on(talk: Any) -> N
 
 def test_any_other_failure_is_told_in_general_words_and_the_thread_goes_on(talk: Any) -> None:
     assert talk.say("where is my order O-500?")["reply"] == "Something went wrong on our side."
-    assert "hunter2" not in json.dumps([message.model_dump() for message in talk.state()["messages"]])
+    assert "hunter2" not in json.dumps(
+        [message.model_dump() for message in talk.state()["messages"]]
+    )
     assert talk.say("where is my order O-1?")["reply"] == "Order O-1 is on its way."
 
 
@@ -276,10 +305,15 @@ def test_two_steps_run_one_after_the_other_and_a_result_fills_the_next_call() ->
                     "reply": "Parcel {parcel} of {order_id} is in {result.place}.",
                 }
             },
-            "params": {"order_id": {"type": "identifier", "pattern": r"A\d+"}, "parcel": {"type": "identifier", "pattern": r"P-\w+"}},
+            "params": {
+                "order_id": {"type": "identifier", "pattern": r"A\d+"},
+                "parcel": {"type": "identifier", "pattern": r"P-\w+"},
+            },
         }
     )
-    graph = build_waiting_graph(catalog, [find_parcel, trace_parcel]).compile(checkpointer=InMemorySaver())
+    graph = build_waiting_graph(catalog, [find_parcel, trace_parcel]).compile(
+        checkpointer=InMemorySaver()
+    )
     assert converse(graph, "trace it", thread_id="t").waiting_for == "order_id"
     assert converse(graph, "A77", thread_id="t").reply == "Parcel P-A77 of A77 is in Hamburg."
     assert calls == [("find_parcel", "A77"), ("trace_parcel", "P-A77")]
@@ -291,20 +325,26 @@ def test_a_tool_may_ask_the_user_itself(tmp_path: Path) -> None:
         """Pay."""
         return str(interrupt("Which PIN?"))
 
-    catalog = IntentCatalog.from_dict({"intents": {"pay": {"patterns": ["pay"], "tool": "pay", "reply": "Paid with {result}."}}})
+    catalog = IntentCatalog.from_dict(
+        {"intents": {"pay": {"patterns": ["pay"], "tool": "pay", "reply": "Paid with {result}."}}}
+    )
     app = build_waiting_graph(catalog, [pay]).compile(checkpointer=InMemorySaver())
     assert converse(app, "pay", thread_id="t").reply == "Which PIN?"
     assert converse(app, "1234", thread_id="t").reply == "Paid with 1234."
 
 
-# -- sensitive values ----------------------------------------------------------------------------------------------------------------------
+# -- sensitive values ------------------------------------------------------------------------------
 
 CARD = "4111111111111111"
 
 
 @pytest.mark.parametrize(
     "texts",
-    [["please save my card", "it's 4111 1111 1111 1111"], [f"please save my card {CARD}"], [CARD, "save my card", f"hm, {CARD}"]],
+    [
+        ["please save my card", "it's 4111 1111 1111 1111"],
+        [f"please save my card {CARD}"],
+        [CARD, "save my card", f"hm, {CARD}"],
+    ],
 )
 def test_every_message_that_holds_a_sensitive_value_is_marked(talk: Any, texts: list[str]) -> None:
     for text in texts:
@@ -320,23 +360,32 @@ def test_every_message_that_holds_a_sensitive_value_is_marked(talk: Any, texts: 
 @pytest.mark.parametrize("begin", range(3), ids="the index is made before message {}".format)
 @pytest.mark.parametrize(
     "texts",
-    [["please save my card", "it's 4111 1111 1111 1111"], [f"please save my card {CARD}"], [CARD, "save my card", f"hm, {CARD}"]],
+    [
+        ["please save my card", "it's 4111 1111 1111 1111"],
+        [f"please save my card {CARD}"],
+        [CARD, "save my card", f"hm, {CARD}"],
+    ],
 )
 def test_no_commit_brings_a_sensitive_value_into_the_search_index(
     texts: list[str], begin: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    commit = SqliteDriver.commit
+    drive = SqliteDriver._drive
 
-    def watched(driver: SqliteDriver) -> None:
+    def watched(driver: SqliteDriver, op: Any) -> Any:
+        result = drive(driver, op)  # it is committed next
         with suppress(sqlite3.OperationalError):  # until there is an index
-            seen.extend(words for (words,) in driver._connection.execute("SELECT words FROM search"))
-        commit(driver)
+            seen.extend(
+                words for (words,) in driver._connection.execute("SELECT words FROM search")
+            )
+        return result
 
-    monkeypatch.setattr(SqliteDriver, "commit", watched)
+    monkeypatch.setattr(SqliteDriver, "_drive", watched)
     with DeltaSaver.open(str(tmp_path / "a.db")) as saver:
         catalog = IntentCatalog.from_dict(desk.CATALOG)
-        app = build_waiting_graph(catalog, desk.make_tools(desk.Shop(tmp_path / "shop.db"))).compile(checkpointer=saver)
+        app = build_waiting_graph(
+            catalog, desk.make_tools(desk.Shop(tmp_path / "shop.db"))
+        ).compile(checkpointer=saver)
         for number, text in enumerate([*texts, "where is my order O-6?"]):
             if number == begin:
                 Threads(saver).enable_search()
@@ -354,11 +403,13 @@ def test_a_wrong_answer_to_a_sensitive_question_is_marked_too(talk: Any) -> None
     assert message.additional_kwargs["langmem_ext"]["sensitive"] == ["card"]
 
 
-# -- the running summary -------------------------------------------------------------------------------------------------------------------
+# -- the running summary ---------------------------------------------------------------------------
 
 
 def test_a_long_conversation_gets_a_running_summary_and_keeps_its_log(talk: Any) -> None:
-    graph = build_waiting_graph(IntentCatalog.from_dict(desk.CATALOG), desk.make_tools(talk.shop), summarize_above=6)
+    graph = build_waiting_graph(
+        IntentCatalog.from_dict(desk.CATALOG), desk.make_tools(talk.shop), summarize_above=6
+    )
     app = graph.compile(checkpointer=InMemorySaver())
     said = 0
     for number in range(1, 8):
@@ -375,7 +426,7 @@ def test_a_long_conversation_gets_a_running_summary_and_keeps_its_log(talk: Any)
     assert said - 6 <= ids.index(state["summary"]["through"]) + 1 < said
 
 
-# -- wherever LangGraph runs it ------------------------------------------------------------------------------------------------------------
+# -- wherever LangGraph runs it --------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -388,24 +439,33 @@ THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
 def said(values: dict[str, Any]) -> list[str]:
-    return [message.text for message in values["messages"] if message.type in ("human", "ai") and message.text]
+    return [
+        message.text
+        for message in values["messages"]
+        if message.type in ("human", "ai") and message.text
+    ]
 
 
 def test_it_runs_under_invoke_and_resumes_with_langgraphs_own_command(app: Any) -> None:
     first = app.invoke({"messages": [("user", "I want to check my order")]}, THREAD)
-    assert first["__interrupt__"][0].value == {
-        "param": "order_id",
-        "prompt": ORDER_ID,
-        "attempt": 1,
-        "examples": ["O-12345"],
-        "schema": {"type": "string", "pattern": r"^(?:O-\d+)$", "description": "order number"},
-    }
+    assert (
+        first["__interrupt__"][0].value.items()
+        >= {
+            "param": "order_id",
+            "prompt": ORDER_ID,
+            "attempt": 1,
+            "examples": ["O-12345"],
+            "schema": {"type": "string", "pattern": r"^(?:O-\d+)$", "description": "order number"},
+        }.items()
+    )
     assert said(app.invoke(Command(resume="O-1"), THREAD))[-1] == "Order O-1 is on its way."
 
 
 def test_a_new_input_while_a_question_waits_is_taken_as_its_answer(app: Any) -> None:
     app.invoke({"messages": [("user", "I want to check my order")]}, THREAD)
-    assert said(app.invoke({"messages": [("user", "O-1")]}, THREAD))[-1] == "Order O-1 is on its way."
+    assert (
+        said(app.invoke({"messages": [("user", "O-1")]}, THREAD))[-1] == "Order O-1 is on its way."
+    )
 
 
 async def test_it_runs_under_ainvoke(app: Any) -> None:
@@ -415,17 +475,25 @@ async def test_it_runs_under_ainvoke(app: Any) -> None:
 
 def test_it_runs_under_stream(app: Any) -> None:
     first = [
-        next(iter(update)) for update in app.stream({"messages": [("user", "I want to check my order")]}, THREAD, stream_mode="updates")
+        next(iter(update))
+        for update in app.stream(
+            {"messages": [("user", "I want to check my order")]}, THREAD, stream_mode="updates"
+        )
     ]
     assert first == ["classify", "__interrupt__"]
-    then = [next(iter(update)) for update in app.stream(Command(resume="O-1"), THREAD, stream_mode="updates")]
+    then = [
+        next(iter(update))
+        for update in app.stream(Command(resume="O-1"), THREAD, stream_mode="updates")
+    ]
     assert then == ["ask_user", "classify", "call_tool", "respond"]
 
 
 async def test_it_runs_under_astream(app: Any) -> None:
     steps = [
         next(iter(update))
-        async for update in app.astream({"messages": [("user", "where is my order O-1?")]}, THREAD, stream_mode="updates")
+        async for update in app.astream(
+            {"messages": [("user", "where is my order O-1?")]}, THREAD, stream_mode="updates"
+        )
     ]
     assert steps == ["classify", "call_tool", "respond"]
 
@@ -456,7 +524,11 @@ def test_it_works_as_a_subgraph(tmp_path: Path, own_thread: bool) -> None:
     assert converse(app, "banana", thread_id="t").attempt == 2
     turn = converse(app, "O-1", thread_id="t")
     assert turn.reply == "Order O-1 is on its way.\nThe order desk"
-    assert said(app.get_state(THREAD).values)[-3:] == ["O-1", "Order O-1 is on its way.", "The order desk"]
+    assert said(app.get_state(THREAD).values)[-3:] == [
+        "O-1",
+        "Order O-1 is on its way.",
+        "The order desk",
+    ]
     turn = converse(app, "cancel that order", thread_id="t")
     assert turn.waiting_for == ("confirmation" if own_thread else "order_id")
 
@@ -464,7 +536,9 @@ def test_it_works_as_a_subgraph(tmp_path: Path, own_thread: bool) -> None:
 async def test_it_works_as_a_subgraph_of_an_async_graph(tmp_path: Path) -> None:
     shop = desk.Shop(tmp_path / "shop.db")
     app = bigger(shop, InMemorySaver())
-    assert (await aconverse(app, "I want to check my order", thread_id="t")).waiting_for == "order_id"
+    assert (
+        await aconverse(app, "I want to check my order", thread_id="t")
+    ).waiting_for == "order_id"
     assert (await aconverse(app, "O-1", thread_id="t")).waiting_for is None
     assert shop.effects() == [("check_order", {"number": "O-1"})]
 
@@ -479,7 +553,7 @@ def test_a_fork_of_an_answered_question_asks_again(app: Any) -> None:
     assert "O-1" not in said(app.get_state(THREAD).values)
 
 
-# -- making it -----------------------------------------------------------------------------------------------------------------------------
+# -- making it -------------------------------------------------------------------------------------
 
 
 def test_a_catalog_that_names_a_missing_tool_is_refused() -> None:
@@ -491,7 +565,9 @@ def test_a_classifier_and_a_model_are_not_taken_together(tmp_path: Path) -> None
     tools = desk.make_tools(desk.Shop(tmp_path / "shop.db"))
     model = GenericFakeChatModel(messages=iter([]))
     with pytest.raises(InvalidInput, match="not both"):
-        build_waiting_graph(IntentCatalog.from_dict(desk.CATALOG), tools, classifier=RuleClassifier(), model=model)
+        build_waiting_graph(
+            IntentCatalog.from_dict(desk.CATALOG), tools, classifier=RuleClassifier(), model=model
+        )
 
 
 class ClassifierDouble:
@@ -514,8 +590,13 @@ class ClassifierDouble:
 
 async def test_another_classifier_decides_and_is_awaited_in_async_runs(tmp_path: Path) -> None:
     double = ClassifierDouble()
-    catalog, tools = IntentCatalog.from_dict(desk.CATALOG), desk.make_tools(desk.Shop(tmp_path / "shop.db"))
-    app = build_waiting_graph(catalog, tools, classifier=double).compile(checkpointer=InMemorySaver())
+    catalog, tools = (
+        IntentCatalog.from_dict(desk.CATALOG),
+        desk.make_tools(desk.Shop(tmp_path / "shop.db")),
+    )
+    app = build_waiting_graph(catalog, tools, classifier=double).compile(
+        checkpointer=InMemorySaver()
+    )
     assert (await aconverse(app, "my parcel?", thread_id="a")).waiting_for == "order_id"
     assert converse(app, "my parcel?", thread_id="b").waiting_for == "order_id"
     assert double.asked == [("aclassify", "my parcel?"), ("classify", "my parcel?")]
@@ -529,7 +610,10 @@ def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_example_asks_waits_and_acts(orders: Path, place: str) -> None:
-    from graphs.support import graph, make_graph  # noqa: PLC0415  # reads its catalog when it is imported
+    from graphs.support import (  # noqa: PLC0415  # reads its catalog when it is imported
+        graph,
+        make_graph,
+    )
 
     assert graph.checkpointer is None
     for texts, expected in [
@@ -542,12 +626,21 @@ def test_the_example_asks_waits_and_acts(orders: Path, place: str) -> None:
             desk.close_saver(saver)
         assert turn.reply.startswith(expected)
     with closing(sqlite3.connect(orders)) as connection:
-        assert connection.execute("SELECT status FROM orders WHERE order_id = 'O-12345'").fetchone() == ("cancelled",)
+        assert connection.execute(
+            "SELECT status FROM orders WHERE order_id = 'O-12345'"
+        ).fetchone() == ("cancelled",)
 
 
 def test_messages_of_any_origin_are_heard(app: Any) -> None:
     """Content blocks and dictionaries, as clients send them."""
-    app.invoke({"messages": [{"role": "user", "content": [{"type": "text", "text": "where is my order O-1?"}]}]}, THREAD)
+    app.invoke(
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "where is my order O-1?"}]}
+            ]
+        },
+        THREAD,
+    )
     assert said(app.get_state(THREAD).values)[-1] == "Order O-1 is on its way."
     app.invoke({"messages": [HumanMessage("")]}, THREAD)
     assert said(app.get_state(THREAD).values)[-1] == "I can check, cancel or refund an order."

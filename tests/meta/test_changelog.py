@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import langmem_ext
-from langmem_ext.storage.schema import MIGRATIONS
+from langmem_ext.storage.schema.migrations import MIGRATIONS
 
 CHANGELOG = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
 RELEASES = re.findall(r"^## \[([^\]]+)\](?: - (\d{4}-\d{2}-\d{2}))?$", CHANGELOG, re.MULTILINE)
@@ -26,4 +26,6 @@ def test_headings_are_those_of_keep_a_changelog() -> None:
 
 
 def test_every_change_of_the_schema_is_named() -> None:
-    assert [migration.name for migration in MIGRATIONS if f"`{migration.name}`" not in CHANGELOG] == []
+    assert [
+        migration.name for migration in MIGRATIONS if f"`{migration.name}`" not in CHANGELOG
+    ] == []

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from docs.pages import with_settings
+from docs.making.pages import with_settings
 from langmem_ext import Settings
 from langmem_ext.settings.sources import NOT_SETTINGS, PREFIX, variables
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -35,20 +35,30 @@ def test_the_file_on_the_page_is_one(here: Path) -> None:
     [text] = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (here / "langmem.yaml").write_text(text, encoding="utf-8")
     settings = Settings()
-    assert {name for name, origin in settings.origins.items() if origin.layer == "project file"} == set(yaml.safe_load(text))
+    assert {
+        name for name, origin in settings.origins.items() if origin.layer == "project file"
+    } == set(yaml.safe_load(text))
 
 
 def test_the_code_on_the_page_prints_what_it_says(here: Path) -> None:
     [code] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     printed: list[str] = []
-    exec(compile(code, "<settings.md>", "exec"), {"print": lambda *words: printed.append(" ".join(map(str, words)))})
+    exec(
+        compile(code, "<settings.md>", "exec"),
+        {"print": lambda *words: printed.append(" ".join(map(str, words)))},
+    )
     assert printed == re.findall(r"^\s*print\(.*\)  # (.+)$", code, re.MULTILINE)
     assert printed
 
 
 def test_every_variable_of_this_project_is_a_setting_or_known_to_be_none() -> None:
     tests = [*ROOT.glob("tests/**/conftest.py"), ROOT / "tests" / "postgres" / "server.py"]
-    places = [ROOT / "Makefile", *(ROOT / "graphs").glob("*.py"), *tests, *(ROOT / "benchmarks").rglob("*.py")]
+    places = [
+        ROOT / "Makefile",
+        *(ROOT / "graphs").glob("*.py"),
+        *tests,
+        *(ROOT / "benchmarks").rglob("*.py"),
+    ]
     text = "".join(path.read_text(encoding="utf-8") for path in places)
     used = set(re.findall(rf"\b{PREFIX}[A-Z_]+\b", text))
     assert {"LANGMEM_EXT_POSTGRES", "LANGMEM_EXT_SHOP_DB", "LANGMEM_EXT_SOAK"} <= used

@@ -33,10 +33,13 @@ class Bouncer:
 
         Args:
             url: Of the server; whoever connects uses its account.
-            pool_size: How many connections of the server are lent; with few of them, two clients meet on one soon.
+            pool_size: How many connections of the server are lent; with few of them, two clients
+                meet on one soon.
         """
         program = find("pgbouncer", "pgbouncer", "/usr/sbin")
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=True
+        ).stdout
         self.version = tuple(map(int, re.findall(r"\d+", said.splitlines()[0])))
         port = free_port()
         self.url = at_address(url, port)
@@ -59,12 +62,22 @@ class Bouncer:
     def __enter__(self) -> Bouncer:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _configure(self, url: str, port: int, pool_size: int) -> Path:
         server, folder = urlsplit(url), self._sandbox.folder
-        known = {"host": server.hostname, "port": server.port or 5432, "user": unquote(server.username or ""), "password": server.password}
+        known = {
+            "host": server.hostname,
+            "port": server.port or 5432,
+            "user": unquote(server.username or ""),
+            "password": server.password,
+        }
         target = " ".join(f"{name}={value}" for name, value in known.items() if value)
         settings = {
             "listen_addr": "127.0.0.1",
@@ -76,8 +89,15 @@ class Bouncer:
             "max_client_conn": 500,
         }
         if self.version >= (1, 21):
-            settings["max_prepared_statements"] = 0  # as before there was such a thing: what is right without it is right with it
-        lines = ["[databases]", f"* = {target}", "[pgbouncer]", *(f"{name} = {value}" for name, value in settings.items())]
+            settings["max_prepared_statements"] = (
+                0  # as before there was such a thing: what is right without it is right with it
+            )
+        lines = [
+            "[databases]",
+            f"* = {target}",
+            "[pgbouncer]",
+            *(f"{name} = {value}" for name, value in settings.items()),
+        ]
         config = folder / "pgbouncer.ini"
         config.write_text("\n".join(lines) + "\n", encoding="utf-8")
         config.chmod(0o644)
@@ -94,4 +114,6 @@ class Bouncer:
                 return
         self._process.kill()
         self._process.wait()
-        raise RuntimeError(f"PgBouncer does not listen:\n{self._log.read_text(errors='replace')[-4000:]}")
+        raise RuntimeError(
+            f"PgBouncer does not listen:\n{self._log.read_text(errors='replace')[-4000:]}"
+        )

@@ -23,7 +23,8 @@ StopMode = Literal["fast", "immediate"]
 SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
-    # What a killed server has written is in the system's cache: only a power cut, which nothing here plays, would lose it.
+    # What a killed server has written is in the system's cache: only a power cut, which nothing
+    # here plays, would lose it.
     "fsync": "off",
     # In the cluster's folder, and so removed with it.
     "dynamic_shared_memory_type": "mmap",
@@ -37,18 +38,26 @@ STARTS_WITHIN = PATIENCE_S
 @cache
 def programs() -> Path:
     """The folder of the server's programs."""
-    newest_first = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
+    newest_first = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"),
+        key=lambda path: int(path.parent.name),
+        reverse=True,
+    )
     return Path(find("initdb", "postgresql", *map(str, newest_first))).resolve().parent
 
 
 class Cluster:
-    """A PostgreSQL server on a free port of this machine. Everybody there may be `postgres`; nothing of it is left when it is closed.
+    """A PostgreSQL server on a free port of this machine.
+
+    Everybody there may be `postgres`; nothing of it is left when it is closed.
 
     Attributes:
         port: Where it listens, for as long as it lives.
     """
 
-    def __init__(self, *, settings: Mapping[str, str] | None = None, follows: Cluster | None = None) -> None:
+    def __init__(
+        self, *, settings: Mapping[str, str] | None = None, follows: Cluster | None = None
+    ) -> None:
         """Make one and start it.
 
         Args:
@@ -62,7 +71,14 @@ class Cluster:
         self._process: subprocess.Popen[bytes] | None = None
         try:
             if follows is None:
-                self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+                self._run(
+                    "initdb",
+                    "--username=postgres",
+                    "--auth=trust",
+                    "--encoding=UTF8",
+                    "--locale=C",
+                    "--no-sync",
+                )
             else:
                 self._run(
                     "pg_basebackup",
@@ -91,12 +107,17 @@ class Cluster:
     def start(self) -> None:
         """Start it, after a crash with its recovery, and wait until it takes connections."""
         log = self.folder / "log"
-        # A child of the tests', not of `pg_ctl`: when it has been killed, nobody else has to notice.
-        process = self._process = self._sandbox.begin(str(self._programs / "postgres"), f"-D{self._data}", log=log)
+        # A child of the tests', not of `pg_ctl`: when it has been killed, nobody else has to
+        # notice.
+        process = self._process = self._sandbox.begin(
+            str(self._programs / "postgres"), f"-D{self._data}", log=log
+        )
         deadline = time.monotonic() + STARTS_WITHIN
         while not self._is_ready(process.pid):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"PostgreSQL did not start:\n{log.read_text(errors='replace')[-4000:]}")
+                raise RuntimeError(
+                    f"PostgreSQL did not start:\n{log.read_text(errors='replace')[-4000:]}"
+                )
             time.sleep(0.01)
 
     def _is_ready(self, pid: int) -> bool:
@@ -143,7 +164,9 @@ class Cluster:
     def _wait_until_synchronous(self, primary: Cluster) -> None:
         with psycopg.connect(primary.url, autocommit=True) as connection:
             for _ in range(1000):
-                if connection.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").fetchone():
+                if connection.execute(
+                    "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+                ).fetchone():
                     return
                 connection.execute("SELECT pg_sleep(0.01)")
         raise RuntimeError("the standby did not become synchronous")
@@ -168,7 +191,12 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _run(self, program: str, *arguments: str) -> None:

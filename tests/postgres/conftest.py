@@ -26,7 +26,9 @@ def numbers(database: Database) -> str:
     schema = SHARED.new_schema()
     with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}".encode())
-        connection.execute(f"CREATE TABLE {schema}.numbers (n INTEGER PRIMARY KEY, body BYTEA)".encode())
+        connection.execute(
+            f"CREATE TABLE {schema}.numbers (n INTEGER PRIMARY KEY, body BYTEA)".encode()
+        )
     return f"{schema}.numbers"
 
 

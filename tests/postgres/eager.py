@@ -10,12 +10,19 @@ from functools import partial
 from typing import Any
 
 
-def _emulated(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], context: Context | None = None, **options: Any) -> Any:
+def _emulated(
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Coroutine[Any, Any, Any],
+    context: Context | None = None,
+    **options: Any,
+) -> Any:
     context = context or copy_context()
     if not loop.is_running():
         return asyncio.Task(coroutine, loop=loop, context=context, **options)
     first: list[Callable[[], Any]] = []
-    task: asyncio.Task[Any] = asyncio.Task(_rest(coroutine, first), loop=loop, context=context, **options)
+    task: asyncio.Task[Any] = asyncio.Task(
+        _rest(coroutine, first), loop=loop, context=context, **options
+    )
     outer = asyncio.current_task(loop)
     if outer is not None:
         asyncio.tasks._leave_task(loop, outer)
@@ -32,7 +39,9 @@ def _emulated(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, An
 
 
 @types.coroutine
-def _rest(coroutine: Coroutine[Any, Any, Any], first: list[Callable[[], Any]]) -> Generator[Any, Any, Any]:
+def _rest(
+    coroutine: Coroutine[Any, Any, Any], first: list[Callable[[], Any]]
+) -> Generator[Any, Any, Any]:
     """A coroutine from behind what its first step came to."""
     step = first[0]
     while True:

@@ -1,8 +1,9 @@
 """Tables on PostgreSQL that are made once and emptied after each test: to make and drop them takes longer than most tests do.
 
-What is handed out is as if it had just been made: `Emptied.give_back` keeps it only if nothing but rows has changed, which it looks up in
-the server's catalogues, and drops it where anything else has, or where somebody still uses it. Who tests how tables are made takes a schema
-without any (`Shared.new_schema`).
+What is handed out is as if it had just been made: `Emptied.give_back` keeps it only if nothing but
+rows has changed, which it looks up in the server's catalogues, and drops it where anything else
+has, or where somebody still uses it. Who tests how tables are made takes a schema without any
+(`Shared.new_schema`).
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from langmem_ext.storage.postgres.migration import migrate
+from langmem_ext.storage.postgres.migrate import migrate
 from langmem_ext.storage.postgres.server import Server
-from langmem_ext.storage.postgres.space import SEARCHED, TABLES
+from langmem_ext.storage.postgres.vacuum import SEARCHED, TABLES
 
 KEPT = 32
 """Schemas that wait for a test, at most."""
 
 LARGEST = 4_000_000
-"""Bytes: tables that have grown beyond are not worth emptying, and what is left of them would slow down who comes next."""
+"""Bytes: tables that have grown beyond are not worth emptying, and what is left of them would slow
+down who comes next."""
 
 PATIENCE = 1.0
-"""Seconds in which the connections of a closed saver end. Who is still there after them was left open, and is waited for no more."""
+"""Seconds in which the connections of a closed saver end. Who is still there after them was left
+open, and is waited for no more."""
 
 _VOLATILE = "{relpages,reltuples,relallvisible,relfrozenxid,relminmxid,relfilenode,relhastriggers}"
 """What rows and vacuuming change of a table; `relhastriggers` stays when the last one has gone."""
@@ -51,11 +54,12 @@ _CONTENTS = """
     SELECT jsonb_build_object('migration', name) FROM {schema}.langmem_migration
     UNION ALL SELECT to_jsonb(setting) FROM {schema}.setting
     UNION ALL SELECT to_jsonb(grantee) FROM {schema}.grantee
-    UNION ALL SELECT to_jsonb(thread_size) FROM {schema}.thread_size
-    UNION ALL SELECT to_jsonb(size_total) FROM {schema}.size_total
 """
 
-_STATE = f"SELECT md5(string_agg(line::text, '' ORDER BY line::text)) FROM ({_MADE} UNION ALL {_CONTENTS}) AS made (line)"
+_STATE = (
+    f"SELECT md5(string_agg(line::text, '' ORDER BY line::text)) FROM ({_MADE} UNION ALL"
+    f" {_CONTENTS}) AS made (line)"
+)
 
 _SIZE = (
     "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
@@ -63,8 +67,8 @@ _SIZE = (
 )
 
 _OTHERS = (
-    "SELECT pid, backend_start FROM pg_stat_activity"
-    " WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    "SELECT pid, backend_start FROM pg_stat_activity WHERE datname = current_database() AND"
+    " backend_type = 'client backend' AND pid <> pg_backend_pid()"
 )
 
 _UNSEARCHED = (
@@ -72,9 +76,10 @@ _UNSEARCHED = (
     "DROP TRIGGER IF EXISTS item_leaves_search ON {schema}.item;"
     "DROP FUNCTION IF EXISTS {schema}.item_leaves_search, {schema}.search_lexemes;"
 )
+_ROWS = (*TABLES, "store_vector", "store_thread", "store_item")
 _EMPTIED = (
-    f"LOCK TABLE {', '.join(f'{{schema}}.{table}' for table in TABLES)} IN ACCESS EXCLUSIVE MODE;"
-    f"{_UNSEARCHED}{''.join(f'DELETE FROM {{schema}}.{table};' for table in TABLES)}"
+    f"LOCK TABLE {', '.join(f'{{schema}}.{table}' for table in _ROWS)} IN ACCESS EXCLUSIVE MODE;"
+    f"{_UNSEARCHED}{''.join(f'DELETE FROM {{schema}}.{table};' for table in _ROWS)}"
     "DELETE FROM {schema}.setting WHERE name <> 'token_counter';"
 )
 
@@ -88,7 +93,9 @@ class Emptied:
         new_name: Gives a name for a schema.
     """
 
-    def __init__(self, url: str, connection: psycopg.Connection[Any], new_name: Callable[[], str]) -> None:
+    def __init__(
+        self, url: str, connection: psycopg.Connection[Any], new_name: Callable[[], str]
+    ) -> None:
         self._url = url
         self._connection = connection
         self._new_name = new_name
@@ -120,7 +127,10 @@ class Emptied:
             self._connection.execute(_named(_EMPTIED, schema))
             if self.state(schema) != made:
                 return False
-        except (psycopg.errors.InvalidSchemaName, psycopg.ProgrammingError):  # dropped, or without some of its tables
+        except (
+            psycopg.errors.InvalidSchemaName,
+            psycopg.ProgrammingError,
+        ):  # dropped, or without some of its tables
             return False
         self._made[schema] = made
         self._free.append(schema)

@@ -1,6 +1,7 @@
 """Ends what runs in a folder and deletes the folder, as soon as its standard input ends: the process that began it has gone, or says so.
 
-Run as a script, with the folder as its argument. It outlives a killed test process by as long as this takes.
+Run as a script, with the folder as its argument. It outlives a killed test process by as long as
+this takes.
 """
 
 from __future__ import annotations

@@ -22,9 +22,20 @@ def desk(saver: Any) -> Any:
 
     def answer(state: MessagesState) -> Any:
         said = state["messages"][-1].text
-        return {"messages": [AIMessage(f"{said}? {interrupt('which one?')}" if said.endswith("ask") else f"{said}: yes")]}
+        return {
+            "messages": [
+                AIMessage(
+                    f"{said}? {interrupt('which one?')}" if said.endswith("ask") else f"{said}: yes"
+                )
+            ]
+        }
 
-    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    return (
+        StateGraph(MessagesState)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
 
 
 def say(saver: DeltaSaver, thread: str, text: str = "hello") -> None:
@@ -43,7 +54,11 @@ def fan_out(saver: DeltaSaver, thread: str) -> None:
 def edit(saver: DeltaSaver, thread: str) -> None:
     """A state that a person changed at an earlier checkpoint: a fork of the thread."""
     earlier = list(desk(saver).get_state_history(config(thread), limit=2))[-1]
-    desk(saver).update_state(earlier.config, {"messages": [HumanMessage(f"{thread} edited " + "at length " * 300)]}, as_node="answer")
+    desk(saver).update_state(
+        earlier.config,
+        {"messages": [HumanMessage(f"{thread} edited " + "at length " * 300)]},
+        as_node="answer",
+    )
 
 
 STEPS: Mapping[str, Callable[[DeltaSaver, str], object]] = {
@@ -54,10 +69,18 @@ STEPS: Mapping[str, Callable[[DeltaSaver, str], object]] = {
     "the state": lambda saver, thread: desk(saver).get_state(config(thread)),
     "an edited state": edit,
     "a list of its checkpoints": lambda saver, thread: list(saver.list(config(thread), limit=10)),
-    "a list before one": lambda saver, thread: list(saver.list(config(thread), before=saver.get_tuple(config(thread)).config)),  # type: ignore[union-attr]
-    "a message more": lambda saver, thread: ThreadChatMessageHistory(thread, saver).add_user_message(f"{thread} by hand"),
+    "a list before one": lambda saver, thread: list(
+        saver.list(config(thread), before=saver.get_tuple(config(thread)).config)
+    ),  # type: ignore[union-attr]
+    "a message more": (
+        lambda saver, thread: ThreadChatMessageHistory(thread, saver).add_user_message(
+            f"{thread} by hand"
+        )
+    ),
     "its history": lambda saver, thread: ThreadChatMessageHistory(thread, saver).messages,
-    "the end of its history": lambda saver, thread: ThreadChatMessageHistory(thread, saver).window(20),
+    "the end of its history": (
+        lambda saver, thread: ThreadChatMessageHistory(thread, saver).window(20)
+    ),
     "the last messages": lambda saver, thread: Threads(saver).messages(thread, last=2),
     "the last turns": lambda saver, thread: Threads(saver).turns(thread, last=2),
     "its row": lambda saver, thread: Threads(saver).get(thread),

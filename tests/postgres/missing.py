@@ -19,4 +19,6 @@ def missing(what: str) -> NoReturn:
 def find(program: str, package: str, *folders: str) -> str:
     """Where a program is: on the PATH, or in one of the folders where systems keep servers."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *folders])
-    return shutil.which(program, path=path) or missing(f"{program} is not there: apt-get install {package}")
+    return shutil.which(program, path=path) or missing(
+        f"{program} is not there: apt-get install {package}"
+    )

@@ -17,7 +17,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "auto_explain.log_timing": "off",
     "auto_explain.log_format": "json",
 }
-"""Of a server that explains each statement as `EXPLAIN (ANALYZE, FORMAT JSON)` does, while it carries it out."""
+"""Of a server that explains each statement as `EXPLAIN (ANALYZE, FORMAT JSON)` does, while it
+carries it out."""
 
 _PLAN: Final = re.compile(r"^.*LOG:  duration: .* plan:\n((?:\t.*\n)+)", re.MULTILINE)
 _PARTITION: Final = re.compile(r"(\w+?)_(\d+)")
@@ -30,7 +31,8 @@ class Plan:
     Attributes:
         sql: The statement.
         met: Of each table that has partitions, those in which it looked for rows.
-        pruned: Whether partitions were left out only when it was carried out: its plan serves any parameters.
+        pruned: Whether partitions were left out only when it was carried out: its plan serves any
+            parameters.
     """
 
     sql: str

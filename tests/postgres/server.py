@@ -1,7 +1,7 @@
 """The PostgreSQL server that tests share: a database for the process that runs them, a schema for each test.
 
-The server is the one that LANGMEM_EXT_POSTGRES names by its URL, else the one on port 5432 of this machine where `postgres` may come in
-without a password, else one that is made for this run.
+The server is the one that LANGMEM_EXT_POSTGRES names by its URL, else the one on port 5432 of this
+machine where `postgres` may come in without a password, else one that is made for this run.
 """
 
 from __future__ import annotations
@@ -46,9 +46,18 @@ class Database:
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", [ONE_AT_A_TIME])
             _drop_forgotten(connection)
-            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(self.name)))
-            # No test can take the power from this server: only its own processes end, and they lose nothing that is committed.
-            connection.execute(sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(sql.Identifier(self.name)))
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(
+                    sql.Identifier(self.name)
+                )
+            )
+            # No test can take the power from this server: only its own processes end, and they lose
+            # nothing that is committed.
+            connection.execute(
+                sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(
+                    sql.Identifier(self.name)
+                )
+            )
             # As long as this is open, nobody else takes the database for a forgotten one.
             self._connection = psycopg.connect(self.url, autocommit=True)
         self._connection.execute("SET lock_timeout = '10s'; SET client_min_messages = 'warning'")
@@ -60,8 +69,12 @@ class Database:
         Raises:
             psycopg.errors.LockNotAvailable: Somebody has left a transaction open in one of them.
         """
-        for name in names:  # not together: each table takes a lock, of which a transaction has not so many
-            self._connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
+        for (
+            name
+        ) in names:  # not together: each table takes a lock, of which a transaction has not so many
+            self._connection.execute(
+                sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name))
+            )
 
     def close(self) -> None:
         """Drop the database, and whoever is still connected to it."""
@@ -74,8 +87,8 @@ class Database:
 def _drop_forgotten(connection: psycopg.Connection) -> None:
     """Drop what killed test runs have left: databases of this name to which nobody is connected."""
     forgotten = connection.execute(
-        "SELECT datname FROM pg_database WHERE starts_with(datname, %s)"
-        " AND NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pg_stat_activity.datname = pg_database.datname)",
+        "SELECT datname FROM pg_database WHERE starts_with(datname, %s) AND NOT EXISTS (SELECT 1"
+        " FROM pg_stat_activity WHERE pg_stat_activity.datname = pg_database.datname)",
         [PREFIX],
     )
     _drop(connection, [name for (name,) in forgotten.fetchall()])
@@ -83,7 +96,9 @@ def _drop_forgotten(connection: psycopg.Connection) -> None:
 
 def _drop(connection: psycopg.Connection, names: Sequence[str]) -> None:
     for name in names:
-        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        connection.execute(
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+        )
 
 
 def new_name() -> str:
@@ -106,7 +121,10 @@ class Shared:
         return self._database
 
     def new_schema(self) -> str:
-        """A name for a schema of the test that runs. Who gets it makes the schema; it is dropped after the test."""
+        """A name for a schema of the test that runs.
+
+        Who gets it makes the schema; it is dropped after the test.
+        """
         self._schemas.append(new_name())
         return self._schemas[-1]
 

@@ -31,7 +31,9 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def saver(database: Database) -> AsyncIterator[DeltaSaver]:
     """A saver with a single connection for each event loop."""
-    async with DeltaSaver.from_conn_string(f"{database.url}?schema={SHARED.new_schema()}&pool_size=1&deadline=240") as saver:
+    async with DeltaSaver.from_conn_string(
+        f"{database.url}?schema={SHARED.new_schema()}&pool_size=1&deadline=240"
+    ) as saver:
         yield saver
 
 
@@ -56,7 +58,9 @@ async def until_returned(pool: pools.AsyncPool) -> None:
     await auntil(lambda: not pool._at_hand and available(pool) > 0)
 
 
-async def test_a_connection_is_at_hand_for_a_moment_and_is_given_back_then(saver: DeltaSaver) -> None:
+async def test_a_connection_is_at_hand_for_a_moment_and_is_given_back_then(
+    saver: DeltaSaver,
+) -> None:
     await saver.aget_tuple(config("t"))
     pool = pool_of(saver)
     [first] = pool._at_hand
@@ -87,7 +91,9 @@ async def test_who_writes_again_at_once_waits_for_nobody(saver: DeltaSaver) -> N
         await asyncio.gather(*(write(str(number)) for number in range(4)))
 
 
-async def test_what_a_writer_that_was_stopped_leaves_waits_for_nobody(saver: DeltaSaver, database: Database) -> None:
+async def test_what_a_writer_that_was_stopped_leaves_waits_for_nobody(
+    saver: DeltaSaver, database: Database
+) -> None:
     stored = await saver.aput(config("t"), empty_checkpoint(), {}, {})
     driver: Any = saver.log.driver
     lane = driver._lanes[asyncio.get_running_loop()]
@@ -123,7 +129,9 @@ async def test_a_saver_that_is_closed_refuses_those_who_go_on_writing(database: 
     assert {type(end) for end in ends} == {StorageUnavailable}
 
 
-async def test_one_that_has_ended_at_hand_is_replaced(saver: DeltaSaver, database: Database) -> None:
+async def test_one_that_has_ended_at_hand_is_replaced(
+    saver: DeltaSaver, database: Database
+) -> None:
     await saver.aput(config("t"), empty_checkpoint(), {}, {})
     pool = pool_of(saver)
     [ended] = pool._at_hand
@@ -135,11 +143,15 @@ async def test_one_that_has_ended_at_hand_is_replaced(saver: DeltaSaver, databas
     assert available(pool) == 1
 
 
-async def test_of_several_that_were_cut_at_hand_none_is_used_twice(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_several_that_were_cut_at_hand_none_is_used_twice(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pools, "_AT_HAND_S", 60.0)
     schema = SHARED.new_schema()
     with Proxy(database.url) as proxy:
-        async with DeltaSaver.from_conn_string(f"{proxy.url}?schema={schema}&deadline=240") as saver:
+        async with DeltaSaver.from_conn_string(
+            f"{proxy.url}?schema={schema}&deadline=240"
+        ) as saver:
             await saver.aget_tuple(config("t"))
             pool = pool_of(saver)
             lent = [await pool.lend() for _ in range(3)]
@@ -147,19 +159,28 @@ async def test_of_several_that_were_cut_at_hand_none_is_used_twice(database: Dat
                 await pool.give_back(connection)
             assert pool._at_hand == lent
             proxy.cut()
-            await asyncio.gather(*(saver.aput(config(str(number)), empty_checkpoint(), {}, {}) for number in range(6)))
+            await asyncio.gather(
+                *(
+                    saver.aput(config(str(number)), empty_checkpoint(), {}, {})
+                    for number in range(6)
+                )
+            )
             assert not set(lent) & set(pool._at_hand)
 
 
 def connections(database: Database, name: str) -> int:
     """How many an application has."""
     with psycopg.connect(database.url, autocommit=True) as other:
-        found = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", (name,)).fetchone()
+        found = other.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", (name,)
+        ).fetchone()
     assert found is not None
     return int(found[0])
 
 
-def test_an_event_loop_that_goes_on_after_the_saver_was_closed_makes_no_connection_again(database: Database) -> None:
+def test_an_event_loop_that_goes_on_after_the_saver_was_closed_makes_no_connection_again(
+    database: Database,
+) -> None:
     name = SHARED.new_schema()
     saver = DeltaSaver.open(f"{database.url}?schema={name}&application_name={name}")
     with asyncio.Runner() as runner:
@@ -170,7 +191,9 @@ def test_an_event_loop_that_goes_on_after_the_saver_was_closed_makes_no_connecti
         until(lambda: connections(database, name) == 0)
 
 
-def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(database: Database) -> None:
+def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(
+    database: Database,
+) -> None:
     name = SHARED.new_schema()
 
     async def read(saver: DeltaSaver) -> int:
@@ -180,11 +203,18 @@ def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(d
     with DeltaSaver.open(f"{database.url}?schema={name}&application_name={name}") as saver:
         for _ in range(2):
             assert asyncio.run(read(saver)) == 1
-            until(lambda: connections(database, name) == 0)  # a server's process takes a moment to end
+            until(
+                lambda: connections(database, name) == 0
+            )  # a server's process takes a moment to end
 
 
-async def test_who_is_cancelled_as_a_connection_comes_is_cancelled(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """psycopg's pool may keep that to itself, as `asyncio.wait_for` does before Python 3.12. What it was told tells whose it is."""
+async def test_who_is_cancelled_as_a_connection_comes_is_cancelled(
+    saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """psycopg's pool may keep that to itself, as `asyncio.wait_for` does before Python 3.12.
+
+    What it was told tells whose it is.
+    """
     await saver.aput(config("t"), empty_checkpoint(), {}, {})
     await until_returned(pool_of(saver))
     pool = pool_of(saver)._pool
@@ -213,7 +243,9 @@ async def listed(saver: DeltaSaver) -> int:
 
 
 @pytest.mark.parametrize("turns", range(5))
-async def test_a_scope_of_anyio_that_is_cancelled_as_a_connection_comes_catches_that(saver: DeltaSaver, turns: int) -> None:
+async def test_a_scope_of_anyio_that_is_cancelled_as_a_connection_comes_catches_that(
+    saver: DeltaSaver, turns: int
+) -> None:
     await saver.aput(config("t"), empty_checkpoint(), {}, {})
     pool, scope = pool_of(saver), anyio.CancelScope()
 
@@ -233,10 +265,15 @@ async def test_a_scope_of_anyio_that_is_cancelled_as_a_connection_comes_catches_
     assert await listed(saver) == 1
 
 
-async def test_a_reader_that_is_cancelled_as_it_gives_its_connection_back_loses_none(saver: DeltaSaver) -> None:
+async def test_a_reader_that_is_cancelled_as_it_gives_its_connection_back_loses_none(
+    saver: DeltaSaver,
+) -> None:
     await saver.aput(config("t"), empty_checkpoint(), {}, {})
     pool = pool_of(saver)
-    first, second = asyncio.create_task(listed(saver)), asyncio.create_task(listed(saver))  # who waits is given it by psycopg's pool
+    first, second = (
+        asyncio.create_task(listed(saver)),
+        asyncio.create_task(listed(saver)),
+    )  # who waits is given it by psycopg's pool
     await asyncio.sleep(0)
     async with pool._pool._lock:  # as the pool has it itself while it serves others
         while pool.lent:
@@ -252,7 +289,9 @@ async def test_a_reader_that_is_cancelled_as_it_gives_its_connection_back_loses_
 async def test_connections_that_are_going_back_arrive_whoever_is_cancelled(
     database: Database, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    async with DeltaSaver.from_conn_string(f"{database.url}?schema={SHARED.new_schema()}&pool_size=3&deadline=240") as saver:
+    async with DeltaSaver.from_conn_string(
+        f"{database.url}?schema={SHARED.new_schema()}&pool_size=3&deadline=240"
+    ) as saver:
         await saver.aput(config("t"), empty_checkpoint(), {}, {})
         pool = pool_of(saver)
         lent = [await pool.lend() for _ in range(3)]

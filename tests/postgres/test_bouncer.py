@@ -14,9 +14,9 @@ from patience import PATIENCE_S
 from savers import Calls, Mode, run_without_loop
 
 from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable, ThreadBusy
-from langmem_ext.storage.commands import Command
-from langmem_ext.storage.postgres.exchange import begin_session, exchange
 from langmem_ext.storage.postgres.server import Server, storage_error
+from langmem_ext.storage.postgres.wire.commands import Command
+from langmem_ext.storage.postgres.wire.exchange import begin_session, exchange
 from postgres.bouncer import Bouncer
 from postgres.server import SHARED, Database
 
@@ -37,7 +37,15 @@ def connected(bouncer: Bouncer, *, prepare_threshold: int | None = None) -> psyc
 
 def test_clients_share_connections(bouncer: Bouncer) -> None:
     with connected(bouncer) as one, connected(bouncer) as other:
-        assert len({connection.execute("SELECT pg_backend_pid()").fetchone() for connection in (one, other)}) == 1
+        assert (
+            len(
+                {
+                    connection.execute("SELECT pg_backend_pid()").fetchone()
+                    for connection in (one, other)
+                }
+            )
+            == 1
+        )
         with one.transaction():
             mine = one.execute("SELECT pg_backend_pid()").fetchone()
             assert other.execute("SELECT pg_backend_pid()").fetchone() != mine
@@ -60,10 +68,14 @@ def test_nothing_prepared_is_nothing_missed_also_in_pipelines(bouncer: Bouncer) 
                 other.execute("SELECT 1")
                 with one.pipeline():
                     cursors = [one.execute("SELECT %s::int", [number + step]) for step in range(5)]
-                assert [cursor.fetchone() for cursor in cursors] == [(number + step,) for step in range(5)]
+                assert [cursor.fetchone() for cursor in cursors] == [
+                    (number + step,) for step in range(5)
+                ]
 
 
-def test_an_advisory_lock_of_a_session_keeps_nobody_out_and_one_of_a_transaction_does(bouncer: Bouncer) -> None:
+def test_an_advisory_lock_of_a_session_keeps_nobody_out_and_one_of_a_transaction_does(
+    bouncer: Bouncer,
+) -> None:
     with connected(bouncer) as one, connected(bouncer) as other:
         assert one.execute("SELECT pg_try_advisory_lock(1)").fetchone() == (True,)
         assert other.execute("SELECT pg_try_advisory_lock(1)").fetchone() == (True,)
@@ -87,27 +99,33 @@ def test_who_listens_hears_nothing(bouncer: Bouncer, database: Database) -> None
         for connection in (through, direct):
             connection.execute("LISTEN news")
         direct.execute("NOTIFY news")
-        assert [news.channel for news in direct.notifies(timeout=PATIENCE_S, stop_after=1)] == ["news"]
+        assert [news.channel for news in direct.notifies(timeout=PATIENCE_S, stop_after=1)] == [
+            "news"
+        ]
         assert list(through.notifies(timeout=0.3)) == []
 
 
 def test_options_of_a_connection_are_refused_or_followed(bouncer: Bouncer) -> None:
     if bouncer.version < (1, 20):
-        with pytest.raises(psycopg.OperationalError, match="unsupported startup parameter: options"):
+        with pytest.raises(
+            psycopg.OperationalError, match="unsupported startup parameter: options"
+        ):
             psycopg.connect(bouncer.url, options=OPTIONS)
         return
     with psycopg.connect(bouncer.url, options=OPTIONS, autocommit=True) as connection:
         assert connection.execute(SHOW).fetchone() == ("13s",)
 
 
-# -- who prepares statements behind it nevertheless ----------------------------------------------------------------------------------------
+# -- who prepares statements behind it nevertheless ------------------------------------------------
 
 TWICE = 2
 """How often a statement comes before it is prepared."""
 
 
 def url_of(bouncer: Bouncer, database: Database, **options: str) -> str:
-    return f"{bouncer.url}?{urlencode({'schema': SHARED.tables(), 'direct': database.url, **options})}"
+    return (
+        f"{bouncer.url}?{urlencode({'schema': SHARED.tables(), 'direct': database.url, **options})}"
+    )
 
 
 async def store(saver: DeltaSaver, calls: Calls, thread: str) -> None:
@@ -118,17 +136,25 @@ async def store(saver: DeltaSaver, calls: Calls, thread: str) -> None:
         assert await calls.call(saver, "get_tuple", written) is not None
 
 
-def test_a_saver_that_lacks_the_option_is_told_of_it(bouncer: Bouncer, database: Database, mode: Mode) -> None:
+def test_a_saver_that_lacks_the_option_is_told_of_it(
+    bouncer: Bouncer, database: Database, mode: Mode
+) -> None:
     async def story() -> None:
         calls, url = Calls(mode), url_of(bouncer, database)
         one, other = DeltaSaver.open(url), DeltaSaver.open(url)
         try:
             await store(one, calls, "t")
-            with pytest.raises(StorageUnavailable, match=r"already exists\).*add prepare=off .*direct=.*nothing was changed"):
+            with pytest.raises(
+                StorageUnavailable,
+                match=r"already exists\).*add prepare=off .*direct=.*nothing was changed",
+            ):
                 await store(other, calls, "t")
             with connected(bouncer) as third, third.transaction():
                 third.execute("SELECT 1")  # has the connection on which it was prepared
-                with pytest.raises(StorageUnavailable, match=r"does not exist\).*add prepare=off .*direct=.*nothing was changed"):
+                with pytest.raises(
+                    StorageUnavailable,
+                    match=r"does not exist\).*add prepare=off .*direct=.*nothing was changed",
+                ):
                     await store(one, calls, "t")
         finally:
             for saver in (one, other):
@@ -137,7 +163,9 @@ def test_a_saver_that_lacks_the_option_is_told_of_it(bouncer: Bouncer, database:
     run_without_loop(story()) if mode == "sync" else asyncio.run(story())
 
 
-def test_savers_that_have_the_option_are_told_nothing(bouncer: Bouncer, database: Database, mode: Mode) -> None:
+def test_savers_that_have_the_option_are_told_nothing(
+    bouncer: Bouncer, database: Database, mode: Mode
+) -> None:
     async def story() -> None:
         calls, url = Calls(mode), url_of(bouncer, database, prepare="off")
         savers = [DeltaSaver.open(url) for _ in range(3)]
@@ -150,10 +178,14 @@ def test_savers_that_have_the_option_are_told_nothing(bouncer: Bouncer, database
     run_without_loop(story()) if mode == "sync" else asyncio.run(story())
 
 
-def test_a_direct_url_of_another_database_is_refused_and_nothing_is_made_there(bouncer: Bouncer, database: Database) -> None:
+def test_a_direct_url_of_another_database_is_refused_and_nothing_is_made_there(
+    bouncer: Bouncer, database: Database
+) -> None:
     schema = SHARED.new_schema()
     with pytest.raises(InvalidInput, match="another database"):
-        DeltaSaver.open(url_of(bouncer, database, prepare="off", schema=schema, direct=database.server))
+        DeltaSaver.open(
+            url_of(bouncer, database, prepare="off", schema=schema, direct=database.server)
+        )
     for url in (database.server, database.url):
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT to_regnamespace(%s)", [schema]).fetchone() == (None,)
@@ -167,9 +199,13 @@ async def lease(saver: DeltaSaver, mode: Mode) -> None:
         return
 
 
-def test_a_lease_needs_a_session_and_is_refused_where_a_pooler_keeps_none(bouncer: Bouncer, database: Database, mode: Mode) -> None:
+def test_a_lease_needs_a_session_and_is_refused_where_a_pooler_keeps_none(
+    bouncer: Bouncer, database: Database, mode: Mode
+) -> None:
     async def story() -> None:
-        refused = pytest.raises(InvalidInput, match=r"pooler.*direct= to its URL.*nothing was changed")
+        refused = pytest.raises(
+            InvalidInput, match=r"pooler.*direct= to its URL.*nothing was changed"
+        )
         with DeltaSaver.open(url_of(bouncer, database, prepare="off", direct="")) as saver, refused:
             await lease(saver, mode)
         schema = SHARED.tables()
@@ -199,8 +235,14 @@ def prepared(connection: psycopg.Connection) -> dict[str, str]:
     return dict(connection.execute("SELECT name, statement FROM pg_prepared_statements").fetchall())
 
 
-def test_a_statement_is_called_by_what_it_is(direct: psycopg.Connection, database: Database) -> None:
-    asked: list[tuple[str, dict[str, object]]] = [("SELECT %(n)s + 1", {"n": 1}), ("SELECT %(n)s + 2", {"n": 1}), ("SELECT 3", {})]
+def test_a_statement_is_called_by_what_it_is(
+    direct: psycopg.Connection, database: Database
+) -> None:
+    asked: list[tuple[str, dict[str, object]]] = [
+        ("SELECT %(n)s + 1", {"n": 1}),
+        ("SELECT %(n)s + 2", {"n": 1}),
+        ("SELECT 3", {}),
+    ]
     with psycopg.connect(database.url, autocommit=True, prepare_threshold=None) as other:
         begin_session(other, prepare=True)
         for _ in range(TWICE):
@@ -212,13 +254,17 @@ def test_a_statement_is_called_by_what_it_is(direct: psycopg.Connection, databas
     assert len(prepared(direct)) == len(asked)
 
 
-def test_a_statement_with_parameters_of_other_types_is_another_one(direct: psycopg.Connection) -> None:
+def test_a_statement_with_parameters_of_other_types_is_another_one(
+    direct: psycopg.Connection,
+) -> None:
     for value in (1, "one", b"one", 1.0) * TWICE:
         assert ask(direct, "SELECT %(value)s, 1", value=value) == [(value, 1)]
     assert len(prepared(direct)) == 4
 
 
-def test_where_the_name_is_another_statements_the_option_is_told(direct: psycopg.Connection) -> None:
+def test_where_the_name_is_another_statements_the_option_is_told(
+    direct: psycopg.Connection,
+) -> None:
     for _ in range(TWICE):
         ask(direct, "SELECT %(n)s + 1", n=1)
     [name] = prepared(direct)
@@ -226,11 +272,17 @@ def test_where_the_name_is_another_statements_the_option_is_told(direct: psycopg
     direct.execute(f'PREPARE "{name}" (int, int) AS SELECT $1 + $2'.encode())
     with pytest.raises(psycopg.errors.ProtocolViolation) as raised:
         ask(direct, "SELECT %(n)s + 1", n=1)
-    assert "add prepare=off to its URL" in str(storage_error(raised.value, Server.of("postgresql://host/x")))
-    assert "prepare=off" not in str(storage_error(raised.value, Server.of("postgresql://host/x?prepare=off")))
+    assert "add prepare=off to its URL" in str(
+        storage_error(raised.value, Server.of("postgresql://host/x"))
+    )
+    assert "prepare=off" not in str(
+        storage_error(raised.value, Server.of("postgresql://host/x?prepare=off"))
+    )
 
 
-def test_what_was_prepared_before_a_failure_is_used_again_and_what_was_behind_it_is_prepared_anew(direct: psycopg.Connection) -> None:
+def test_what_was_prepared_before_a_failure_is_used_again_and_what_was_behind_it_is_prepared_anew(
+    direct: psycopg.Connection,
+) -> None:
     good, late, bad = Command("SELECT 1"), Command("SELECT 2"), Command("SELECT 1 / 0")
     for _ in range(TWICE):
         exchange(direct, [good], deadline=PATIENCE_S)
@@ -245,13 +297,17 @@ def test_what_was_prepared_before_a_failure_is_used_again_and_what_was_behind_it
 
 
 @pytest.mark.parametrize("change", ["ALTER TABLE {} ADD COLUMN more INTEGER", "DEALLOCATE ALL"])
-def test_what_has_become_outdated_is_prepared_again(direct: psycopg.Connection, numbers: str, change: str) -> None:
+def test_what_has_become_outdated_is_prepared_again(
+    direct: psycopg.Connection, numbers: str, change: str
+) -> None:
     for _ in range(TWICE):
         ask(direct, f"SELECT * FROM {numbers}")
         ask(direct, "SELECT 1")
     for _ in range(TWICE):
         direct.execute(change.format(numbers).encode())
-        with pytest.raises((psycopg.errors.FeatureNotSupported, psycopg.errors.InvalidSqlStatementName)):
+        with pytest.raises(
+            (psycopg.errors.FeatureNotSupported, psycopg.errors.InvalidSqlStatementName)
+        ):
             ask(direct, f"SELECT * FROM {numbers}")
         for _ in range(TWICE):
             assert ask(direct, f"SELECT * FROM {numbers}") == ()

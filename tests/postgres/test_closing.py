@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from patience import PATIENCE_S
 from savers import empty_tables
 
 from langmem_ext import DeltaSaver, LangmemExtError, StorageUnavailable, ThreadChatMessageHistory
-from langmem_ext.storage.effects import Op, execute, operation
-from langmem_ext.storage.lineup import Lineup
+from langmem_ext.storage.driver import Job
+from langmem_ext.storage.operation import Op, execute, operation
+from langmem_ext.storage.postgres.queue import Lineup
 
 
 @pytest.fixture
@@ -84,13 +86,19 @@ def test_a_saver_that_another_thread_closes_serves_none_who_comes_later(url: str
     assert served.count("in time") > 0
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # tasks of the pool are destroyed with their loop
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # tasks of the pool are destroyed with their loop
 @pytest.mark.parametrize("later", ["sync", "async"])
-def test_what_an_event_loop_was_writing_when_it_was_closed_can_be_written_by_others(later: str, url: str) -> None:
+def test_what_an_event_loop_was_writing_when_it_was_closed_can_be_written_by_others(
+    later: str, url: str
+) -> None:
     with DeltaSaver.open(url) as saver:
         ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("hello")])
         loop = asyncio.new_event_loop()
-        loop.set_exception_handler(lambda loop, context: None)  # what its tasks say as they are let go
+        loop.set_exception_handler(
+            lambda loop, context: None
+        )  # what its tasks say as they are let go
         with locked(url) as lock:
             writing = loop.create_task(say(saver))
             loop.run_until_complete(asyncio.sleep(0.3))
@@ -100,7 +108,10 @@ def test_what_an_event_loop_was_writing_when_it_was_closed_can_be_written_by_oth
             ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("hello again")])
         else:
             asyncio.run(say(saver))
-        assert len(ThreadChatMessageHistory("t", saver).messages) in (2, 3), "what was sent may be stored"
+        assert len(ThreadChatMessageHistory("t", saver).messages) in (
+            2,
+            3,
+        ), "what was sent may be stored"
         del writing, loop
         gc.collect()
 
@@ -110,7 +121,9 @@ def touch_all() -> Op[None]:
     yield from execute("UPDATE thread SET items = items")
 
 
-async def test_a_sync_call_does_not_wait_for_what_its_own_event_loop_writes_of_many_threads(url: str) -> None:
+async def test_a_sync_call_does_not_wait_for_what_its_own_event_loop_writes_of_many_threads(
+    url: str,
+) -> None:
     async with DeltaSaver.from_conn_string(url) as saver:
         await say(saver)
         with locked(url) as lock:
@@ -122,15 +135,17 @@ async def test_a_sync_call_does_not_wait_for_what_its_own_event_loop_writes_of_m
         await writing
 
 
-def test_who_is_stopped_while_others_may_join_keeps_nobody_from_writing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(lineup: Lineup) -> bool:
+def test_who_is_stopped_while_others_may_join_keeps_nobody_from_writing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(lineup: Lineup, wake: Callable[[], None]) -> list[Job[Any]]:
         monkeypatch.undo()
         raise KeyboardInterrupt
 
     loop = asyncio.new_event_loop()
     with DeltaSaver.open(url) as saver:
         loop.run_until_complete(say(saver))
-        monkeypatch.setattr(Lineup, "is_complete", property(stop))
+        monkeypatch.setattr(Lineup, "take_or_call", stop)
         with pytest.raises(KeyboardInterrupt):
             loop.run_until_complete(say(saver))
         loop.run_until_complete(asyncio.wait_for(say(saver), PATIENCE_S))

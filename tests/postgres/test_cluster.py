@@ -24,7 +24,9 @@ ENDS: dict[str, Callable[[Cluster], None]] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_what_was_committed_is_there_when_a_server_has_come_back(cluster: Cluster, end: str) -> None:
+def test_what_was_committed_is_there_when_a_server_has_come_back(
+    cluster: Cluster, end: str
+) -> None:
     cluster.execute(f"CREATE TABLE kept_{end} (n INTEGER)")
     with psycopg.connect(cluster.url) as open_session:
         open_session.execute(f"INSERT INTO kept_{end} VALUES (1)".encode())
@@ -82,7 +84,11 @@ def test_nothing_is_left_of_a_cluster(end: str) -> None:
 def shared_memory() -> set[str]:
     """The System V segments of this machine; none are known where there is no such list."""
     listed = Path("/proc/sysvipc/shm")
-    return {line.split()[1] for line in listed.read_text().splitlines()[1:]} if listed.exists() else set()
+    return (
+        {line.split()[1] for line in listed.read_text().splitlines()[1:]}
+        if listed.exists()
+        else set()
+    )
 
 
 MAKES_ONE = """
@@ -96,7 +102,9 @@ time.sleep(600)
 
 def test_nothing_is_left_when_the_process_that_made_it_is_killed() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with subprocess.Popen([sys.executable, "-c", MAKES_ONE], stdout=subprocess.PIPE, text=True, env=environment) as maker:
+    with subprocess.Popen(
+        [sys.executable, "-c", MAKES_ONE], stdout=subprocess.PIPE, text=True, env=environment
+    ) as maker:
         assert maker.stdout is not None
         place, url = maker.stdout.readline().split()
         folder = Path(place)

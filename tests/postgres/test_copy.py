@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forgotten import assert_sound, everything
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
+from prune_reference import assert_sound, everything
 
 from benchmarks.proxy import Proxy
 from langmem_ext import DamagedRow, DeltaSaver, ThreadNotFound, Threads, acopy_saver, copy_saver
-from langmem_ext.storage.dialect import KEY
-from langmem_ext.storage.effects import Op, execute, operation
+from langmem_ext.storage.operation import Op, execute, operation
+from langmem_ext.storage.schema.dialect import KEY
 from postgres.server import SHARED, Database
 from postgres.test_failures import talk
 
@@ -29,12 +29,17 @@ def config_of(thread: str, checkpoint_id: str | None = None, namespace: str = ""
     return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, **named}}
 
 
-def keep(saver: DeltaSaver, thread: str, values: Sequence[dict[str, Any]], namespace: str = "") -> list[RunnableConfig]:
+def keep(
+    saver: DeltaSaver, thread: str, values: Sequence[dict[str, Any]], namespace: str = ""
+) -> list[RunnableConfig]:
     """Put checkpoints, one after the other, with all of their values new; what names them."""
     config, kept = config_of(thread, namespace=namespace), []
     for number, held in enumerate(values):
         versions = dict.fromkeys(held, f"{number + 1:032}.0")
-        checkpoint: Any = empty_checkpoint() | {"channel_values": held, "channel_versions": versions}
+        checkpoint: Any = empty_checkpoint() | {
+            "channel_values": held,
+            "channel_versions": versions,
+        }
         config = saver.put(config, checkpoint, {"step": number}, versions)
         kept.append(config)
     return kept
@@ -45,12 +50,19 @@ def growing(turns: int) -> list[dict[str, Any]]:
     said = [HumanMessage(f"turn {number}", id=f"h{number}") for number in range(turns)]
     notes = {f"note {number}": "n" * 100 for number in range(turns)}
     return [
-        {"messages": said[: at + 1], "notes": dict(list(notes.items())[: at + 1]), "work": f"{at} " * 100, "kept": "k" * 500}
+        {
+            "messages": said[: at + 1],
+            "notes": dict(list(notes.items())[: at + 1]),
+            "work": f"{at} " * 100,
+            "kept": "k" * 500,
+        }
         for at in range(turns)
     ]
 
 
-def test_a_copy_to_postgres_and_one_of_it_back_have_the_same_checkpoints(database: Database, tmp_path: Path) -> None:
+def test_a_copy_to_postgres_and_one_of_it_back_have_the_same_checkpoints(
+    database: Database, tmp_path: Path
+) -> None:
     with (
         DeltaSaver.open(str(tmp_path / "here.db")) as here,
         DeltaSaver.open(f"{database.url}?schema={SHARED.new_schema()}") as there,
@@ -58,20 +70,31 @@ def test_a_copy_to_postgres_and_one_of_it_back_have_the_same_checkpoints(databas
     ):
         for number in range(4):
             for name in ("a", "b"):
-                talk(here).invoke({"messages": [HumanMessage(f"turn {number}")]}, {"configurable": {"thread_id": name}})
+                talk(here).invoke(
+                    {"messages": [HumanMessage(f"turn {number}")]},
+                    {"configurable": {"thread_id": name}},
+                )
         head = here.get_tuple({"configurable": {"thread_id": "a"}})
         assert head is not None
-        here.put_writes(head.config, [("messages", HumanMessage("not yet", id="n")), ("other", {"k": 1})], "task")
+        here.put_writes(
+            head.config,
+            [("messages", HumanMessage("not yet", id="n")), ("other", {"k": 1})],
+            "task",
+        )
         copy_saver(here, there)
         copy_saver(there, back)
         assert len(everything(here)) == 24
         assert everything(here) == everything(there) == everything(back)
         for saver in (here, there, back):
-            talk(saver).invoke({"messages": [HumanMessage("and on", id="m")]}, {"configurable": {"thread_id": "b"}})
+            talk(saver).invoke(
+                {"messages": [HumanMessage("and on", id="m")]}, {"configurable": {"thread_id": "b"}}
+            )
             assert_sound(saver)
 
 
-def test_threads_that_move_to_postgres_and_back_keep_whose_they_are_and_what_people_gave_them(database: Database, tmp_path: Path) -> None:
+def test_threads_that_move_to_postgres_and_back_keep_whose_they_are_and_what_people_gave_them(
+    database: Database, tmp_path: Path
+) -> None:
     with (
         DeltaSaver.open(str(tmp_path / "here.db")) as here,
         DeltaSaver.open(f"{database.url}?schema={SHARED.new_schema()}") as there,
@@ -79,7 +102,9 @@ def test_threads_that_move_to_postgres_and_back_keep_whose_they_are_and_what_peo
     ):
         for owner in ("alice", "bob"):
             for name in ("a", "b"):
-                talk(here.for_owner(owner)).invoke({"messages": [HumanMessage("hello")]}, config_of(f"{owner}'s {name}"))
+                talk(here.for_owner(owner)).invoke(
+                    {"messages": [HumanMessage("hello")]}, config_of(f"{owner}'s {name}")
+                )
             threads = Threads(here, owner=owner)
             threads.rename(f"{owner}'s a", "Where is it?")
             threads.tag(f"{owner}'s a", "vip", "late")
@@ -91,36 +116,61 @@ def test_threads_that_move_to_postgres_and_back_keep_whose_they_are_and_what_peo
             assert len(Threads(target).import_from(path, keep_ids=True, keep_owners=True).ids) == 4
         assert everything(here) == everything(there) == everything(back)
         # The number is the store's own.
-        found = [{thread.id: replace(thread, number=0) for thread in Threads(saver).list(status=None)} for saver in (here, there, back)]
+        found = [
+            {thread.id: replace(thread, number=0) for thread in Threads(saver).list(status=None)}
+            for saver in (here, there, back)
+        ]
         assert found[0] == found[1] == found[2]
         assert [found[0][f"bob's {name}"].title for name in ("a", "b")] == ["Where is it?", "hello"]
-        assert {thread.id for thread in Threads(there, owner="bob").list(status=None)} == {"bob's a", "bob's b"}
+        assert {thread.id for thread in Threads(there, owner="bob").list(status=None)} == {
+            "bob's a",
+            "bob's b",
+        }
         assert_sound(there)
 
 
 @pytest.mark.parametrize(("threads", "turns"), [(2, 20), (40, 1)])
-def test_a_copy_takes_a_few_round_trips_for_many_checkpoints(database: Database, tmp_path: Path, threads: int, turns: int) -> None:
+def test_a_copy_takes_a_few_round_trips_for_many_checkpoints(
+    database: Database, tmp_path: Path, threads: int, turns: int
+) -> None:
     schema = f"?schema={SHARED.new_schema()}"
-    with DeltaSaver.open(str(tmp_path / "here.db")) as here, Proxy(f"{database.url}{schema}") as proxy:
+    with (
+        DeltaSaver.open(str(tmp_path / "here.db")) as here,
+        Proxy(f"{database.url}{schema}") as proxy,
+    ):
         for number in range(threads):
             for turn in range(turns):
-                talk(here).invoke({"messages": [HumanMessage(f"turn {turn}")]}, {"configurable": {"thread_id": f"t{number}"}})
+                talk(here).invoke(
+                    {"messages": [HumanMessage(f"turn {turn}")]},
+                    {"configurable": {"thread_id": f"t{number}"}},
+                )
         with DeltaSaver.open(proxy.url) as there:
             before = proxy.counts().trips
             assert copy_saver(here, there).checkpoints == threads * turns * 3
-            # One to see that nothing is there, and each time that 64 checkpoints are put, to see which threads are not, and to put them.
+            # One to see that nothing is there, and each time that 64 checkpoints are put, to see
+            # which threads are not, and to put them.
             assert proxy.counts().trips - before <= 12
             assert everything(there) == everything(here)
 
 
 @pytest.mark.parametrize("keep_ids", [True, False])
-def test_small_threads_of_a_file_are_stored_by_a_few_round_trips_together(database: Database, tmp_path: Path, keep_ids: bool) -> None:
+def test_small_threads_of_a_file_are_stored_by_a_few_round_trips_together(
+    database: Database, tmp_path: Path, keep_ids: bool
+) -> None:
     path = str(tmp_path / "threads.jsonl")
-    with DeltaSaver.open(str(tmp_path / "here.db")) as here, Proxy(f"{database.url}?schema={SHARED.new_schema()}") as proxy:
+    with (
+        DeltaSaver.open(str(tmp_path / "here.db")) as here,
+        Proxy(f"{database.url}?schema={SHARED.new_schema()}") as proxy,
+    ):
         for number in range(40):
             name = f"t{number}"
-            talk(here).invoke({"messages": [HumanMessage("hello")]}, {"configurable": {"thread_id": name}})
-            config, metadata = config_of(name, namespace="of the agent server"), {"step": 0, "thread_id": name}
+            talk(here).invoke(
+                {"messages": [HumanMessage("hello")]}, {"configurable": {"thread_id": name}}
+            )
+            config, metadata = (
+                config_of(name, namespace="of the agent server"),
+                {"step": 0, "thread_id": name},
+            )
             here.put(config, empty_checkpoint(), metadata, {})  # type: ignore[arg-type]
         Threads(here).export_to(path)
         with DeltaSaver.open(proxy.url) as there:
@@ -128,7 +178,10 @@ def test_small_threads_of_a_file_are_stored_by_a_few_round_trips_together(databa
             imported = Threads(there).import_from(path, keep_ids=keep_ids)
             assert proxy.counts().trips - before <= 6
             assert len(imported.ids) == 40
-            assert {found.metadata.get("thread_id") for found in there.list(None)} == {None, *imported.ids.values()}
+            assert {found.metadata.get("thread_id") for found in there.list(None)} == {
+                None,
+                *imported.ids.values(),
+            }
             if keep_ids:
                 assert everything(there) == everything(here)
                 again = Threads(there).import_from(path, keep_ids=True)
@@ -136,7 +189,9 @@ def test_small_threads_of_a_file_are_stored_by_a_few_round_trips_together(databa
             assert_sound(there)
 
 
-def test_of_threads_that_are_stored_together_a_refused_one_keeps_none_before_it_out(url: str, tmp_path: Path) -> None:
+def test_of_threads_that_are_stored_together_a_refused_one_keeps_none_before_it_out(
+    url: str, tmp_path: Path
+) -> None:
     path = str(tmp_path / "threads.jsonl")
     with DeltaSaver.open(str(tmp_path / "here.db")) as here, DeltaSaver.open(url) as there:
         for number in range(9):
@@ -165,12 +220,17 @@ def varied(saver: DeltaSaver) -> None:
         child = keep(saver, thread, growing(3), "child:1")
         saver.put(root[1], empty_checkpoint(), {"step": 2, "source": "fork"}, {})
         for config in (*root[::2], child[0]):
-            saver.put_writes(config, [("messages", AIMessage("so far")), ("work", {"w": "w" * 100})], "task 2", "~1")
+            saver.put_writes(
+                config,
+                [("messages", AIMessage("so far")), ("work", {"w": "w" * 100})],
+                "task 2",
+                "~1",
+            )
             saver.put_writes(config, [("work", 1), ("other", [2])], "task 1", "~2")
             saver.put_writes(config, [("__interrupt__", "go on?")], "task 1", "~2")
 
 
-# -- out ---------------------------------------------------------------------------------------------------------------------------------
+# -- out -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -182,19 +242,31 @@ def test_a_copy_out_of_postgres_takes_a_few_round_trips_for_many_checkpoints(
     with DeltaSaver.open(url) as filled:
         for number in range(threads):
             configs = keep(filled, f"t{number}", growing(turns))
-            filled.put_writes(configs[-1], [("messages", AIMessage("not yet")), ("work", "w" * 200)], "task")
+            filled.put_writes(
+                configs[-1], [("messages", AIMessage("not yet")), ("work", "w" * 200)], "task"
+            )
         expected = everything(filled)
-    with Proxy(url) as proxy, DeltaSaver.open(proxy.url) as here, DeltaSaver.open(str(tmp_path / "there.db")) as there:
+    with (
+        Proxy(url) as proxy,
+        DeltaSaver.open(proxy.url) as here,
+        DeltaSaver.open(str(tmp_path / "there.db")) as there,
+    ):
         before = proxy.counts().trips
         copied = asyncio.run(acopy_saver(here, there)) if awaited else copy_saver(here, there)
         assert copied.checkpoints == threads * turns == 120
-        # To see which threads there are, what they have, and to read it: the rows, how large what they refer to is, and that.
+        # To see which threads there are, what they have, and to read it: the rows, how large what
+        # they refer to is, and that.
         assert proxy.counts().trips - before <= 12
         assert everything(there) == expected
 
 
-def test_a_copy_into_a_store_that_has_many_threads_compares_them_together(database: Database, tmp_path: Path) -> None:
-    with DeltaSaver.open(str(tmp_path / "here.db")) as here, Proxy(f"{database.url}?schema={SHARED.new_schema()}") as proxy:
+def test_a_copy_into_a_store_that_has_many_threads_compares_them_together(
+    database: Database, tmp_path: Path
+) -> None:
+    with (
+        DeltaSaver.open(str(tmp_path / "here.db")) as here,
+        Proxy(f"{database.url}?schema={SHARED.new_schema()}") as proxy,
+    ):
         for number in range(40):
             keep(here, f"t{number}", growing(2))
         with DeltaSaver.open(proxy.url) as there:
@@ -214,7 +286,14 @@ def test_many_checkpoints_are_read_as_each_is_by_itself(url: str) -> None:
         varied(saver)
         keep(saver, "long", growing(70))
         listed = [found.config for found in saver.list(None)]
-        configs = [*listed[::2], config_of("a"), config_of("nobody"), config_of("a", "no-id"), config_of("a", namespace="no-name"), *listed]
+        configs = [
+            *listed[::2],
+            config_of("a"),
+            config_of("nobody"),
+            config_of("a", "no-id"),
+            config_of("a", namespace="no-name"),
+            *listed,
+        ]
         hidden: RunnableConfig = {"configurable": {**listed[0]["configurable"], "owner": "another"}}
         configs[3:3] = [hidden, listed[-1], listed[-1]]
         expected = [saver.get_tuple(config) for config in configs]
@@ -233,7 +312,9 @@ def test_many_checkpoints_are_read_as_each_is_by_itself(url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["values", "writes"])
-def test_large_checkpoints_that_are_read_together_do_not_pile_up_in_memory(url: str, kind: str) -> None:
+def test_large_checkpoints_that_are_read_together_do_not_pile_up_in_memory(
+    url: str, kind: str
+) -> None:
     large = [f"{at}" * 500_000 for at in range(10, 74)]
     with DeltaSaver.open(url) as saver:
         configs = keep(saver, "t", [{"work": body} if kind == "values" else {} for body in large])
@@ -252,7 +333,9 @@ def test_large_checkpoints_that_are_read_together_do_not_pile_up_in_memory(url: 
 def test_what_comes_before_a_damaged_checkpoint_is_copied(url: str) -> None:
     @operation
     def damage() -> Op[None]:
-        yield from execute(f"UPDATE value SET crc = crc - 1 WHERE {KEY} = (SELECT max({KEY}) FROM value)")
+        yield from execute(
+            f"UPDATE value SET crc = crc - 1 WHERE {KEY} = (SELECT max({KEY}) FROM value)"
+        )
 
     with DeltaSaver.open(url) as saver:
         keep(saver, "t", [{"work": f"{at}" * 100} for at in range(20)])
@@ -276,9 +359,17 @@ def test_an_outline_names_what_a_list_gives(url: str) -> None:
         for thread_ids in (None, ["a", "nobody", "long"], []):
             for one in (saver, mine):
                 listed = [
-                    found for found in one.list(None) if thread_ids is None or found.config["configurable"]["thread_id"] in thread_ids
+                    found
+                    for found in one.list(None)
+                    if thread_ids is None or found.config["configurable"]["thread_id"] in thread_ids
                 ]
-                expected = [(found.config, [(task, channel) for task, channel, _ in found.pending_writes or ()]) for found in listed]
+                expected = [
+                    (
+                        found.config,
+                        [(task, channel) for task, channel, _ in found.pending_writes or ()],
+                    )
+                    for found in listed
+                ]
                 for outline in (one.outline(thread_ids), asyncio.run(one.aoutline(thread_ids))):
                     assert sorted(outline, key=str) == sorted(expected, key=str)
         assert len(mine.outline()) == 3

@@ -1,4 +1,7 @@
-"""Promise: nobody waits for ever. What takes longer than the URL allows is one clear error, and what follows goes well."""
+"""Promise: nobody waits for ever.
+
+What takes longer than the URL allows is one clear error, and what follows goes well.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,6 @@ from savers import Calls, Mode, run_without_loop
 
 from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, StorageUnavailable
-from langmem_ext.storage.postgres.questions import TOGETHER
 from postgres.bouncer import Bouncer
 from postgres.server import SHARED, Database
 
@@ -39,7 +41,10 @@ def schema() -> str:
 def locked(database: Database, schema: str) -> Iterator[None]:
     """As long as it lasts, every statement waits."""
     with psycopg.connect(database.url) as connection:
-        connection.execute(f"LOCK {schema}.checkpoint, {schema}.pending_write, {schema}.thread IN ACCESS EXCLUSIVE MODE".encode())
+        connection.execute(
+            f"LOCK {schema}.checkpoint, {schema}.pending_write, {schema}.thread IN ACCESS EXCLUSIVE"
+            " MODE".encode()
+        )
         yield
         connection.rollback()
 
@@ -62,7 +67,9 @@ def nobody_answers(*, accepts: bool) -> Iterator[int]:
 
 def put(saver: DeltaSaver, name: str) -> RunnableConfig:
     """The config of a first checkpoint."""
-    return saver.put({"configurable": {"thread_id": name, "checkpoint_ns": ""}}, empty_checkpoint(), {}, {})
+    return saver.put(
+        {"configurable": {"thread_id": name, "checkpoint_ns": ""}}, empty_checkpoint(), {}, {}
+    )
 
 
 def writes(saver: DeltaSaver, config: RunnableConfig) -> list[Any]:
@@ -71,7 +78,9 @@ def writes(saver: DeltaSaver, config: RunnableConfig) -> list[Any]:
     return [value for _, _, value in found.pending_writes or []]
 
 
-def run(story: Callable[[DeltaSaver, Calls], Coroutine[Any, Any, None]], url: str, mode: Mode) -> None:
+def run(
+    story: Callable[[DeltaSaver, Calls], Coroutine[Any, Any, None]], url: str, mode: Mode
+) -> None:
     """Let a story happen to a saver, in a mode."""
     with DeltaSaver.open(url) as saver:
         if mode == "sync":
@@ -80,8 +89,11 @@ def run(story: Callable[[DeltaSaver, Calls], Coroutine[Any, Any, None]], url: st
             asyncio.run(_told_and_closed(story, saver))
 
 
-async def _told_and_closed(story: Callable[[DeltaSaver, Calls], Coroutine[Any, Any, None]], saver: DeltaSaver) -> None:
-    # Of an event loop that ends while psycopg's pool makes a connection, that attempt would have to be waited for.
+async def _told_and_closed(
+    story: Callable[[DeltaSaver, Calls], Coroutine[Any, Any, None]], saver: DeltaSaver
+) -> None:
+    # Of an event loop that ends while psycopg's pool makes a connection, that attempt would have to
+    # be waited for.
     try:
         await story(saver, Calls("async"))
     finally:
@@ -95,47 +107,77 @@ def seconds_until_refused(work: Any, told: str) -> float:
     return time.monotonic() - begun
 
 
-# -- connections ---------------------------------------------------------------------------------------------------------------------------
+# -- connections -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("accepts", [True, False], ids=["silent", "unreachable"])
 def test_a_host_that_does_not_answer_is_an_error_after_the_deadline(accepts: bool) -> None:
     with nobody_answers(accepts=accepts) as port:
         url = f"postgresql://me:secret-word@127.0.0.1:{port}/shop?deadline=1"
-        assert seconds_until_refused(lambda: DeltaSaver.open(url), "PostgreSQL database shop .* cannot be reached") < AT_ONCE
+        assert (
+            seconds_until_refused(
+                lambda: DeltaSaver.open(url), "PostgreSQL database shop .* cannot be reached"
+            )
+            < AT_ONCE
+        )
 
 
-async def test_of_operations_that_meet_no_server_together_each_one_is_refused(database: Database, schema: str) -> None:
+async def test_of_operations_that_meet_no_server_together_each_one_is_refused(
+    database: Database, schema: str
+) -> None:
     with Proxy(database.url) as proxy:
         saver = await asyncio.to_thread(DeltaSaver.open, f"{proxy.url}?schema={schema}&deadline=2")
         configs = [
-            await saver.aput({"configurable": {"thread_id": f"t{at}", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {}) for at in range(5)
+            await saver.aput(
+                {"configurable": {"thread_id": f"t{at}", "checkpoint_ns": ""}},
+                empty_checkpoint(),
+                {},
+                {},
+            )
+            for at in range(5)
         ]
     for _ in range(2):  # the first finds connections that have ended, the second none
         begun = time.monotonic()
-        ends = await asyncio.gather(*(saver.aput_writes(config, [("a", 1)], "task") for config in configs), return_exceptions=True)
+        ends = await asyncio.gather(
+            *(saver.aput_writes(config, [("a", 1)], "task") for config in configs),
+            return_exceptions=True,
+        )
         assert [type(end) for end in ends] == [StorageUnavailable] * 5
         assert "cannot be reached (no connection within 2 s" in str(ends[0])
         assert time.monotonic() - begun < AT_ONCE
     await saver.aclose()
 
 
-async def test_a_pool_that_two_hundred_tasks_exhaust_refuses_in_time_and_serves_again(database: Database, schema: str) -> None:
-    # What goes well at the end waits for a connection too, on a machine that may be busy: the deadline is many times what that takes.
-    async with DeltaSaver.from_conn_string(f"{database.url}?schema={schema}&pool_size=2&deadline=3") as saver:
+async def test_a_pool_that_two_hundred_tasks_exhaust_refuses_in_time_and_serves_again(
+    database: Database, schema: str
+) -> None:
+    # What goes well at the end waits for a connection too, on a machine that may be busy: the
+    # deadline is many times what that takes.
+    async with DeltaSaver.from_conn_string(
+        f"{database.url}?schema={schema}&pool_size=2&deadline=3"
+    ) as saver:
         configs = [await asyncio.to_thread(put, saver, f"t{at}") for at in range(100)]
-        await asyncio.gather(*(saver.aget_tuple(config) for config in configs[:10]))  # the connections are made
+        await asyncio.gather(
+            *(saver.aget_tuple(config) for config in configs[:10])
+        )  # the connections are made
         with locked(database, schema):
             reads = [asyncio.create_task(saver.aget_tuple(config)) for config in configs]
             await asyncio.sleep(0.1)
-            stores = [asyncio.create_task(saver.aput_writes(config, [("a", 1)], "task")) for config in configs]
-            # One connection has the first reader, the other all who share its trip: they wait for the lock.
-            under_way, waiting, late = 1 + TOGETHER, {*reads, *stores}, time.monotonic() + PATIENCE_S
+            stores = [
+                asyncio.create_task(saver.aput_writes(config, [("a", 1)], "task"))
+                for config in configs
+            ]
+            # Each of both connections has a reader, which waits for the lock.
+            under_way, waiting, late = 2, {*reads, *stores}, time.monotonic() + PATIENCE_S
             while len(waiting) > under_way and time.monotonic() < late:
-                _, waiting = await asyncio.wait(waiting, timeout=1, return_when=asyncio.FIRST_COMPLETED)
+                _, waiting = await asyncio.wait(
+                    waiting, timeout=1, return_when=asyncio.FIRST_COMPLETED
+                )
             refused = [task.exception() for task in (*reads, *stores) if task.done()]
             assert len(refused) == 200 - under_way
-            assert all("all 2 connections to the PostgreSQL database" in str(error) for error in refused)
+            assert all(
+                "all 2 connections to the PostgreSQL database" in str(error) for error in refused
+            )
         await asyncio.gather(*reads, *stores, return_exceptions=True)
         stored = [bool(await asyncio.to_thread(writes, saver, config)) for config in configs]
         assert stored == [task.exception() is None for task in stores]
@@ -166,10 +208,12 @@ def test_threads_that_wait_for_others_are_refused_in_time(database: Database, sc
         assert len(writes(saver, config)) == 1
 
 
-# -- answers -------------------------------------------------------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 
 
-def test_a_server_that_falls_silent_is_an_error_and_is_used_again_once_it_speaks(database: Database, schema: str, mode: Mode) -> None:
+def test_a_server_that_falls_silent_is_an_error_and_is_used_again_once_it_speaks(
+    database: Database, schema: str, mode: Mode
+) -> None:
     async def story(saver: DeltaSaver, calls: Calls) -> None:
         config = await calls.call(saver, "put", CONFIG, empty_checkpoint(), {}, {})
         for name, *arguments in (("get_tuple", config), ("put_writes", config, [("a", 1)], "task")):
@@ -188,7 +232,9 @@ def test_a_server_that_falls_silent_is_an_error_and_is_used_again_once_it_speaks
         run(story, f"{proxy.url}?schema={schema}&answer_deadline=2", mode)
 
 
-def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_these(database: Database, schema: str, mode: Mode) -> None:
+def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_these(
+    database: Database, schema: str, mode: Mode
+) -> None:
     async def story(saver: DeltaSaver, calls: Calls) -> None:
         config = await calls.call(saver, "put", CONFIG, empty_checkpoint(), {}, {})
         pool = await several_connections(saver, mode)
@@ -197,12 +243,16 @@ def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_th
         await asyncio.sleep(0.2) if mode == "async" else time.sleep(0.2)
         proxy.set_delay(SILENCE)
         begun = time.monotonic()
-        with pytest.raises(StorageUnavailable, match=r"cannot be reached \(no connection within 2 s"):
+        with pytest.raises(
+            StorageUnavailable, match=r"cannot be reached \(no connection within 2 s"
+        ):
             await calls.call(saver, "get_tuple", config)
         assert time.monotonic() - begun < AT_ONCE
         proxy.set_delay(0)
         found = None
-        while found is None and time.monotonic() - begun < PATIENCE_S:  # until what is being connected has been given up
+        while (
+            found is None and time.monotonic() - begun < PATIENCE_S
+        ):  # until what is being connected has been given up
             with suppress(StorageUnavailable):
                 found = await calls.call(saver, "get_tuple", config)
         assert found is not None
@@ -230,13 +280,17 @@ async def several_connections(saver: DeltaSaver, mode: Mode) -> Any:
     return pool
 
 
-def test_an_event_loop_ends_that_nobody_has_closed_the_saver_on_whatever_is_under_way(database: Database, schema: str) -> None:
+def test_an_event_loop_ends_that_nobody_has_closed_the_saver_on_whatever_is_under_way(
+    database: Database, schema: str
+) -> None:
     with Proxy(database.url) as proxy, DeltaSaver.open(f"{proxy.url}?schema={schema}") as saver:
 
         async def leave() -> None:
             proxy.set_delay(SILENCE)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(saver.aget_tuple(CONFIG), 0.3)  # a connection is being made for it still
+                await asyncio.wait_for(
+                    saver.aget_tuple(CONFIG), 0.3
+                )  # a connection is being made for it still
 
         begun = time.monotonic()
         asyncio.run(leave())
@@ -245,7 +299,9 @@ def test_an_event_loop_ends_that_nobody_has_closed_the_saver_on_whatever_is_unde
         assert asyncio.run(saver.aget_tuple(CONFIG)) is None
 
 
-async def test_a_saver_goes_on_where_all_tasks_of_its_event_loop_were_cancelled(database: Database, schema: str) -> None:
+async def test_a_saver_goes_on_where_all_tasks_of_its_event_loop_were_cancelled(
+    database: Database, schema: str
+) -> None:
     async with DeltaSaver.from_conn_string(f"{database.url}?schema={schema}") as saver:
         config = await saver.aput(CONFIG, empty_checkpoint(), {}, {})
         others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -256,11 +312,16 @@ async def test_a_saver_goes_on_where_all_tasks_of_its_event_loop_were_cancelled(
 
 
 @pytest.mark.parametrize("pooled", [False, True], ids=["direct", "pooled"])
-def test_what_takes_too_long_is_stopped_and_has_changed_nothing(database: Database, schema: str, mode: Mode, pooled: bool) -> None:
+def test_what_takes_too_long_is_stopped_and_has_changed_nothing(
+    database: Database, schema: str, mode: Mode, pooled: bool
+) -> None:
     async def story(saver: DeltaSaver, calls: Calls) -> None:
         config = await calls.call(saver, "put", CONFIG, empty_checkpoint(), {}, {})
         with locked(database, schema):
-            for name, *arguments in (("get_tuple", config), ("put_writes", config, [("a", 1)], "task")):
+            for name, *arguments in (
+                ("get_tuple", config),
+                ("put_writes", config, [("a", 1)], "task"),
+            ):
                 with pytest.raises(StorageUnavailable, match="answer_deadline in the URL"):
                     await calls.call(saver, name, *arguments)
         found = await calls.call(saver, "get_tuple", config)
@@ -272,10 +333,16 @@ def test_what_takes_too_long_is_stopped_and_has_changed_nothing(database: Databa
         run(story, f"{database.url}?{urlencode(options)}", mode)
         return
     with Bouncer(database.url) as bouncer:
-        run(story, f"{bouncer.url}?{urlencode(options | {'prepare': 'off', 'direct': database.url})}", mode)
+        run(
+            story,
+            f"{bouncer.url}?{urlencode(options | {'prepare': 'off', 'direct': database.url})}",
+            mode,
+        )
 
 
-async def test_a_task_that_is_cancelled_leaves_its_connection_usable(database: Database, schema: str) -> None:
+async def test_a_task_that_is_cancelled_leaves_its_connection_usable(
+    database: Database, schema: str
+) -> None:
     async with DeltaSaver.from_conn_string(f"{database.url}?schema={schema}&pool_size=1") as saver:
         config = await asyncio.to_thread(put, saver, "t")
         await saver.aget_tuple(config)
@@ -288,12 +355,18 @@ async def test_a_task_that_is_cancelled_leaves_its_connection_usable(database: D
                 with pytest.raises(asyncio.CancelledError):
                     await asyncio.wait_for(task, PATIENCE_S)
         await saver.aput_writes(config, [("b", 2)], "another")
-        assert await asyncio.to_thread(writes, saver, config) in ([2], [2, 1])  # the one that nobody waited for may be stored
+        assert await asyncio.to_thread(writes, saver, config) in (
+            [2],
+            [2, 1],
+        )  # the one that nobody waited for may be stored
         assert {*backends_of(database)} <= backends
 
 
 def backends_of(database: Database) -> list[int]:
     """The server's processes that serve the package."""
     with psycopg.connect(database.url) as connection:
-        query = "SELECT pid FROM pg_stat_activity WHERE datname = %s AND application_name = 'langmem-ext'"
+        query = (
+            "SELECT pid FROM pg_stat_activity WHERE datname = %s AND application_name ="
+            " 'langmem-ext'"
+        )
         return [pid for (pid,) in connection.execute(query, [database.name])]

@@ -12,10 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from forgotten import assert_sound
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from patience import PATIENCE_S, until
+from prune_reference import assert_sound
 
 from langmem_ext import DeltaSaver, StorageUnavailable, ThreadChatMessageHistory, Threads, stats
 from postgres.cluster import Cluster
@@ -51,7 +51,10 @@ class Talks:
         self._until = threading.Event()
 
     def begin(self, pool: ThreadPoolExecutor) -> list[Future[None]]:
-        return [*(pool.submit(self._converse, name) for name in SYNC), pool.submit(asyncio.run, self._aconverse_all())]
+        return [
+            *(pool.submit(self._converse, name) for name in SYNC),
+            pool.submit(asyncio.run, self._aconverse_all()),
+        ]
 
     def end(self) -> None:
         self._until.set()
@@ -59,7 +62,10 @@ class Talks:
     def _turns(self, name: str) -> Iterator[tuple[Any, RunnableConfig]]:
         while not self._until.is_set():
             key = f"{name}-{len(self.told[name])}"
-            yield {"messages": [HumanMessage("and now?", id=key)]}, {"configurable": {"thread_id": name}}
+            yield (
+                {"messages": [HumanMessage("and now?", id=key)]},
+                {"configurable": {"thread_id": name}},
+            )
             self.told[name].append(key)
 
     def _converse(self, name: str) -> None:
@@ -80,7 +86,9 @@ def of_both(primary: Cluster, standby: Cluster) -> str:
 
 
 @pytest.mark.parametrize("number", range(FAILOVERS))
-def test_savers_go_on_where_a_standby_takes_over_and_nothing_is_lost(primary: Cluster, standby: Cluster, number: int) -> None:
+def test_savers_go_on_where_a_standby_takes_over_and_nothing_is_lost(
+    primary: Cluster, standby: Cluster, number: int
+) -> None:
     with (
         DeltaSaver.open(of_both(primary, standby)) as saver,
         saver.lease("held"),
@@ -94,7 +102,10 @@ def test_savers_go_on_where_a_standby_takes_over_and_nothing_is_lost(primary: Cl
             before = {name: len(ids) for name, ids in talks.told.items()}
             primary.stop("immediate")
             standby.promote()
-            until(lambda: all(len(ids) > before[name] for name, ids in talks.told.items()), "a talk does not go on")
+            until(
+                lambda: all(len(ids) > before[name] for name, ids in talks.told.items()),
+                "a talk does not go on",
+            )
         finally:
             talks.end()
         for one in running:
@@ -107,7 +118,9 @@ def test_savers_go_on_where_a_standby_takes_over_and_nothing_is_lost(primary: Cl
             config: RunnableConfig = {"configurable": {"thread_id": name}}
             messages = talk(fresh).get_state(config).values["messages"]
             assert [message.id for message in messages[::2]] == ids
-            assert [message.text for message in messages[1::2]] == [f"{number} so far" for number in range(1, 2 * len(ids), 2)]
+            assert [message.text for message in messages[1::2]] == [
+                f"{number} so far" for number in range(1, 2 * len(ids), 2)
+            ]
             assert len(list(fresh.list(config))) == 3 * len(ids)
         assert_sound(fresh)
 
@@ -127,11 +140,14 @@ def test_a_standby_is_read_while_the_primary_is_written(primary: Cluster, standb
                 assert len(ThreadChatMessageHistory("t", reader).messages) == 2 * number
                 graph.invoke({"messages": [HumanMessage("more")]}, config)
                 caught_up(primary, standby)
-            with pytest.raises(StorageUnavailable, match="opened for reading"):
+            with pytest.raises(StorageUnavailable, match="opened read-only"):
                 talk(reader).invoke({"messages": [HumanMessage("here")]}, config)
             assert_sound(reader)
             assert stats(reader).threads == 1
-        with pytest.raises(StorageUnavailable, match="write to the primary"), DeltaSaver.open(standby.url) as mistaken:
+        with (
+            pytest.raises(StorageUnavailable, match="write to the primary"),
+            DeltaSaver.open(standby.url) as mistaken,
+        ):
             talk(mistaken).invoke({"messages": [HumanMessage("here")]}, config)
 
 

@@ -19,12 +19,20 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from patience import PATIENCE_S
 
-from langmem_ext import DeltaSaver, Retention, StorageUnavailable, ThreadBusy, ThreadChatMessageHistory
-from langmem_ext.collector import without_collector
+from langmem_ext import (
+    DeltaSaver,
+    Retention,
+    StorageUnavailable,
+    ThreadBusy,
+    ThreadChatMessageHistory,
+)
+from langmem_ext._internal.collector import without_collector
 from langmem_ext.maintenance.doctor import examine
 from postgres.server import SHARED, Database
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a fork with threads about, since 3.12
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process:DeprecationWarning"
+)  # of a fork with threads about, since 3.12
 
 TURNS = 8
 
@@ -78,7 +86,11 @@ async def atake_turns(saver: DeltaSaver, name: str, own: str) -> None:
     history = ThreadChatMessageHistory(name, saver)
     for number in range(TURNS):
         await history.aadd_messages([HumanMessage(f"{own} {number}", id=f"{own}-{number}")])
-        said = [message.text for message in await history.aget_messages() if message.text.startswith(f"{own} ")]
+        said = [
+            message.text
+            for message in await history.aget_messages()
+            if message.text.startswith(f"{own} ")
+        ]
         assert said == [f"{own} {one}" for one in range(number + 1)]
 
 
@@ -93,7 +105,9 @@ def expected(*speakers: str) -> set[str]:
 
 @pytest.mark.parametrize("pool_size", [1, None])
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_a_parent_and_its_children_go_on_with_the_same_threads_and_with_others(url: str, pool_size: int | None, way: str) -> None:
+def test_a_parent_and_its_children_go_on_with_the_same_threads_and_with_others(
+    url: str, pool_size: int | None, way: str
+) -> None:
     url += f"&pool_size={pool_size}" if pool_size else ""
     with DeltaSaver.open(url) as saver:
         take_turns(saver, "all", "before")
@@ -111,7 +125,9 @@ def test_a_parent_and_its_children_go_on_with_the_same_threads_and_with_others(u
         for child in children:
             child.join()
         take_turns(saver, "all", "after")
-    assert all_said(url, "all") == expected("before", "asynchronously before", "one", "two", "parent", "after")
+    assert all_said(url, "all") == expected(
+        "before", "asynchronously before", "one", "two", "parent", "after"
+    )
     assert all(all_said(url, own) == expected(own) for own in ("one", "two", "parent"))
     assert examine(url).findings == ()
 
@@ -126,7 +142,9 @@ def test_a_fork_on_an_event_loop_that_is_at_work(url: str) -> None:
 
         async def story() -> None:
             await atake_turns(saver, "t", "before")
-            under_way = [asyncio.create_task(atake_turns(saver, f"t{at}", "meanwhile")) for at in range(4)]
+            under_way = [
+                asyncio.create_task(atake_turns(saver, f"t{at}", "meanwhile")) for at in range(4)
+            ]
             await asyncio.sleep(0.05)
             child = Child(work)
             await asyncio.gather(*under_way)
@@ -171,16 +189,24 @@ def test_forks_while_other_threads_are_in_the_midst_of_operations(url: str) -> N
 
         def say(name: str) -> Callable[[int], None]:
             history = ThreadChatMessageHistory(name, saver)
-            return lambda number: patiently(lambda: history.add_messages([HumanMessage(f"{name} {number}")]))
+            return lambda number: patiently(
+                lambda: history.add_messages([HumanMessage(f"{name} {number}")])
+            )
 
-        with at_work(say("a"), say("a"), say("b"), lambda _: patiently(lambda: asyncio.run(look(saver)))):
+        with at_work(
+            say("a"), say("a"), say("b"), lambda _: patiently(lambda: asyncio.run(look(saver)))
+        ):
             for at in range(6):
                 time.sleep(0.05 + at / 100)
 
                 def work(own: str = f"child{at}") -> None:
                     assert gc.isenabled()
                     take_turns(saver, own, own)
-                    patiently(lambda: ThreadChatMessageHistory("a", saver).add_messages([HumanMessage(own)]))
+                    patiently(
+                        lambda: ThreadChatMessageHistory("a", saver).add_messages(
+                            [HumanMessage(own)]
+                        )
+                    )
 
                 Child(work).join()
     assert all_said(url, "child0") == expected("child0")
@@ -265,7 +291,9 @@ def test_of_a_killed_parent_nothing_lasts_as_long_as_its_child(url: str) -> None
 
     def work() -> None:
         saver = DeltaSaver.open(url)
-        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {})
+        saver.put(
+            {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {}
+        )
         with saver.lease("t"):
             child = Child(lambda: time.sleep(PATIENCE_S))
             os.write(writing, b"%d" % child.pid)
@@ -331,6 +359,10 @@ os._exit(0)
 
 def test_a_child_that_ends_as_programs_do_ends_at_once_and_says_nothing(url: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, url], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        [sys.executable, "-W", "error", "-c", PROGRAM, url],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "5\n")

@@ -1,6 +1,7 @@
 """Promise: while a server's answer is awaited, what was sent is not kept; and no collection of garbage comes while it is put together.
 
-What is kept while others go on is taken for what lives long: in a crowd of tasks the collector then looks at everything, again and again.
+What is kept while others go on is taken for what lives long: in a crowd of tasks the collector then
+looks at everything, again and again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import psycopg
 from langgraph.checkpoint.base import empty_checkpoint
 
 from langmem_ext import DeltaSaver
-from langmem_ext.storage.commands import BEGIN_READ, BEGIN_WRITE, COMMIT, Command
+from langmem_ext.storage.postgres.wire.commands import BEGIN_READ, BEGIN_WRITE, COMMIT, Command
 from postgres.server import SHARED, Database
 from postgres.test_questions import config, until_waiting
 
@@ -27,7 +28,11 @@ def newer_commands() -> Iterator[Callable[[], list[str]]]:
     """Tells of statements that wait to be sent, or are kept; not of those that earlier tests have left to who reports of them."""
 
     def found() -> list[str]:
-        return [thing.sql for thing in gc.get_objects() if type(thing) is Command and thing not in CONSTANTS]
+        return [
+            thing.sql
+            for thing in gc.get_objects()
+            if type(thing) is Command and thing not in CONSTANTS
+        ]
 
     gc.collect()
     gc.freeze()
@@ -47,13 +52,17 @@ async def test_nobody_keeps_what_writers_have_sent(database: Database) -> None:
             newer_commands() as commands,
         ):
             holder.execute(f"LOCK {schema}.thread IN ACCESS EXCLUSIVE MODE".encode())
-            writing = [asyncio.create_task(saver.aput_writes(at, [("a", at)], "task")) for at in stored]
+            writing = [
+                asyncio.create_task(saver.aput_writes(at, [("a", at)], "task")) for at in stored
+            ]
             await until_waiting(other, 1)
             assert commands() == []
             holder.rollback()
             await asyncio.gather(*writing)
         found = await asyncio.gather(*map(saver.aget_tuple, stored))
-        assert [one.pending_writes for one in found if one] == [[("task", "a", at)] for at in stored]
+        assert [one.pending_writes for one in found if one] == [
+            [("task", "a", at)] for at in stored
+        ]
 
 
 async def test_no_collection_comes_while_a_batch_is_put_together(database: Database) -> None:

@@ -16,17 +16,26 @@ from savers import Calls, Mode, run_without_loop
 
 from benchmarks.proxy import Proxy
 from benchmarks.wire import Counts
-from langmem_ext import ConversationMemory, DeltaSaver, InvalidInput, Message, ThreadChatMessageHistory, Threads
+from langmem_ext import (
+    ConversationMemory,
+    DeltaSaver,
+    InvalidInput,
+    Message,
+    ThreadChatMessageHistory,
+    Threads,
+)
 from postgres.server import SHARED, Database
 from postgres.test_questions import until_waiting
 
 APART = 20
-"""So many bytes lie between two places in what the server says where the connection is cut: what it says to a commit is longer."""
+"""So many bytes lie between two places in what the server says where the connection is cut: what it
+says to a commit is longer."""
 
 NEVER = 1 << 40
 
 LAST = 5
-"""In so many places of what it says last the connection is cut; and in some of what it says before."""
+"""In so many places of what it says last the connection is cut; and in some of what it says
+before."""
 
 WAITING = """
 CREATE FUNCTION {schema}.wait() RETURNS trigger LANGUAGE plpgsql AS
@@ -39,7 +48,11 @@ Change = Callable[[Calls, DeltaSaver, str], Coroutine[Any, Any, Any]]
 
 
 async def history_adds(calls: Calls, saver: DeltaSaver, name: str) -> None:
-    await calls.call(ThreadChatMessageHistory(name, saver), "add_messages", [HumanMessage("one"), AIMessage("two")])
+    await calls.call(
+        ThreadChatMessageHistory(name, saver),
+        "add_messages",
+        [HumanMessage("one"), AIMessage("two")],
+    )
 
 
 async def new_history_adds(calls: Calls, saver: DeltaSaver, name: str) -> None:
@@ -47,7 +60,9 @@ async def new_history_adds(calls: Calls, saver: DeltaSaver, name: str) -> None:
 
 
 async def session_appends(calls: Calls, saver: DeltaSaver, name: str) -> None:
-    await calls.call(ConversationMemory(saver).for_session(name), "append", Message(role="user", text="one"))
+    await calls.call(
+        ConversationMemory(saver).for_session(name), "append", Message(role="user", text="one")
+    )
 
 
 async def continuation_adds(calls: Calls, saver: DeltaSaver, name: str) -> None:
@@ -56,7 +71,9 @@ async def continuation_adds(calls: Calls, saver: DeltaSaver, name: str) -> None:
 
 
 async def continuation_says(calls: Calls, saver: DeltaSaver, name: str) -> str:
-    said: HumanMessage = await calls.call(await calls.call(Threads(saver), "continue_", name), "say", "one")
+    said: HumanMessage = await calls.call(
+        await calls.call(Threads(saver), "continue_", name), "say", "one"
+    )
     return said.text
 
 
@@ -66,7 +83,9 @@ async def view_is_cleared(calls: Calls, saver: DeltaSaver, name: str) -> int:
 
 
 async def thread_is_forked(calls: Calls, saver: DeltaSaver, name: str) -> None:
-    op, _ = Threads(saver)._fork(name, None, f"{name}-1", f"other-{name}")  # what `fork` does before it reads the fork
+    op, _ = Threads(saver)._fork(
+        name, None, f"{name}-1", f"other-{name}"
+    )  # what `fork` does before it reads the fork
     await calls.call(saver.log, "run", op, write=True)
 
 
@@ -81,7 +100,9 @@ async def thread_is_deleted(calls: Calls, saver: DeltaSaver, name: str) -> tuple
 
 async def two_add_at_once(calls: Calls, saver: DeltaSaver, name: str) -> None:
     histories = [ThreadChatMessageHistory(name, saver) for _ in range(2)]
-    adding = [calls.call(history, "add_messages", [HumanMessage("the same")]) for history in histories]
+    adding = [
+        calls.call(history, "add_messages", [HumanMessage("the same")]) for history in histories
+    ]
     for one in adding if calls.mode == "sync" else [asyncio.gather(*adding)]:
         await one
 
@@ -107,18 +128,30 @@ def config(name: str) -> RunnableConfig:
 def stored(saver: DeltaSaver, name: str) -> tuple[list[str], int]:
     """What a thread's newest checkpoint says, and how many it has."""
     found = list(saver.list(config(name)))
-    return [message.text for message in found[0].checkpoint["channel_values"]["messages"]] if found else [], len(found)
+    return (
+        [message.text for message in found[0].checkpoint["channel_values"]["messages"]]
+        if found
+        else []
+    ), len(found)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_wherever_the_answer_is_cut_off_a_change_is_stored_once_and_told_as_it_is(database: Database, mode: Mode, change: Change) -> None:
+def test_wherever_the_answer_is_cut_off_a_change_is_stored_once_and_told_as_it_is(
+    database: Database, mode: Mode, change: Change
+) -> None:
     url = f"{database.url}?schema={SHARED.tables()}"
 
     async def scenario() -> None:
-        with DeltaSaver.open(url) as direct, Proxy(url) as proxy, DeltaSaver.open(f"{proxy.url}&pool_size=1") as saver:
+        with (
+            DeltaSaver.open(url) as direct,
+            Proxy(url) as proxy,
+            DeltaSaver.open(f"{proxy.url}&pool_size=1") as saver,
+        ):
 
             async def outcome(name: str, cut: int | None = None) -> tuple[Any, Counts]:
-                ThreadChatMessageHistory(name, direct).add_messages([HumanMessage(f"{at}", id=f"{name}-{at}") for at in range(2)])
+                ThreadChatMessageHistory(name, direct).add_messages(
+                    [HumanMessage(f"{at}", id=f"{name}-{at}") for at in range(2)]
+                )
                 proxy.cut_after(NEVER)
                 proxy.cut()  # on a new connection the server says about as much each time
                 await calls.call(saver, "get_tuple", config(name))
@@ -135,7 +168,10 @@ def test_wherever_the_answer_is_cut_off_a_change_is_stored_once_and_told_as_it_i
             again, likewise = await outcome("t-0001")
             assert again == expected
             last, cuts = min(undisturbed.bytes_down, likewise.bytes_down) - APART // 2, 0
-            for cut in [*range(1, last, last // 3), *range(last, max(1, last - LAST * APART), -APART)]:
+            for cut in [
+                *range(1, last, last // 3),
+                *range(last, max(1, last - LAST * APART), -APART),
+            ]:
                 found, passed = await outcome(f"t{cut:05}", cut)
                 assert found == expected
                 cuts += passed.connections > 0
@@ -146,13 +182,18 @@ def test_wherever_the_answer_is_cut_off_a_change_is_stored_once_and_told_as_it_i
     run_without_loop(scenario()) if mode == "sync" else asyncio.run(scenario())
 
 
-async def test_a_run_that_is_still_on_its_way_when_the_next_one_begins_is_waited_for(database: Database) -> None:
+async def test_a_run_that_is_still_on_its_way_when_the_next_one_begins_is_waited_for(
+    database: Database,
+) -> None:
     schema = SHARED.new_schema()
     url = f"{database.url}?schema={schema}"
     with Proxy(url) as proxy, DeltaSaver.open(proxy.url) as saver, DeltaSaver.open(url) as direct:
         history = ThreadChatMessageHistory("new", saver)
         assert history.messages == []
-        with psycopg.connect(database.url, autocommit=True) as other, psycopg.connect(database.url) as holder:
+        with (
+            psycopg.connect(database.url, autocommit=True) as other,
+            psycopg.connect(database.url) as holder,
+        ):
             other.execute(WAITING.format(schema=schema).encode())
             holder.execute("SELECT pg_advisory_lock(1)")
             adding = threading.Thread(target=history.add_messages, args=([HumanMessage("once")],))
@@ -166,7 +207,9 @@ async def test_a_run_that_is_still_on_its_way_when_the_next_one_begins_is_waited
         assert len(list(direct.list(None))) == 1
 
 
-def test_a_copy_that_others_have_made_meanwhile_is_not_taken_for_ones_own(database: Database) -> None:
+def test_a_copy_that_others_have_made_meanwhile_is_not_taken_for_ones_own(
+    database: Database,
+) -> None:
     url = f"{database.url}?schema={SHARED.tables()}"
     with Proxy(url) as proxy, DeltaSaver.open(proxy.url) as saver, DeltaSaver.open(url) as other:
         ThreadChatMessageHistory("t", other).add_messages([HumanMessage("one")])

@@ -16,9 +16,19 @@ ROOT = Path(__file__).parents[2]
 
 def test_moves_are_measured_on_both_databases(database: Database) -> None:
     size = ["--threads", "2", "--turns", "2", "--rounds", "1", "--delay-ms", "2"]
-    command = [sys.executable, "-m", "benchmarks.postgres_moves", *size, "--json", "--server", database.server]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.postgres_moves",
+        *size,
+        "--json",
+        "--server",
+        database.server,
+    ]
 
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
 
     figures = json.loads(done.stdout)["figures"]
     assert figures.keys() == {"copy", "acopy", "import", "lines", "out", "aout", "again"}

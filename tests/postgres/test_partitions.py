@@ -8,15 +8,15 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from forgotten import assert_sound
 from programs import programs
+from prune_reference import assert_sound
 from puts import call_lists
 from savers import Backend, Mode, new_schema
 from storage.test_conformance import conform
 from storage.test_equivalence import compare, compare_calls, explore
 
 from langmem_ext import DeltaSaver, InvalidInput, Threads, stats
-from langmem_ext.storage.ids import thread_number
+from langmem_ext.storage.rows.ids import thread_number
 from postgres.cluster import Cluster
 from postgres.hot_path import STEPS, say, texts
 from postgres.plans import SETTINGS, Log, Plan
@@ -27,7 +27,11 @@ THREADS = "abcdef"
 WRITTEN = ("thread", "word", "item", "checkpoint", "pending_write")
 """Tables of which every thread of these tests has rows."""
 
-PARTITIONED = Backend("partitioned", survives_close=True, new_url=lambda folder: f"{new_schema(folder)}&partitions={COUNT}")
+PARTITIONED = Backend(
+    "partitioned",
+    survives_close=True,
+    new_url=lambda folder: f"{new_schema(folder)}&partitions={COUNT}",
+)
 
 
 async def test_the_conformance_suite_passes_on_partitions(mode: Mode, folder: Path) -> None:
@@ -36,19 +40,25 @@ async def test_the_conformance_suite_passes_on_partitions(mode: Mode, folder: Pa
 
 
 @pytest.mark.soak
-def test_random_programs_read_back_from_partitions_as_on_the_in_memory_saver(mode: Mode, folder: Path) -> None:
+def test_random_programs_read_back_from_partitions_as_on_the_in_memory_saver(
+    mode: Mode, folder: Path
+) -> None:
     explore(programs, compare, PARTITIONED, mode, folder)
 
 
 @pytest.mark.soak
-def test_random_calls_read_back_from_partitions_exactly_as_on_the_in_memory_saver(mode: Mode, folder: Path) -> None:
+def test_random_calls_read_back_from_partitions_exactly_as_on_the_in_memory_saver(
+    mode: Mode, folder: Path
+) -> None:
     explore(call_lists, compare_calls, PARTITIONED, mode, folder)
 
 
 def test_what_looks_at_all_threads_finds_them_in_every_partition(database: Database) -> None:
     bytes_of = {}
     for partitions in (0, COUNT):
-        with DeltaSaver.open(f"{database.url}?schema={SHARED.new_schema()}&partitions={partitions}") as saver:
+        with DeltaSaver.open(
+            f"{database.url}?schema={SHARED.new_schema()}&partitions={partitions}"
+        ) as saver:
             for thread in THREADS:
                 say(saver, thread)
             assert {thread.id for thread in Threads(saver).list()} == set(THREADS)
@@ -58,8 +68,12 @@ def test_what_looks_at_all_threads_finds_them_in_every_partition(database: Datab
             saver.delete_thread(THREADS[0])
             saver.compact(full=True)
             assert_sound(saver)
-    assert [kind for kind, size in bytes_of[COUNT].items() if size] == [kind for kind, size in bytes_of[0].items() if size]
-    assert bytes_of[COUNT]["other"] == bytes_of[0]["other"]  # what belongs to no kind: a table's name that is not known
+    assert [kind for kind, size in bytes_of[COUNT].items() if size] == [
+        kind for kind, size in bytes_of[0].items() if size
+    ]
+    assert (
+        bytes_of[COUNT]["other"] == bytes_of[0]["other"]
+    )  # what belongs to no kind: a table's name that is not known
 
 
 def test_every_table_with_rows_of_threads_has_partitions(database: Database) -> None:
@@ -67,16 +81,25 @@ def test_every_table_with_rows_of_threads_has_partitions(database: Database) -> 
     DeltaSaver.open(f"{database.url}?schema={schema}&partitions=2").close()
     with psycopg.connect(database.url) as connection:
         kinds = (
-            "SELECT relkind, relname FROM pg_class WHERE relnamespace = %s::regnamespace AND NOT relispartition AND relkind IN ('r', 'p')"
+            "SELECT relkind, relname FROM pg_class WHERE relnamespace = %s::regnamespace AND NOT"
+            " relispartition AND relkind IN ('r', 'p')"
         )
         tables = connection.execute(kinds, [schema]).fetchall()
     assert {name for kind, name in tables if kind == "p"} >= {*WRITTEN, "value", "namespace"}
-    # The last two are for those who keep a size (`Retention.max_bytes`), a few bytes of each thread and a sum.
-    assert {name for kind, name in tables if kind == "r"} == {"setting", "grantee", "langmem_migration", "thread_size", "size_total"}
+    assert {name for kind, name in tables if kind == "r"} == {
+        "setting",
+        "grantee",
+        "langmem_migration",
+        "store_item",
+        "store_thread",
+        "store_vector",
+    }
 
 
 @pytest.mark.parametrize("there", ["", "&partitions=4"])
-def test_tables_keep_the_partitions_that_they_were_made_with(database: Database, there: str) -> None:
+def test_tables_keep_the_partitions_that_they_were_made_with(
+    database: Database, there: str
+) -> None:
     url = f"{database.url}?schema={SHARED.new_schema()}"
     with DeltaSaver.open(url + there) as saver:
         say(saver, "t")
@@ -87,7 +110,7 @@ def test_tables_keep_the_partitions_that_they_were_made_with(database: Database,
             assert len(texts(saver, "t")) == 2
 
 
-# -- what one thread meets -----------------------------------------------------------------------------------------------------------------
+# -- what one thread meets -------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -124,16 +147,34 @@ def test_what_is_done_with_one_thread_meets_one_partition(explaining: Cluster, p
                 saver.delete_thread(thread)
             told = log.plans()
             assert [plan.sql for plan in told if len(plan.partitions) > 1] == []
-            [home] = {plan.partitions for plan in told if plan.partitions}  # of each table the same one
+            [home] = {
+                plan.partitions for plan in told if plan.partitions
+            }  # of each table the same one
             # An INSERT's plan does not say where its row goes.
             left = {} if thread in "ef" else dict.fromkeys(WRITTEN, set(home))
-            assert {table: at for table, at in homes_of(explaining, plans, thread).items() if table in WRITTEN} == left
+            assert {
+                table: at
+                for table, at in homes_of(explaining, plans, thread).items()
+                if table in WRITTEN
+            } == left
             homes.add(home)
             found += told
         Threads(saver).list()
-        assert max(len(plan.partitions) for plan in log.plans()) == COUNT, "that several are met would not be noticed"
+        assert max(len(plan.partitions) for plan in log.plans()) == COUNT, (
+            "that several are met would not be noticed"
+        )
     assert len(homes) > 1
     assert {table for plan in found for table in plan.met} >= {*WRITTEN, "value", "namespace"}
-    assert {plan.sql.split()[0] for plan in found} >= {"SELECT", "WITH", "INSERT", "UPDATE", "DELETE"}
-    if plans == "generic":  # has all partitions in it, and leaves out all but one when it is carried out
-        assert all(plan.pruned for plan in found if plan.sql.startswith("SELECT") and plan.partitions)
+    assert {plan.sql.split()[0] for plan in found} >= {
+        "SELECT",
+        "WITH",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+    }
+    if (
+        plans == "generic"
+    ):  # has all partitions in it, and leaves out all but one when it is carried out
+        assert all(
+            plan.pruned for plan in found if plan.sql.startswith("SELECT") and plan.partitions
+        )

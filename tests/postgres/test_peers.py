@@ -16,7 +16,9 @@ def test_every_contender_gives_every_figure(database: Database) -> None:
     assert errors == {}
     assert figures.keys() == CONTENDERS.keys()
     for found in figures.values():
-        for point in (place(messages, delay_ms) for messages in plan.messages for delay_ms in plan.delays_ms):
+        for point in (
+            place(messages, delay_ms) for messages in plan.messages for delay_ms in plan.delays_ms
+        ):
             for what in COLUMNS.keys() - {"turn_p99_ms"}:  # that needs 50 turns
                 assert found[f"{what}@{point}"] > 0
     alone = figures["PostgresSaver"]  # has one connection: its trips come one after another

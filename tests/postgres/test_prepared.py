@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from patience import PATIENCE_S
 
-from langmem_ext.storage.commands import Command
-from langmem_ext.storage.effects import Rows
-from langmem_ext.storage.postgres.exchange import begin_session, exchange
+from langmem_ext.storage.operation import Rows
+from langmem_ext.storage.postgres.wire.commands import Command
+from langmem_ext.storage.postgres.wire.exchange import begin_session, exchange
 from postgres.server import SHARED, Database
 
 ONE = Command("SELECT CAST(%(n)s AS bigint) + 1", {"n": 1})
@@ -35,7 +35,9 @@ def prepared(connection: psycopg.Connection) -> int:
     return int(count)
 
 
-def test_what_comes_again_is_prepared_once_however_often_something_fails(connection: psycopg.Connection) -> None:
+def test_what_comes_again_is_prepared_once_however_often_something_fails(
+    connection: psycopg.Connection,
+) -> None:
     for _ in range(20):
         assert send(connection, ONE, OTHER) == [[(2,)], [(3,)]]
         with pytest.raises(psycopg.errors.DivisionByZero):
@@ -46,7 +48,9 @@ def test_what_comes_again_is_prepared_once_however_often_something_fails(connect
     assert prepared(connection) == 4
 
 
-def test_in_a_transaction_that_fails_what_was_prepared_before_the_failure_stays_so(connection: psycopg.Connection) -> None:
+def test_in_a_transaction_that_fails_what_was_prepared_before_the_failure_stays_so(
+    connection: psycopg.Connection,
+) -> None:
     for _ in range(2):
         with pytest.raises(psycopg.errors.DivisionByZero):
             send(connection, Command("BEGIN"), ONE, FAILING, LATER)
@@ -56,7 +60,9 @@ def test_in_a_transaction_that_fails_what_was_prepared_before_the_failure_stays_
         assert send(connection, ONE, LATER) == [[(2,)], [(4,)]]
 
 
-def test_a_table_that_has_become_another_is_read_on_the_same_connection(connection: psycopg.Connection, database: Database) -> None:
+def test_a_table_that_has_become_another_is_read_on_the_same_connection(
+    connection: psycopg.Connection, database: Database
+) -> None:
     schema = SHARED.new_schema()
     read = Command(f"SELECT * FROM {schema}.kept WHERE n = %(n)s", {"n": 1})
     connection.execute(f"CREATE SCHEMA {schema}".encode())
@@ -70,7 +76,9 @@ def test_a_table_that_has_become_another_is_read_on_the_same_connection(connecti
         assert send(connection, read, ONE) == [[(1, None)], [(2,)]]
 
 
-def test_where_what_was_prepared_is_not_there_it_is_prepared_again(connection: psycopg.Connection) -> None:
+def test_where_what_was_prepared_is_not_there_it_is_prepared_again(
+    connection: psycopg.Connection,
+) -> None:
     for _ in range(3):
         send(connection, ONE)
     connection.execute("DEALLOCATE ALL")

@@ -39,22 +39,32 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-# -- what it reads -------------------------------------------------------------------------------------------------------------------------
+# -- what it reads ---------------------------------------------------------------------------------
 
 typed = st.tuples(st.sampled_from(b"QPBDEHSXZTCd"), st.binary(max_size=20))
 
 
 @given(st.lists(typed), st.data())
-def test_messages_are_found_in_whatever_pieces_they_come(messages: list[tuple[int, bytes]], data: st.DataObject) -> None:
-    stream = b"".join(bytes([kind]) + (len(body) + 4).to_bytes(4, "big") + body for kind, body in messages)
+def test_messages_are_found_in_whatever_pieces_they_come(
+    messages: list[tuple[int, bytes]], data: st.DataObject
+) -> None:
+    stream = b"".join(
+        bytes([kind]) + (len(body) + 4).to_bytes(4, "big") + body for kind, body in messages
+    )
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)))))
     found = Messages()
-    pieces = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    assert [kind for piece in pieces for kind in found.feed(piece)] == [kind for kind, _ in messages]
+    pieces = [
+        stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)
+    ]
+    assert [kind for piece in pieces for kind in found.feed(piece)] == [
+        kind for kind, _ in messages
+    ]
 
 
 def test_encryption_is_refused_and_the_rest_passed_on_in_whatever_pieces_it_comes() -> None:
-    wishes = b"".join((8).to_bytes(4, "big") + code.to_bytes(4, "big") for code in (80877103, 80877104))
+    wishes = b"".join(
+        (8).to_bytes(4, "big") + code.to_bytes(4, "big") for code in (80877103, 80877104)
+    )
     startup = (8 + 14).to_bytes(4, "big") + (196608).to_bytes(4, "big") + b"user\0postgres\0"
     stream = wishes + startup + b"and more"
     greeting, passed, refused = Greeting(), b"", 0
@@ -71,10 +81,13 @@ def test_encryption_is_refused_and_the_rest_passed_on_in_whatever_pieces_it_come
 def test_urls_keep_all_but_what_is_changed() -> None:
     url = "postgresql://me:se%40cret@db.example:6000/app?connect_timeout=3"
     assert at_address(url, 7) == "postgresql://me:se%40cret@127.0.0.1:7/app?connect_timeout=3"
-    assert with_database(url, "other") == "postgresql://me:se%40cret@db.example:6000/other?connect_timeout=3"
+    assert (
+        with_database(url, "other")
+        == "postgresql://me:se%40cret@db.example:6000/other?connect_timeout=3"
+    )
 
 
-# -- counts --------------------------------------------------------------------------------------------------------------------------------
+# -- counts ----------------------------------------------------------------------------------------
 
 
 def test_each_statement_is_a_trip_and_a_pipeline_one(proxy: Proxy) -> None:
@@ -110,11 +123,14 @@ UNDER_WAY = {
     "a flush and the end at once": ("EHES|", "DZ|", (1, 1, 2)),
     "simple queries": ("Q|Q|", "TDCZ|CZ|", (2, 2, 2)),
 }
-"""What a client sends and what the server answers, a letter for a message, in steps; trips, syncs and statements."""
+"""What a client sends and what the server answers, a letter for a message, in steps; trips, syncs
+and statements."""
 
 
 @pytest.mark.parametrize(("up", "down", "found"), UNDER_WAY.values(), ids=UNDER_WAY)
-def test_a_trip_begins_where_nothing_is_under_way(up: str, down: str, found: tuple[int, int, int]) -> None:
+def test_a_trip_begins_where_nothing_is_under_way(
+    up: str, down: str, found: tuple[int, int, int]
+) -> None:
     total = dict.fromkeys(Counts.__dataclass_fields__, 0)
     meter = Meter(total)
     for asked, answered in zip(up.split("|"), down.split("|"), strict=True):
@@ -146,14 +162,16 @@ def test_connections_are_counted_together(proxy: Proxy) -> None:
     assert (found.connections, found.trips, found.statements) == (20, 0, 0)
 
 
-# -- delay ---------------------------------------------------------------------------------------------------------------------------------
+# -- delay -----------------------------------------------------------------------------------------
 
 
 def test_each_trip_takes_the_delay_of_both_directions(database: Database) -> None:
     with Proxy(database.url, delay_s=DELAY) as proxy, connected(proxy) as connection:
         single = seconds(lambda: [connection.execute("SELECT 1") for _ in range(5)])
         with connection.pipeline():
-            together = seconds(lambda: [connection.execute("SELECT 1") for _ in range(20)][-1].fetchone())
+            together = seconds(
+                lambda: [connection.execute("SELECT 1") for _ in range(20)][-1].fetchone()
+            )
         proxy.set_delay(0)
         undelayed = seconds(lambda: [connection.execute("SELECT 1") for _ in range(5)])
     assert single >= 5 * 2 * DELAY
@@ -166,15 +184,24 @@ def test_a_delay_does_not_limit_what_goes_through(database: Database) -> None:
     with Proxy(database.url, delay_s=0.1) as proxy, connected(proxy) as connection:
         sent = seconds(lambda: connection.execute("SELECT length(%s)", [b"x" * 16 * MEGABYTE]))
         text: list[tuple[str, ...]] = []
-        got = seconds(lambda: text.extend(connection.execute("SELECT repeat('x', %s)", [16 * MEGABYTE]).fetchall()))
+        got = seconds(
+            lambda: text.extend(
+                connection.execute("SELECT repeat('x', %s)", [16 * MEGABYTE]).fetchall()
+            )
+        )
     assert text == [("x" * 16 * MEGABYTE,)]
-    # If each piece of 256 kB had waited for the one before it, that would be 6.4 s of waiting alone.
+    # If each piece of 256 kB had waited for the one before it, that would be 6.4 s of waiting
+    # alone.
     assert sent < 4
     assert got < 4
 
 
 def test_order_is_kept_when_the_delay_changes(database: Database) -> None:
-    with Proxy(database.url, delay_s=DELAY) as proxy, connected(proxy) as connection, connection.pipeline():
+    with (
+        Proxy(database.url, delay_s=DELAY) as proxy,
+        connected(proxy) as connection,
+        connection.pipeline(),
+    ):
         cursors = []
         for number in range(60):
             proxy.set_delay(DELAY * (number % 3) / 2)
@@ -182,7 +209,7 @@ def test_order_is_kept_when_the_delay_changes(database: Database) -> None:
         assert [cursor.fetchall() for cursor in cursors] == [[(number,)] for number in range(60)]
 
 
-# -- cuts ----------------------------------------------------------------------------------------------------------------------------------
+# -- cuts ------------------------------------------------------------------------------------------
 
 
 def test_a_cut_ends_every_connection_and_new_ones_are_free_to_come(proxy: Proxy) -> None:
@@ -196,7 +223,9 @@ def test_a_cut_ends_every_connection_and_new_ones_are_free_to_come(proxy: Proxy)
 
 
 @pytest.mark.parametrize("sent", [0, 100, 50_000])
-def test_what_is_cut_on_its_way_up_has_not_happened(proxy: Proxy, numbers: str, database: Database, sent: int) -> None:
+def test_what_is_cut_on_its_way_up_has_not_happened(
+    proxy: Proxy, numbers: str, database: Database, sent: int
+) -> None:
     with connected(proxy) as connection:
         before = proxy.counts()
         proxy.cut_after(sent)
@@ -207,7 +236,9 @@ def test_what_is_cut_on_its_way_up_has_not_happened(proxy: Proxy, numbers: str, 
 
 
 @pytest.mark.parametrize("seen", [0, 3])
-def test_what_is_cut_on_its_way_down_has_happened(proxy: Proxy, numbers: str, database: Database, seen: int) -> None:
+def test_what_is_cut_on_its_way_down_has_happened(
+    proxy: Proxy, numbers: str, database: Database, seen: int
+) -> None:
     with connected(proxy) as connection:
         proxy.cut_after(seen, down=True)
         with pytest.raises(psycopg.OperationalError):
@@ -215,7 +246,9 @@ def test_what_is_cut_on_its_way_down_has_happened(proxy: Proxy, numbers: str, da
     assert stored(database, numbers) == [(1,)]
 
 
-def test_a_cut_in_a_transaction_leaves_nothing_of_it(proxy: Proxy, numbers: str, database: Database) -> None:
+def test_a_cut_in_a_transaction_leaves_nothing_of_it(
+    proxy: Proxy, numbers: str, database: Database
+) -> None:
     with connected(proxy) as connection:
         connection.execute("BEGIN")
         connection.execute(f"INSERT INTO {numbers} VALUES (1, 'x')".encode())
@@ -230,7 +263,8 @@ def stored(database: Database, table: str) -> list[tuple[int, ...]]:
     with psycopg.connect(database.url, autocommit=True) as connection:
         for _ in range(500):
             [(busy,)] = connection.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND state LIKE %s AND pid <> pg_backend_pid()",
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND state LIKE %s AND pid"
+                " <> pg_backend_pid()",
                 [database.name, "%act%"],
             ).fetchall()
             if not busy:
@@ -240,11 +274,14 @@ def stored(database: Database, table: str) -> list[tuple[int, ...]]:
 
 
 def test_a_server_that_is_not_there_is_a_broken_connection() -> None:
-    with Proxy("postgresql://postgres@127.0.0.1:1/postgres") as proxy, pytest.raises(psycopg.OperationalError):
+    with (
+        Proxy("postgresql://postgres@127.0.0.1:1/postgres") as proxy,
+        pytest.raises(psycopg.OperationalError),
+    ):
         connected(proxy)
 
 
-# -- in a process of its own ---------------------------------------------------------------------------------------------------------------
+# -- in a process of its own -----------------------------------------------------------------------
 
 
 def test_a_proxy_in_a_process_of_its_own_does_the_same(database: Database) -> None:

@@ -31,7 +31,12 @@ RESERVED = 3
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Cluster]:
     """A server with few connections, that asks the role `app` for its password, and knows no rule for others."""
-    with Cluster(settings={"max_connections": str(CONNECTIONS), "superuser_reserved_connections": str(RESERVED)}) as made:
+    with Cluster(
+        settings={
+            "max_connections": str(CONNECTIONS),
+            "superuser_reserved_connections": str(RESERVED),
+        }
+    ) as made:
         made.execute("CREATE ROLE idle")
         made.execute(f"CREATE ROLE app LOGIN PASSWORD '{SECRET}'")
         made.execute('CREATE DATABASE "too many clients" OWNER app')
@@ -55,14 +60,16 @@ def refusal_of(url: str) -> str:
 @pytest.mark.parametrize(
     ("account", "name", "advice"),
     [
-        ("postgres", "password", "make the database first"),
+        ("postgres", "password", "create the database first"),
         (f"app:{SECRET}x", "too%20many%20clients", "check user and password"),
         ("app", "too%20many%20clients", "check user and password"),
         ("outsider:x", "too%20many%20clients", "check user and password"),
         ("stranger:x", "too%20many%20clients", "pg_hba.conf"),
     ],
 )
-def test_what_a_server_refuses_is_told_with_what_to_do(guarded: Cluster, account: str, name: str, advice: str) -> None:
+def test_what_a_server_refuses_is_told_with_what_to_do(
+    guarded: Cluster, account: str, name: str, advice: str
+) -> None:
     assert advice in refusal_of(url_of(guarded, account, name))
 
 
@@ -71,19 +78,24 @@ def test_a_server_without_room_is_told_with_what_to_do(guarded: Cluster) -> None
         for _ in range(CONNECTIONS - RESERVED):
             others.enter_context(psycopg.connect(url_of(guarded, f"app:{SECRET}")))
         assert "lessen pool_size" in refusal_of(url_of(guarded, f"app:{SECRET}"))
-        assert "see that its URL" not in refusal_of(url_of(guarded, f"app:{SECRET}"))
+        assert "its URL is right" not in refusal_of(url_of(guarded, f"app:{SECRET}"))
 
 
 def test_what_pgbouncer_refuses_is_told_with_what_to_do(guarded: Cluster) -> None:
     with Bouncer(url_of(guarded, "postgres", "postgres")) as bouncer:
-        assert "make the database first" in refusal_of(bouncer.url.replace("/postgres", "/nothing"))
+        assert "create the database first" in refusal_of(
+            bouncer.url.replace("/postgres", "/nothing")
+        )
 
 
 @pytest.mark.parametrize(
     ("url", "advice"),
     [
-        (f"postgresql://me:{SECRET}@127.0.0.1:1/shop", "see that the server runs and that its URL is right"),
-        (f"postgresql://me:{SECRET}@no.such.host.invalid/shop", "see that the host in its URL is right"),
+        (
+            f"postgresql://me:{SECRET}@127.0.0.1:1/shop",
+            "check that the server is running and its URL is right",
+        ),
+        (f"postgresql://me:{SECRET}@no.such.host.invalid/shop", "check the host in its URL"),
     ],
 )
 def test_where_there_is_no_server_it_is_told_what_to_look_at(url: str, advice: str) -> None:
@@ -92,17 +104,21 @@ def test_where_there_is_no_server_it_is_told_what_to_look_at(url: str, advice: s
 
 def test_a_server_that_asks_for_no_tls_is_told_of(database: Database) -> None:
     url = f"{database.url}?sslmode=verify-full&sslrootcert=/nonexistent"
-    with pytest.raises(StorageUnavailable, match="see that sslmode in its URL"):
+    with pytest.raises(StorageUnavailable, match="check sslmode in its URL"):
         DeltaSaver.open(url)
 
 
-def test_a_pool_tells_why_there_was_no_connection_and_goes_on_once_there_is(guarded: Cluster, mode: Mode) -> None:
+def test_a_pool_tells_why_there_was_no_connection_and_goes_on_once_there_is(
+    guarded: Cluster, mode: Mode
+) -> None:
     async def story(saver: DeltaSaver) -> None:
         calls = Calls(mode)
         config = await calls.call(saver, "put", CONFIG, empty_checkpoint(), {}, {})
         guarded.execute("ALTER ROLE app PASSWORD 'another'")
         try:
-            guarded.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app'")
+            guarded.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app'"
+            )
             told = await told_by(calls, saver, config)
             assert "no connection within 3 s; at last: " in told
             assert 'password authentication failed for user "app"' in told
@@ -112,7 +128,9 @@ def test_a_pool_tells_why_there_was_no_connection_and_goes_on_once_there_is(guar
         await until_there_is_one(calls, saver, config)
         guarded.execute("ALTER ROLE app CONNECTION LIMIT 0")
         try:
-            guarded.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app'")
+            guarded.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app'"
+            )
             assert (await told_by(calls, saver, config)).endswith("max_connections")
         finally:
             guarded.execute("ALTER ROLE app CONNECTION LIMIT -1")

@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
-from forgotten import assert_sound
+from prune_reference import assert_sound
 
 from langmem_ext import DeltaSaver, MessageLog, ThreadChatMessageHistory, Threads
-from langmem_ext.storage.commands import Command
-from langmem_ext.storage.effects import Rows
-from langmem_ext.storage.ids import thread_number
-from langmem_ext.storage.pipeline import Wire
+from langmem_ext.storage.operation import Rows
 from langmem_ext.storage.postgres.driver import PostgresDriver
-from langmem_ext.storage.postgres.exchange import exchange, failure
+from langmem_ext.storage.postgres.wire.commands import Command
+from langmem_ext.storage.postgres.wire.exchange import exchange, failure
+from langmem_ext.storage.postgres.wire.pipeline import Wire
+from langmem_ext.storage.rows.ids import thread_number
 from postgres.cluster import Cluster
 from postgres.hot_path import STEPS, config, say, texts
 from postgres.server import SHARED, Database
@@ -42,7 +42,10 @@ class Router(PostgresDriver):
         super().__init__(urls[0])
         self._places = [PostgresDriver(url) for url in urls]
         self._numbers = {thread_number(thread): at for at, thread in enumerate(threads)}
-        self._known: Mapping[object, int] = {**self._numbers, **{thread: at for at, thread in enumerate(threads)}}
+        self._homes: Mapping[object, int] = {
+            **self._numbers,
+            **{thread: at for at, thread in enumerate(threads)},
+        }
         self.sent = [0] * len(urls)
 
     def place_of(self, thread: str) -> int:
@@ -52,7 +55,11 @@ class Router(PostgresDriver):
     def _home(self, command: Command) -> int:
         """Where a statement is sent."""
         # Whatever a parameter is called: no other number or text is one of theirs.
-        named = {self._known[value] for value in (command.params or {}).values() if isinstance(value, int | str) and value in self._known}
+        named = {
+            self._homes[value]
+            for value in values_of(command)
+            if isinstance(value, int | str) and value in self._homes
+        }
         if len(named) != 1:
             raise Unroutable(f"{len(named)} threads in {command.sql}")
         return self.place_of(THREADS[named.pop()])
@@ -77,14 +84,21 @@ class Router(PostgresDriver):
                 for connection in connections:
                     connection.rollback()
 
-    def _share_out(self, connections: Sequence[psycopg.Connection[Any]], commands: Sequence[Command]) -> Sequence[Rows]:
+    def _share_out(
+        self, connections: Sequence[psycopg.Connection[Any]], commands: Sequence[Command]
+    ) -> Sequence[Rows]:
         every = range(len(connections))
-        homes = [every if command.sql.startswith(("BEGIN", "COMMIT")) else (self._home(command),) for command in commands]
+        homes = [
+            every if command.sql.startswith(("BEGIN", "COMMIT")) else (self._home(command),)
+            for command in commands
+        ]
         answers: list[Iterator[Rows]] = []
         for at in every:
             own = [command for command, home in zip(commands, homes, strict=True) if at in home]
             self.sent[at] += sum(command.params is not None for command in own)
-            answers.append(iter(exchange(connections[at], own, deadline=self.server.answer_deadline)))
+            answers.append(
+                iter(exchange(connections[at], own, deadline=self.server.answer_deadline))
+            )
         return [[next(answers[at]) for at in home][0] for home in homes]
 
     def close(self) -> None:
@@ -93,7 +107,14 @@ class Router(PostgresDriver):
             place.close()
 
 
-def test_threads_live_on_two_servers_by_the_statements_alone(cluster: Cluster, database: Database) -> None:
+def values_of(command: Command) -> Sequence[object]:
+    params = command.params or ()
+    return params if isinstance(params, tuple) else list(params.values())
+
+
+def test_threads_live_on_two_servers_by_the_statements_alone(
+    cluster: Cluster, database: Database
+) -> None:
     schema = SHARED.new_schema()  # statements name it
     urls = [f"{server.url}?schema={schema}" for server in (cluster, database)]
     router = Router(urls, THREADS)
@@ -112,7 +133,9 @@ def test_threads_live_on_two_servers_by_the_statements_alone(cluster: Cluster, d
         saver.prune([THREADS[1]])
         ThreadChatMessageHistory(THREADS[2], saver).clear()
         with DeltaSaver(MessageLog(Router(urls, THREADS))) as cold:
-            assert [texts(cold, thread) for thread in THREADS[3:]] == [said[thread] for thread in THREADS[3:]]
+            assert [texts(cold, thread) for thread in THREADS[3:]] == [
+                said[thread] for thread in THREADS[3:]
+            ]
             assert [len(list(cold.list(config(thread)))) for thread in THREADS[:2]] == [0, 1]
             assert texts(cold, THREADS[2]) == []
         for over_all in (lambda: Threads(saver).list(), lambda: list(saver.list(None))):
@@ -124,6 +147,6 @@ def test_threads_live_on_two_servers_by_the_statements_alone(cluster: Cluster, d
             assert_sound(alone)
             found.append({thread.id: texts(alone, thread.id) for thread in Threads(alone).list()})
             assert {router.place_of(thread) for thread in found[at]} == {at}
-    assert {thread: those for place in found for thread, those in place.items() if thread in THREADS[3:]} == {
-        thread: said[thread] for thread in THREADS[3:]
-    }
+    assert {
+        thread: those for place in found for thread, those in place.items() if thread in THREADS[3:]
+    } == {thread: said[thread] for thread in THREADS[3:]}

@@ -11,24 +11,32 @@ from typing import Any
 
 import psycopg
 import pytest
-from apart import at_once, search_meanwhile
-from forgotten import assert_sound, rows
+from forked_workers import at_once, search_meanwhile
 from langchain_core.messages import HumanMessage
-from searched import assert_found, has_index
+from prune_reference import assert_sound, rows
+from search_reference import assert_found, has_index
 from typer.testing import CliRunner
 
 from benchmarks.proxy import Proxy
-from langmem_ext import DeltaSaver, SearchUnavailable, ThreadChatMessageHistory, ThreadNotFound, Threads
+from langmem_ext import (
+    DeltaSaver,
+    SearchUnavailable,
+    ThreadChatMessageHistory,
+    ThreadNotFound,
+    Threads,
+)
 from langmem_ext.cli.app import app
-from langmem_ext.messages.query import plan_query
-from langmem_ext.storage import fill_ops, find_ops, search_dialect
-from langmem_ext.storage.dialect import postgres
-from langmem_ext.storage.effects import Statement
-from langmem_ext.storage.find_ops import Search
-from langmem_ext.storage.ids import thread_number
-from langmem_ext.storage.postgres import trips
-from langmem_ext.storage.postgres.exchange import Step, begin
-from langmem_ext.storage.search_dialect import LONG
+from langmem_ext.messages.search.query import plan_query
+from langmem_ext.storage.operation import Statement
+from langmem_ext.storage.postgres.wire import trips
+from langmem_ext.storage.postgres.wire.exchange import Step, begin
+from langmem_ext.storage.rows.ids import thread_number
+from langmem_ext.storage.schema import search_dialect
+from langmem_ext.storage.schema.dialect import postgres
+from langmem_ext.storage.schema.search_dialect import LONG
+from langmem_ext.storage.search import catch_up as fill_ops
+from langmem_ext.storage.search import find as find_ops
+from langmem_ext.storage.search.find import Search
 from postgres.hot_path import say
 from postgres.server import SHARED, Database
 from postgres.test_roles import Place, place
@@ -46,17 +54,22 @@ def schema_of(url: str) -> str:
 
 
 def add(saver: DeltaSaver, thread: str, *texts: str, owner: str | None = None) -> None:
-    ThreadChatMessageHistory(thread, saver, owner=owner).add_messages([HumanMessage(text) for text in texts])
+    ThreadChatMessageHistory(thread, saver, owner=owner).add_messages(
+        [HumanMessage(text) for text in texts]
+    )
 
 
-# -- the first search ----------------------------------------------------------------------------------------------------------------------
+# -- the first search ------------------------------------------------------------------------------
 
 
 def test_five_processes_that_search_first_at_once_make_one_index(url: str) -> None:
     with DeltaSaver.open(url) as saver:
         for number in range(300):
             add(saver, f"old{number}", "an old word", "and another")
-    assert at_once(search_meanwhile, [(url, name) for name in ("qa", "qb", "qc", "qd", "qe")]) == [12] * 5
+    assert (
+        at_once(search_meanwhile, [(url, name) for name in ("qa", "qb", "qc", "qd", "qe")])
+        == [12] * 5
+    )
     with DeltaSaver.open(url) as saver:
         assert rows(saver, "SELECT name FROM setting WHERE name LIKE 'search%'") == [("search",)]
         assert len(Threads(saver).search("word", limit=1000)) == 300 + 60 + 15
@@ -83,8 +96,8 @@ def test_an_index_that_is_made_anew_while_others_write_misses_nothing(url: str) 
 BUILDER = """
 import sys
 from langmem_ext import DeltaSaver
-from langmem_ext.storage import fill_ops
-from langmem_ext.storage.steps import Running
+from langmem_ext.storage.search import catch_up as fill_ops
+from langmem_ext.storage.driver import Running
 fill_ops.AT_ONCE = 8
 with DeltaSaver.open(sys.argv[1]) as saver:
     building = Running(saver.log.driver, fill_ops.build_steps(saver.codec))
@@ -107,13 +120,17 @@ def test_an_index_whose_maker_was_killed_is_made_by_who_searches_next(url: str) 
         assert_sound(saver)
 
 
-def test_who_fills_the_index_passes_over_a_thread_that_another_holds_and_comes_back(url: str) -> None:
+def test_who_fills_the_index_passes_over_a_thread_that_another_holds_and_comes_back(
+    url: str,
+) -> None:
     with DeltaSaver.open(url) as saver, psycopg.connect(url.partition("?")[0]) as other:
         for thread in "abcd":
             add(saver, thread, "word")
         saver.log.run(fill_ops.open_index(), write=True)
         held = sorted("abcd", key=thread_number)[2]
-        other.execute(f"SELECT 1 FROM {schema_of(url)}.thread WHERE id = '{held}' FOR UPDATE".encode())
+        other.execute(
+            f"SELECT 1 FROM {schema_of(url)}.thread WHERE id = '{held}' FOR UPDATE".encode()
+        )
         assert saver.log.run(fill_ops.fill_some(saver.codec), write=True)
         assert rows(saver, "SELECT id FROM thread WHERE indexed IS NULL") == [(held,)]
         other.rollback()
@@ -122,7 +139,11 @@ def test_who_fills_the_index_passes_over_a_thread_that_another_holds_and_comes_b
 
 
 def test_a_role_that_may_not_make_the_index_is_told_who_may_and_keeps_it_then(place: Place) -> None:
-    writer, reader, bound = place.granted("writer"), place.granted("reader"), place.granted("writer", "acme")
+    writer, reader, bound = (
+        place.granted("writer"),
+        place.granted("reader"),
+        place.granted("writer", "acme"),
+    )
     with (
         DeltaSaver.open(place.url) as saver,
         DeltaSaver.open(place.as_role(writer)) as writing,
@@ -130,10 +151,19 @@ def test_a_role_that_may_not_make_the_index_is_told_who_may_and_keeps_it_then(pl
     ):
         add(writing, "t", "a word")
         for one in (writing, own):
-            for call in (Threads(one).enable_search, Threads(one).rebuild_search, partial(Threads(one).search, "word")):
-                with pytest.raises(SearchUnavailable, match="owns the tables: open the database once as that role"):
+            for call in (
+                Threads(one).enable_search,
+                Threads(one).rebuild_search,
+                partial(Threads(one).search, "word"),
+            ):
+                with pytest.raises(
+                    SearchUnavailable, match="owns the tables: open the database once as that role"
+                ):
                     call()
-        with DeltaSaver.open(f"{place.as_role(reader)}&mode=ro") as reading, pytest.raises(SearchUnavailable):
+        with (
+            DeltaSaver.open(f"{place.as_role(reader)}&mode=ro") as reading,
+            pytest.raises(SearchUnavailable),
+        ):
             Threads(reading).search("word")
         assert not has_index(saver)
         Threads(saver).enable_search()
@@ -150,7 +180,9 @@ def test_a_role_that_may_not_make_the_index_is_told_who_may_and_keeps_it_then(pl
 
 @pytest.mark.parametrize("place", ["", "&partitions=4"], indirect=True)
 @pytest.mark.parametrize("first", ["roles", "index"])
-def test_an_owners_role_finds_and_keeps_the_words_of_its_own_threads_alone(place: Place, first: str) -> None:
+def test_an_owners_role_finds_and_keeps_the_words_of_its_own_threads_alone(
+    place: Place, first: str
+) -> None:
     with DeltaSaver.open(place.url) as saver:
         for owner in ("acme", "umbra"):
             add(saver, f"of {owner}", f"a word of {owner}", owner=owner)
@@ -164,25 +196,38 @@ def test_an_owners_role_finds_and_keeps_the_words_of_its_own_threads_alone(place
             add(own, "of acme", "more words", "last word")
             found = {(hit.thread_id, hit.number) for hit in Threads(own).search("word")}
             assert found == {("of acme", 0), ("of acme", 1), ("of acme", 2), ("new", 0)}
-            assert found == {(hit.thread_id, hit.number) for hit in Threads(own, owner="acme").search("word")}
+            assert found == {
+                (hit.thread_id, hit.number) for hit in Threads(own, owner="acme").search("word")
+            }
             assert Threads(own).search("word", owner="umbra") == []
             with pytest.raises(ThreadNotFound):
                 Threads(own).search("word", thread="of umbra")
-            assert {thread for (thread,) in rows(own, "SELECT thread FROM search UNION SELECT thread FROM search_message")} == {
+            assert {
+                thread
+                for (thread,) in rows(
+                    own, "SELECT thread FROM search UNION SELECT thread FROM search_message"
+                )
+            } == {
                 thread_number("of acme"),
                 thread_number("new"),
             }
             Threads(own).delete("of acme")
             own.copy_thread("new", "copy")
             assert {hit.thread_id for hit in Threads(own).search("word")} == {"new", "copy"}
-        assert {hit.thread_id for hit in Threads(saver).search("word")} == {"of umbra", "new", "copy"}
+        assert {hit.thread_id for hit in Threads(saver).search("word")} == {
+            "of umbra",
+            "new",
+            "copy",
+        }
         assert_sound(saver)
 
 
-# -- what it costs -------------------------------------------------------------------------------------------------------------------------
+# -- what it costs ---------------------------------------------------------------------------------
 
 
-def test_a_database_that_nobody_searches_is_sent_nothing_about_a_search(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_nobody_searches_is_sent_nothing_about_a_search(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[str] = []
 
     def watched(connection: Any, step: Step) -> Any:
@@ -198,7 +243,11 @@ def test_a_database_that_nobody_searches_is_sent_nothing_about_a_search(url: str
         saver.delete_thread("t")
         assert [sql for sql in sent if "search" in sql and ".thread (number, id" not in sql] == []
         assert [
-            *rows(saver, "SELECT tablename FROM pg_tables WHERE tablename LIKE 'search%' AND schemaname = " + repr(schema_of(url)))
+            *rows(
+                saver,
+                "SELECT tablename FROM pg_tables WHERE tablename LIKE 'search%' AND schemaname = "
+                + repr(schema_of(url)),
+            )
         ] == []
 
 
@@ -217,8 +266,12 @@ async def test_the_upkeep_of_the_index_costs_no_round_trip(url: str) -> None:
                 await Threads(saver).aenable_search()
         assert trips[0] == trips[1]
         async with DeltaSaver.from_conn_string(proxy.url) as saver:
-            await ThreadChatMessageHistory("with", saver).aadd_messages([HumanMessage("edited early", id="h1")])
-            assert {hit.message_id for hit in await Threads(saver).asearch("edited", thread="with")} == {"h20", "h1"}
+            await ThreadChatMessageHistory("with", saver).aadd_messages(
+                [HumanMessage("edited early", id="h1")]
+            )
+            assert {
+                hit.message_id for hit in await Threads(saver).asearch("edited", thread="with")
+            } == {"h20", "h1"}
             assert len(await Threads(saver).asearch("turn", thread="with", limit=100)) == 22
 
 
@@ -228,14 +281,18 @@ MANY = 400
 
 @pytest.mark.parametrize("analyzed", [True, False])
 def test_a_search_among_many_threads_looks_at_an_index(url: str, analyzed: bool) -> None:
-    with DeltaSaver.open(url) as saver, psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+    with (
+        DeltaSaver.open(url) as saver,
+        psycopg.connect(url.partition("?")[0], autocommit=True) as connection,
+    ):
         Threads(saver).enable_search()
         add(saver, "mine", *["my word"] * 5, owner="me")
         schema = schema_of(url)
         connection.execute(
-            f"INSERT INTO {schema}.search (thread, stored, owner, number, words)"
-            " SELECT at, at * 100 + number, at % 50, number, ' word number ' || number || ' and w' || (at * 100 + number) % 997 || ' '"
-            f" FROM generate_series(1, {MANY}) AS at, generate_series(0, 99) AS number".encode()
+            f"INSERT INTO {schema}.search (thread, stored, owner, number, words) SELECT at, at *"
+            " 100 + number, at % 50, number, ' word number ' || number || ' and w' || (at * 100 +"
+            f" number) % 997 || ' ' FROM generate_series(1, {MANY}) AS at, generate_series(0, 99)"
+            " AS number".encode()
         )
         if analyzed:
             connection.execute(f"ANALYZE {schema}.search".encode())
@@ -243,12 +300,18 @@ def test_a_search_among_many_threads_looks_at_an_index(url: str, analyzed: bool)
             assert_looks_at_an_index(connection, schema, where, read=read)
 
 
-def assert_looks_at_an_index(connection: psycopg.Connection[Any], schema: str, where: str, *, read: bool) -> None:
+def assert_looks_at_an_index(
+    connection: psycopg.Connection[Any], schema: str, where: str, *, read: bool
+) -> None:
     """In a thread, in those of an owner or in all, it reads the newest messages, or asks the index for the words."""
     thread = thread_number("mine")
     field = {
         "thread": find_ops._Field(search_dialect.LATEST_OF_THREAD, read, {"thread": thread}),
-        "owner": find_ops._Field(search_dialect.LATEST_OF_OWNER if read else search_dialect.LATEST_OF_ALL, read, {"owner": "me"}),
+        "owner": find_ops._Field(
+            search_dialect.LATEST_OF_OWNER if read else search_dialect.LATEST_OF_ALL,
+            read,
+            {"owner": "me"},
+        ),
         "all": find_ops._Field(search_dialect.LATEST_OF_ALL, read, {"owner": None}),
     }[where]
     terms = plan_query('w17 "number 5"')
@@ -257,16 +320,20 @@ def assert_looks_at_an_index(connection: psycopg.Connection[Any], schema: str, w
     statement = find_ops._candidates(search, field, patterns, 500, looked_up=() if read else terms)
     plan = explain(connection, schema, statement)
     assert "Seq Scan on search" not in plan, plan
-    expected = "search_by_word" if not read else "search_by_time" if where == "all" else "search_pkey"
+    expected = (
+        "search_by_word" if not read else "search_by_time" if where == "all" else "search_pkey"
+    )
     assert expected in plan, plan
 
 
 def explain(connection: psycopg.Connection[Any], schema: str, statement: Statement) -> str:
-    found = connection.execute(f"EXPLAIN {postgres(schema).render(statement.sql)}".encode(), statement.params)
+    found = connection.execute(
+        f"EXPLAIN {postgres(schema).render(statement.sql)}".encode(), statement.params
+    )
     return "\n".join(line for (line,) in found)
 
 
-# -- what is found -------------------------------------------------------------------------------------------------------------------------
+# -- what is found ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("read", [True, False], ids=["read", "by index"])
@@ -290,7 +357,9 @@ def test_what_stands_at_the_end_of_a_very_long_message_is_found(
 
 
 @pytest.mark.parametrize("read", [True, False], ids=["read", "by index"])
-def test_no_sign_of_a_query_language_is_one(url: str, read: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_sign_of_a_query_language_is_one(
+    url: str, read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not read:
         monkeypatch.setattr(find_ops, "READ", 0)
     with DeltaSaver.open(url) as saver:
@@ -337,7 +406,10 @@ def test_the_command_line_searches_it(url: str) -> None:
 
 
 def test_after_a_full_compact_no_word_of_a_deleted_message_stands_in_the_tables(url: str) -> None:
-    with DeltaSaver.open(url) as saver, psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+    with (
+        DeltaSaver.open(url) as saver,
+        psycopg.connect(url.partition("?")[0], autocommit=True) as connection,
+    ):
         Threads(saver).enable_search()
         for number in range(20):
             add(saver, f"t{number}", f"unmistakable{number:03}x stays")
@@ -348,13 +420,19 @@ def test_after_a_full_compact_no_word_of_a_deleted_message_stands_in_the_tables(
         saver.compact(full=True)
         connection.execute("CHECKPOINT")
         files = connection.execute(
-            "SELECT relname, pg_read_binary_file(pg_relation_filepath(oid)) FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace ="
-            f" '{schema_of(url)}'::regnamespace AND relname LIKE 'search%'".encode()
+            "SELECT relname, pg_read_binary_file(pg_relation_filepath(oid)) FROM pg_class WHERE"
+            f" relkind IN ('r', 'i') AND relnamespace = '{schema_of(url)}'::regnamespace AND"
+            " relname LIKE 'search%'".encode()
         ).fetchall()
         data: dict[str, bytes] = dict(files)
         assert len(data) == 7
         assert b"unmistakable001x" in data["search"]
         assert b"unmistakable001x" in data["search_by_word"]
-        assert [name for name, held in files for number in range(0, 20, 2) if f"unmistakable{number:03}x".encode() in held] == []
+        assert [
+            name
+            for name, held in files
+            for number in range(0, 20, 2)
+            if f"unmistakable{number:03}x".encode() in held
+        ] == []
         assert len(Threads(saver).search("unmistakable")) == 10
         assert_sound(saver)

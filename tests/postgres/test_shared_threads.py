@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from apart import forks
-from forgotten import assert_sound
+from forked_workers import forks
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from patience import PATIENCE_S
+from prune_reference import assert_sound
 from savers import Calls, open_saver, run_without_loop
-from turns import Turn, assert_readable, config_of, store, turns
+from writer_turns import Turn, assert_readable, config_of, store, turns
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 from postgres.server import SHARED, Database
@@ -41,8 +43,14 @@ def keep_storing(url: str, worker: str, thread: str) -> list[Turn]:
         for turn in turns(worker, thread, TURNS):
             done.append(run_without_loop(store(Calls("sync"), saver, turn)))
             found, newest = saver.get_tuple(turn.stored), saver.get_tuple(config_of(thread))
-            assert found.checkpoint["channel_values"]["messages"][-1].id == f"{worker}-{len(done) - 1}"
-            assert [channel for _, channel, _ in found.pending_writes] == ["messages", "note", "value"]
+            assert (
+                found.checkpoint["channel_values"]["messages"][-1].id == f"{worker}-{len(done) - 1}"
+            )
+            assert [channel for _, channel, _ in found.pending_writes] == [
+                "messages",
+                "note",
+                "value",
+            ]
             assert newest.checkpoint["id"] >= found.checkpoint["id"]
     return done
 
@@ -71,7 +79,8 @@ def at_once(work: Callable[..., list[Any]], url: str) -> dict[str, list[Any]]:
         pool.close()
         pool.join()
     return {
-        thread: [one for at, those in enumerate(brought) if threads[at] == thread for one in those] for thread in dict.fromkeys(threads)
+        thread: [one for at, those in enumerate(brought) if threads[at] == thread for one in those]
+        for thread in dict.fromkeys(threads)
     }
 
 
@@ -125,12 +134,45 @@ def test_turns_of_two_processes_on_one_thread_both_stand_as_branches(url: str) -
 
 def assert_branches(saver: DeltaSaver, thread: str, said: Sequence[str]) -> None:
     """Check that each turn is in some branch, whole, and that a checkpoint has what its parent has, and what was said after that."""
-    found = {one.config["configurable"]["checkpoint_id"]: one for one in saver.list(config_of(thread))}
+    found = {
+        one.config["configurable"]["checkpoint_id"]: one for one in saver.list(config_of(thread))
+    }
     assert len(found) == 3 * len(said)
-    ids = {at: [message.id for message in one.checkpoint["channel_values"].get("messages", [])] for at, one in found.items()}
+    ids = {
+        at: [message.id for message in one.checkpoint["channel_values"].get("messages", [])]
+        for at, one in found.items()
+    }
     assert {one for those in ids.values() for one in those} >= set(said)
     for at, one in found.items():
         if one.parent_config is not None:
             before = ids[one.parent_config["configurable"]["checkpoint_id"]]
             assert ids[at][: len(before)] == before
             assert len(ids[at]) <= len(before) + 1
+
+
+async def test_a_thread_is_begun_although_what_was_to_begin_it_came_to_nothing(url: str) -> None:
+    async with DeltaSaver.open(url) as saver:
+        assert await saver.aget_tuple(config_of("t")) is None
+        checkpoint = empty_checkpoint()
+        first: Any = {
+            "configurable": {
+                "thread_id": "t",
+                "checkpoint_ns": "",
+                "checkpoint_id": checkpoint["id"],
+            }
+        }
+        # Another process has changed what a new row begins with: what is written together is rolled
+        # back, and run one by one.
+        saver.log.indexes.missing.indexed = 1
+        await asyncio.gather(
+            saver.aput_writes(first, [("messages", "hello")], "task"),
+            saver.aput(
+                {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
+                checkpoint,
+                {"source": "input", "step": -1},
+                {},
+            ),
+        )
+        found = await saver.aget_tuple(config_of("t"))
+        assert found is not None
+        assert found.pending_writes == [("task", "messages", "hello")]

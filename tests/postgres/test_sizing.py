@@ -12,7 +12,9 @@ def test_a_small_database_gives_every_figure(database: Database) -> None:
     rows = {name: of["rows"] for name, of in figures["tables"].items()}
     assert (rows["thread"], rows["item"], rows["checkpoint"]) == (5, 5 * 6, 5 * 3 * 3)
     assert {"checkpoint_pkey", "item_pkey", "thread_by_owner"} <= figures["indexes"].keys()
-    assert figures["bytes"] == sum(of["heap"] + of["toast"] + of["indexes"] for of in figures["tables"].values())
+    assert figures["bytes"] == sum(
+        of["heap"] + of["toast"] + of["indexes"] for of in figures["tables"].values()
+    )
     assert 4 <= figures["trips_per_turn"] < 6
     assert figures["get_pages"] > 5 < figures["turn_pages"]
     assert len(list(report(plan, figures))) > 40

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from stated import SQLITE_ALONE, statements
+from all_statements import SQLITE_ALONE, statements
 
-from langmem_ext.storage.dialect import Dialect, postgres
-from langmem_ext.storage.postgres_schema import CREATE_SCHEMA, MIGRATION_TABLE
-from langmem_ext.storage.schema import MIGRATIONS
-from langmem_ext.storage.search_statements import CREATE
+from langmem_ext.storage.schema.dialect import Dialect, postgres
+from langmem_ext.storage.schema.migrations import MIGRATIONS
+from langmem_ext.storage.schema.postgres import CREATE_SCHEMA, MIGRATION_TABLE
+from langmem_ext.storage.search.sql import CREATE
 from postgres.server import SHARED, Database
 
 
@@ -22,7 +22,12 @@ def tables(database: Database) -> Iterator[tuple[psycopg.Connection, Dialect]]:
     dialect = postgres(SHARED.new_schema())
     with psycopg.connect(database.url, autocommit=True) as connection:
         with connection.transaction():
-            for statement in (CREATE_SCHEMA, MIGRATION_TABLE, *(one for migration in MIGRATIONS for one in migration.postgres), *CREATE):
+            for statement in (
+                CREATE_SCHEMA,
+                MIGRATION_TABLE,
+                *(one for migration in MIGRATIONS for one in migration.postgres),
+                *CREATE,
+            ):
                 connection.execute(dialect.render(statement).encode(), {})
         yield connection, dialect
 
@@ -33,7 +38,9 @@ def test_postgres_prepares_every_statement(tables: tuple[psycopg.Connection, Dia
     asked = {name: text for name, text in statements() if not SQLITE_ALONE.search(text)}
     for name, text in asked.items():
         rendered = dialect.render(text)
-        for at, parameter in enumerate(dict.fromkeys(re.findall(r"%\((\w+)\)s", rendered)), start=1):
+        for at, parameter in enumerate(
+            dict.fromkeys(re.findall(r"%\((\w+)\)s", rendered)), start=1
+        ):
             rendered = rendered.replace(f"%({parameter})s", f"${at}")
         try:
             connection.execute(f"PREPARE stated AS {rendered.replace('%%', '%')}".encode())
@@ -64,8 +71,12 @@ LABELS = {
 
 
 @pytest.mark.parametrize("body", LABELS, ids=repr)
-def test_a_label_gives_its_scalars_and_every_other_word_none(body: bytes, tables: tuple[psycopg.Connection, Dialect]) -> None:
+def test_a_label_gives_its_scalars_and_every_other_word_none(
+    body: bytes, tables: tuple[psycopg.Connection, Dialect]
+) -> None:
     connection, dialect = tables
     columns = ", ".join(f"[schema].label(%s, '{name}')" for name in ("run_id", "n", "f", "t", "z"))
-    rows = connection.execute(f"SELECT {columns}".replace("[schema]", dialect.render("[schema]")).encode(), [body] * 5).fetchall()
+    rows = connection.execute(
+        f"SELECT {columns}".replace("[schema]", dialect.render("[schema]")).encode(), [body] * 5
+    ).fetchall()
     assert rows == [LABELS[body]]

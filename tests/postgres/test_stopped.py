@@ -11,9 +11,9 @@ from langchain_core.messages import HumanMessage
 from savers import empty_tables
 
 from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable, ThreadChatMessageHistory
-from langmem_ext.storage.effects import Op, execute, operation
-from langmem_ext.storage.lineup import Lineup
-from langmem_ext.storage.postgres import exchange
+from langmem_ext.storage.operation import Op, execute, operation
+from langmem_ext.storage.postgres.queue import Lineup
+from langmem_ext.storage.postgres.wire import exchange
 
 
 @pytest.fixture
@@ -43,7 +43,9 @@ def test_who_is_stopped_in_an_exchange_is_told_so_and_its_connection_is_given_up
         assert say(saver) in ((2, 3) if write else (2,)), "what was sent may be stored"
 
 
-def test_who_is_stopped_before_its_work_has_begun_holds_nobody_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_stopped_before_its_work_has_begun_holds_nobody_up(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     take = Lineup.take_or_wait
 
     def stop(*args: Any, **options: Any) -> Any:
@@ -61,14 +63,20 @@ def test_who_is_stopped_before_its_work_has_begun_holds_nobody_up(url: str, monk
 
 @operation
 def note(name: str, value: object) -> Op[None]:
-    yield from execute("INSERT INTO setting (name, value) VALUES (:name, CAST(CAST(:value AS BIGINT) AS TEXT))", name=name, value=value)
+    yield from execute(
+        "INSERT INTO setting (name, value) VALUES (:name, CAST(CAST(:value AS BIGINT) AS TEXT))",
+        name=name,
+        value=value,
+    )
 
 
 async def test_a_value_that_cannot_be_sent_fails_its_own_caller_alone(url: str) -> None:
     async with DeltaSaver.from_conn_string(url) as saver:
         names = [f"n{number}" for number in range(8)]
         wanted = [note(name, 1) for name in names] + [note("large", 2**63), note("half\ud83d", 1)]
-        told = await asyncio.gather(*(saver.log.arun(one, write=True) for one in wanted), return_exceptions=True)
+        told = await asyncio.gather(
+            *(saver.log.arun(one, write=True) for one in wanted), return_exceptions=True
+        )
         assert told[:8] == [None] * 8
         assert [type(one) for one in told[8:]] == [InvalidInput, InvalidInput]
         assert "64 bits" in str(told[8])
@@ -77,7 +85,9 @@ async def test_a_value_that_cannot_be_sent_fails_its_own_caller_alone(url: str) 
 async def test_a_sync_call_does_not_wait_for_its_own_event_loop(url: str) -> None:
     async with DeltaSaver.from_conn_string(url) as saver:
         await ThreadChatMessageHistory("t", saver).aadd_messages([HumanMessage("hello")])
-        writing = asyncio.create_task(ThreadChatMessageHistory("t", saver).aadd_messages([HumanMessage("hello")]))
+        writing = asyncio.create_task(
+            ThreadChatMessageHistory("t", saver).aadd_messages([HumanMessage("hello")])
+        )
         lane = await saver.log.driver._open_lane()  # type: ignore[attr-defined]
         while "t" not in lane.writing:
             await asyncio.sleep(0)

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any
 
-from forgotten import rows
+from prune_reference import rows
 
 from langmem_ext import DeltaSaver, Threads
-from langmem_ext.storage.checks import moved
-from langmem_ext.storage.dialect import KEY, NUMBER, ROW_THREAD
-from langmem_ext.storage.transit_statements import TABLES, THREAD_COLUMNS
+from langmem_ext.storage.rows.checksum import moved
+from langmem_ext.storage.schema.dialect import KEY, NUMBER, ROW_THREAD
+from langmem_ext.storage.threads.rows_sql import TABLES, THREAD_COLUMNS
 
 
 def rows_of(saver: DeltaSaver, thread: str) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of a thread without its number, and without what follows from that."""
-    [(number, *own)] = rows(saver, f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE id = '{thread}'")
+    [(number, *own)] = rows(
+        saver, f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE id = '{thread}'"
+    )
     found: dict[str, list[tuple[Any, ...]]] = {"thread": [tuple(own)]}
     for table in TABLES:
         where = f"{ROW_THREAD if table.placed else 'thread'} = {number}"
@@ -26,8 +28,15 @@ def rows_of(saver: DeltaSaver, thread: str) -> dict[str, list[tuple[Any, ...]]]:
         key = (KEY,) if table.placed else table.columns[1 : 1 + table.keys]
         columns = ", ".join((KEY, *table.columns[2:]) if table.placed else table.columns[1:])
         found[table.name] = [
-            (row[0] & NUMBER if table.placed else row[0], *row[1 : crc - 1], moved(row[crc - 1], -number), *row[crc:])
-            for row in rows(saver, f"SELECT {columns} FROM {table.name} WHERE {where} ORDER BY {', '.join(key)}")
+            (
+                row[0] & NUMBER if table.placed else row[0],
+                *row[1 : crc - 1],
+                moved(row[crc - 1], -number),
+                *row[crc:],
+            )
+            for row in rows(
+                saver, f"SELECT {columns} FROM {table.name} WHERE {where} ORDER BY {', '.join(key)}"
+            )
         ]
     return found
 
@@ -72,11 +81,19 @@ def sealed(lines: Iterable[str]) -> str:
         if not isinstance(line, dict) or "kind" not in line:
             told.append(text)
         elif line["kind"] == "end":
-            counts = dict.fromkeys(("namespace", "word", "message", "value", "checkpoint", "write"), 0)
+            counts = dict.fromkeys(
+                ("namespace", "word", "message", "value", "checkpoint", "write"), 0
+            )
             for row in map(json.loads, thread[1:]):
-                if isinstance(row, dict) and isinstance(row.get("kind"), str) and row["kind"] in counts:
+                if (
+                    isinstance(row, dict)
+                    and isinstance(row.get("kind"), str)
+                    and row["kind"] in counts
+                ):
                     counts[row["kind"]] += 1
-            digest = sha256("".join(f"{one}\n" for one in thread).encode("utf-8", "surrogatepass")).hexdigest()
+            digest = sha256(
+                "".join(f"{one}\n" for one in thread).encode("utf-8", "surrogatepass")
+            ).hexdigest()
             told += [*thread, written({**line, "rows": counts, "sha256": digest})]
             thread, threads = [], threads + 1
         elif line["kind"] == "total":
@@ -87,7 +104,20 @@ def sealed(lines: Iterable[str]) -> str:
 
 
 ORDER = (
-    *("kind", "id", "owner", "title", "status", "tags", "metadata", "titled_by", "created_at", "epoch", "updated_at", "messages"),
+    *(
+        "kind",
+        "id",
+        "owner",
+        "title",
+        "status",
+        "tags",
+        "metadata",
+        "titled_by",
+        "created_at",
+        "epoch",
+        "updated_at",
+        "messages",
+    ),
     *("stored_messages", "tokens", "waiting_for", "tool", "forked_from", "next"),
 )
 """The fields of a thread's line."""
@@ -96,14 +126,19 @@ ORDER = (
 def written(line: Any) -> str:
     """A line as an export writes it."""
     if isinstance(line, dict) and line.get("kind") == "thread":
-        line = {name: line[name] for name in [*(name for name in ORDER if name in line), *(line.keys() - {*ORDER})]}
+        line = {
+            name: line[name]
+            for name in [*(name for name in ORDER if name in line), *(line.keys() - {*ORDER})]
+        }
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
 
 
 def changed(export: str, kind: str, change: Callable[[dict[str, Any]], Any], which: int = 0) -> str:
     """An export in which one line is another, with counts and checksums that are right."""
     lines = export.splitlines()
-    at = [number for number, text in enumerate(lines) if json.loads(text).get("kind") == kind][which]
+    at = [number for number, text in enumerate(lines) if json.loads(text).get("kind") == kind][
+        which
+    ]
     line = json.loads(lines[at])
     other = change(line)
     lines[at] = written(line if other is None else other)

@@ -1,7 +1,8 @@
 """Exports that somebody has written to fill the memory or the stack of whoever reads them, and a process that reads them.
 
-The process has little memory. It imports what it is given; what an import refuses it stores past the import's examination, as in
-a database that somebody sends, and then has the doctor look at it, and reads all of it in every way, unless the doctor warns.
+The process has little memory. It imports what it is given; what an import refuses it stores past
+the import's examination, as in a database that somebody sends, and then has the doctor look at it,
+and reads all of it in every way, unless the doctor warns.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ VALUES: Final = 2
 """Where the values' references stand in a checkpoint's body."""
 
 
-# -- an export -----------------------------------------------------------------------------------------------------------------------------
+# -- an export -------------------------------------------------------------------------------------
 
 
 def config(thread: str) -> Any:
@@ -47,7 +48,9 @@ def config(thread: str) -> Any:
 def put(saver: DeltaSaver, thread: str, parent: Any, version: int, values: dict[str, Any]) -> Any:
     checkpoint: Any = empty_checkpoint()
     checkpoint |= {"channel_values": values, "channel_versions": dict.fromkeys(values, version)}
-    return saver.put(parent, checkpoint, {"source": "loop", "step": version}, dict.fromkeys(values, version))
+    return saver.put(
+        parent, checkpoint, {"source": "loop", "step": version}, dict.fromkeys(values, version)
+    )
 
 
 @cache
@@ -56,24 +59,39 @@ def export(text: str = "x" * 1000, messages: int = 20) -> str:
     with DeltaSaver.open(":memory:") as saver:
         said: list[Any] = [HumanMessage(text, id="long")]
         for number in range(1, messages):
-            metadata = {"usage": {"input_tokens": number, "output_tokens": 300 + number}, "model_name": f"model-{number}"}
+            metadata = {
+                "usage": {"input_tokens": number, "output_tokens": 300 + number},
+                "model_name": f"model-{number}",
+            }
             said.append(AIMessage(f"said {number}", id=f"m{number}", response_metadata=metadata))
         table = {f"key {number}": f"value {number} " * 20 for number in range(20)}
         held = {"said": said[0], "more": ["MARK", *said[1:4]]}
-        at = put(saver, "t", config("t"), 1, {"messages": said, "table": table, "held": held, "small": ["MARK"]})
+        at = put(
+            saver,
+            "t",
+            config("t"),
+            1,
+            {"messages": said, "table": table, "held": held, "small": ["MARK"]},
+        )
         later = table | {"key 3": "changed"}
-        at = put(saver, "t", at, 2, {"messages": said, "table": later, "held": held, "small": ["MARK"]})
-        saver.put_writes(at, [("messages", said[:2]), ("held", {"said": said[1], "why": "MARK" * 30})], "task")
+        at = put(
+            saver, "t", at, 2, {"messages": said, "table": later, "held": held, "small": ["MARK"]}
+        )
+        saver.put_writes(
+            at, [("messages", said[:2]), ("held", {"said": said[1], "why": "MARK" * 30})], "task"
+        )
         put(saver, "other", config("other"), 1, {"messages": [HumanMessage("whole", id="w")]})
         return "".join(Threads(saver).export_lines("t", "other"))
 
 
-# -- changing it ---------------------------------------------------------------------------------------------------------------------------
+# -- changing it -----------------------------------------------------------------------------------
 
 
 def unpacked(text: str) -> Any:
     """What base64 holds, with extension types as they are."""
-    return ormsgpack.unpackb(base64.b64decode(text), ext_hook=ormsgpack.Ext, option=ormsgpack.OPT_NON_STR_KEYS)
+    return ormsgpack.unpackb(
+        base64.b64decode(text), ext_hook=ormsgpack.Ext, option=ormsgpack.OPT_NON_STR_KEYS
+    )
 
 
 def packed(value: Any) -> bytes:
@@ -148,20 +166,42 @@ def add_messages(lines: Lines, count: int, **fields: Any) -> None:
     thread = lines[0]
     number = thread["next"][2]
     thread["next"][2] = number + count
-    told = {"kind": "message", "created_at": of_kind(lines, "message")[0]["created_at"], "tokens": 0, **fields}
+    told = {
+        "kind": "message",
+        "created_at": of_kind(lines, "message")[0]["created_at"],
+        "tokens": 0,
+        **fields,
+    }
     for at in range(number, number + count):
         line = told | {"number": at}
         lines.append({name: line[name] for name in FIELDS if name in line})
 
 
-FIELDS: Final = ("kind", "number", "id", "role", "name", "text", "tool_calls", "tool_call_id", "created_at", "tokens", "shape", "rest")
+FIELDS: Final = (
+    "kind",
+    "number",
+    "id",
+    "role",
+    "name",
+    "text",
+    "tool_calls",
+    "tool_call_id",
+    "created_at",
+    "tokens",
+    "shape",
+    "rest",
+)
 
 
 def replaced(lines: Lines, mark: bytes, other: bytes) -> None:
     """Put other packed bytes in place of a mark, wherever a row holds it in place."""
     for line in lines:
         for name in ("body", "rest"):
-            raw = base64.b64decode(line[name]) if isinstance(line.get(name), str) and line["kind"] != "word" else b""
+            raw = (
+                base64.b64decode(line[name])
+                if isinstance(line.get(name), str) and line["kind"] != "word"
+                else b""
+            )
             if mark in raw:
                 with suppress(RecursionError):  # what nests as deeply as that is left as it is
                     line[name] = text_of(_grown(raw, mark, other))
@@ -184,7 +224,7 @@ def _grown(raw: bytes, mark: bytes, other: bytes) -> bytes:
     return packed(look(value)).replace(packed(marker), other)
 
 
-# -- reading it ----------------------------------------------------------------------------------------------------------------------------
+# -- reading it ------------------------------------------------------------------------------------
 
 
 def outcome(whole: str) -> dict[str, Any]:
@@ -221,7 +261,9 @@ def _imported(path: str, whole: str) -> dict[str, Any]:
         damaged = [finding.message[:200] for finding in findings if finding.severity == "damaged"]
         large = [finding.message[:200] for finding in findings if finding.kind == "large"]
         errors = {}
-        for name, read in READINGS.items() if not large else ():  # whoever lets the doctor look knows what to leave alone
+        for name, read in (
+            READINGS.items() if not large else ()
+        ):  # whoever lets the doctor look knows what to leave alone
             try:
                 read(saver)
             except InvalidInput:
@@ -274,7 +316,8 @@ class Reader:
         """What becomes of an export (`outcome`).
 
         Raises:
-            AssertionError: The process has ended, or something else than this package's errors was raised.
+            AssertionError: The process has ended, or something else than this package's errors was
+                raised.
         """
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
@@ -292,7 +335,11 @@ class Reader:
             self._process.stdin.write(file.name + "\n")
             self._process.stdin.flush()
             answer = self._process.stdout.readline()
-        found: dict[str, Any] = json.loads(answer) if answer else {"raised": f"the process ended with {self._process.wait()}"}
+        found: dict[str, Any] = (
+            json.loads(answer)
+            if answer
+            else {"raised": f"the process ended with {self._process.wait()}"}
+        )
         assert "raised" not in found, found["raised"]
         return found
 

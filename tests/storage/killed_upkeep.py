@@ -1,7 +1,8 @@
 """A process that is killed while it prunes, sweeps, copies, carries threads, compacts or makes the search index.
 
-Run as a script it imports everything once, then reads one JSON command a line and prints one JSON answer a line. For each it forks a
-process that does the work, and kills it: before one of the steps that the database takes, or after a while.
+Run as a script it imports everything once, then reads one JSON command a line and prints one JSON
+answer a line. For each it forks a process that does the work, and kills it: before one of the steps
+that the database takes, or after a while.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import traceback
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dying import Steps, dying_log
+from dying_database import Steps, dying_log
 
 from langmem_ext import DeltaSaver, Event, Retention, Threads
-from langmem_ext.retention import STEP
-from langmem_ext.storage import fill_ops
+from langmem_ext.log.retention import STEP
+from langmem_ext.storage.search import catch_up as fill_ops
 
 THREADS = [f"t{number}" for number in range(6)]
 RETENTION = Retention(keep_last=4)

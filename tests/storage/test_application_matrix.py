@@ -9,7 +9,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from applications import CONFIG, PLACES, Application, Scenario, Scenarios, State, WordByWordModel, play, three_nodes
+from applications import (
+    CONFIG,
+    PLACES,
+    Application,
+    Scenario,
+    Scenarios,
+    State,
+    WordByWordModel,
+    play,
+    three_nodes,
+)
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.memory import InMemoryCache
@@ -21,7 +31,7 @@ from savers import Backend, Mode
 scenarios = Scenarios()
 
 
-# -- running -------------------------------------------------------------------------------------------------------------------------------
+# -- running ---------------------------------------------------------------------------------------
 
 
 @scenarios.add("sync", "async", "exit")
@@ -55,7 +65,9 @@ STREAM_MODES = ["values", "updates", "messages", "custom", "checkpoints", "tasks
 
 def told_as_it_runs(app: Application) -> Any:
     """A graph that calls a model, writes to the stream, and asks and fails inside a subgraph."""
-    model = WordByWordModel(answers=[AIMessage("one two three", id="m1"), AIMessage("four", id="m2")])
+    model = WordByWordModel(
+        answers=[AIMessage("one two three", id="m1"), AIMessage("four", id="m2")]
+    )
 
     def talk(state: State) -> State:
         get_stream_writer()({"about": state["messages"][-1]})
@@ -85,15 +97,26 @@ async def stream_modes(app: Application, case: Any) -> None:
     for number, subgraphs in enumerate((False, True)):
         graph = app.compiled(told_as_it_runs(app))
         config: RunnableConfig = {"configurable": {"thread_id": f"t{number}"}}
-        for given in ({"messages": [("user", "one")]}, Command(resume="fail"), Command(resume="answer")):
-            await app.stream(graph, given, config, stream_mode=case, subgraphs=subgraphs, durability="sync")
+        for given in (
+            {"messages": [("user", "one")]},
+            Command(resume="fail"),
+            Command(resume="answer"),
+        ):
+            await app.stream(
+                graph, given, config, stream_mode=case, subgraphs=subgraphs, durability="sync"
+            )
 
 
 @scenarios.add("sync", "async", "exit")
 async def streams_of_every_durability(app: Application, case: Any) -> None:
     graph = app.compiled(three_nodes(app))
     for text in ("one", "two"):
-        await app.stream(graph, {"messages": [("user", text)]}, stream_mode=["values", "updates", "tasks"], durability=case)
+        await app.stream(
+            graph,
+            {"messages": [("user", text)]},
+            stream_mode=["values", "updates", "tasks"],
+            durability=case,
+        )
 
 
 @scenarios.add(0, 3, 5)
@@ -107,7 +130,9 @@ async def failing_nodes_are_retried(app: Application, case: Any) -> None:
 
     builder = StateGraph(State)
     builder.add_node("a", app.node(lambda state: {"log": ["a"]}))
-    policy = RetryPolicy(max_attempts=4, initial_interval=0.0, jitter=False, retry_on=ConnectionError)
+    policy = RetryPolicy(
+        max_attempts=4, initial_interval=0.0, jitter=False, retry_on=ConnectionError
+    )
     builder.add_node("flaky", app.node(flaky), retry_policy=policy)
     builder.add_edge(START, "a")
     builder.add_edge("a", "flaky")
@@ -125,13 +150,17 @@ async def cached_nodes(app: Application) -> None:
         return {"log": [len(ran)], "messages": [("ai", f"slow {len(ran)}")]}
 
     builder = StateGraph(State)
-    builder.add_node("slow", app.node(slow), cache_policy=CachePolicy(key_func=lambda state: str(state["value"])))
+    builder.add_node(
+        "slow", app.node(slow), cache_policy=CachePolicy(key_func=lambda state: str(state["value"]))
+    )
     builder.add_node("after", app.node(lambda state: {"log": ["after"]}))
     builder.add_edge(START, "slow")
     builder.add_edge("slow", "after")
     graph = app.compiled(builder, cache=InMemoryCache())
     for value in (1, 2, 1):
-        await app.stream(graph, {"messages": [("user", "go")], "value": value}, stream_mode=["updates", "tasks"])
+        await app.stream(
+            graph, {"messages": [("user", "go")], "value": value}, stream_mode=["updates", "tasks"]
+        )
     await app.calls.call(graph, "clear_cache")
     await app.invoke(graph, {"value": 2})
     app.record.append(("ran", app.names.form(ran)))
@@ -143,7 +172,9 @@ async def deferred_nodes_run_last(app: Application) -> None:
     for name, after in (("a", START), ("b", "a"), ("c", "b")):
         builder.add_node(name, app.node(lambda state, name=name: {"log": [name]}))
         builder.add_edge(after, name)
-    builder.add_node("last", app.node(lambda state: {"log": ["last"], "messages": [("ai", "last")]}), defer=True)
+    builder.add_node(
+        "last", app.node(lambda state: {"log": ["last"], "messages": [("ai", "last")]}), defer=True
+    )
     builder.add_edge("a", "last")
     builder.add_edge("c", "last")
     await app.invoke(app.compiled(builder), {"log": []})
@@ -161,7 +192,7 @@ async def thread_ids(app: Application, case: Any) -> None:
     app.record.append(("values", app.names.unordered((await app.state(graph, config)).values)))
 
 
-# -- interrupts ----------------------------------------------------------------------------------------------------------------------------
+# -- interrupts ------------------------------------------------------------------------------------
 
 
 @scenarios.add("before", "after")
@@ -169,7 +200,12 @@ async def static_interrupts(app: Application, case: Any) -> None:
     graph = app.compiled(three_nodes(app), **{f"interrupt_{case}": ["a", "b"]})
     await app.invoke(graph, {"messages": [("user", "go")]})
     await app.invoke(graph, None)
-    await app.calls.call(graph, "update_state", CONFIG, {"messages": [("user", "edited while it waits")], "value": None})
+    await app.calls.call(
+        graph,
+        "update_state",
+        CONFIG,
+        {"messages": [("user", "edited while it waits")], "value": None},
+    )
     await app.look(graph)
     await app.invoke(graph, None)
 
@@ -212,7 +248,9 @@ async def dynamic_interrupts(app: Application, case: Any) -> None:
 async def several_interrupts_at_once(app: Application) -> None:
     builder = StateGraph(State)
     builder.add_node("ask", app.node(lambda state: {"log": [interrupt(state["value"])]}))
-    builder.add_conditional_edges(START, lambda state: [Send("ask", {"value": n}) for n in range(3)], ["ask"])
+    builder.add_conditional_edges(
+        START, lambda state: [Send("ask", {"value": n}) for n in range(3)], ["ask"]
+    )
     graph = app.compiled(builder)
     await app.invoke(graph, {"messages": []})
     first, *others = (await app.state(graph)).interrupts
@@ -220,14 +258,23 @@ async def several_interrupts_at_once(app: Application) -> None:
     await app.invoke(graph, Command(resume={one.id: n for n, one in enumerate(others)}))
 
 
-# -- control flow --------------------------------------------------------------------------------------------------------------------------
+# -- control flow ----------------------------------------------------------------------------------
 
 
 @scenarios.add()
 async def commands_steer_and_update(app: Application) -> None:
     builder = StateGraph(State)
-    builder.add_node("a", app.node(lambda state: Command(update={"log": ["a"], "messages": [("ai", "go on")]}, goto=["b", "c"])))
-    builder.add_node("b", app.node(lambda state: Command(update=[("log", ["b"]), ("value", (1, 2))])))
+    builder.add_node(
+        "a",
+        app.node(
+            lambda state: Command(
+                update={"log": ["a"], "messages": [("ai", "go on")]}, goto=["b", "c"]
+            )
+        ),
+    )
+    builder.add_node(
+        "b", app.node(lambda state: Command(update=[("log", ["b"]), ("value", (1, 2))]))
+    )
     builder.add_node("c", app.node(lambda state: {"log": ["c"]}))
     builder.add_edge(START, "a")
     graph = app.compiled(builder)
@@ -238,12 +285,17 @@ async def commands_steer_and_update(app: Application) -> None:
 @scenarios.add()
 async def commands_send_and_refuse(app: Application) -> None:
     def plan(state: State) -> Any:
-        sends = [Send("work", {"item": HumanMessage(f"item {n}", id=f"i{n}"), "n": n}) for n in range(3)]
+        sends = [
+            Send("work", {"item": HumanMessage(f"item {n}", id=f"i{n}"), "n": n}) for n in range(3)
+        ]
         return Command(update={"log": ["plan"]}, goto=[*sends, "end"])
 
     builder = StateGraph(State)
     builder.add_node("plan", app.node(plan))
-    builder.add_node("work", app.node(lambda state: {"messages": [state["item"]], "log": [interrupt(state["n"])]}))
+    builder.add_node(
+        "work",
+        app.node(lambda state: {"messages": [state["item"]], "log": [interrupt(state["n"])]}),
+    )
     builder.add_node("end", app.node(lambda state: {"messages": [("ai", "end")]}))
     builder.add_edge(START, "plan")
     graph = app.compiled(builder)
@@ -261,11 +313,21 @@ async def commands_send_and_refuse(app: Application) -> None:
 @scenarios.add(None, True)
 async def subgraphs(app: Application, case: Any) -> None:
     inner = StateGraph(State)
-    inner.add_node("ask", app.node(lambda state: {"messages": [("ai", f"heard {interrupt('inner?')}")], "log": ["inner"]}))
+    inner.add_node(
+        "ask",
+        app.node(
+            lambda state: {"messages": [("ai", f"heard {interrupt('inner?')}")], "log": ["inner"]}
+        ),
+    )
     inner.add_edge(START, "ask")
     middle = StateGraph(State)
     middle.add_node("inner", inner.compile(checkpointer=case))
-    middle.add_node("up", app.node(lambda state: Command(graph=Command.PARENT, update={"log": ["from below"]}, goto="end")))
+    middle.add_node(
+        "up",
+        app.node(
+            lambda state: Command(graph=Command.PARENT, update={"log": ["from below"]}, goto="end")
+        ),
+    )
     middle.add_edge(START, "inner")
     middle.add_edge("inner", "up")
     outer = StateGraph(State)
@@ -276,7 +338,12 @@ async def subgraphs(app: Application, case: Any) -> None:
     for text in ("one", "two"):
         await app.invoke(graph, {"messages": [("user", text)]})
         below = (await app.state(graph, subgraphs=True)).tasks[0].state
-        await app.calls.call(graph, "update_state", below.config, {"messages": [("user", "edited below")], "log": ["edited"]})
+        await app.calls.call(
+            graph,
+            "update_state",
+            below.config,
+            {"messages": [("user", "edited below")], "log": ["edited"]},
+        )
         await app.look(graph)
         await app.invoke(graph, Command(resume=text))
 
@@ -286,18 +353,35 @@ async def subgraphs_that_a_node_calls(app: Application, case: Any) -> None:
     def talk(state: State) -> State:
         return {"messages": [("ai", f"below, after {len(state['messages'])}")], "log": ["below"]}
 
-    inner = StateGraph(State).add_node("talk", app.node(talk)).add_edge(START, "talk").compile(checkpointer=case)
+    inner = (
+        StateGraph(State)
+        .add_node("talk", app.node(talk))
+        .add_edge(START, "talk")
+        .compile(checkpointer=case)
+    )
 
     def call(state: State) -> Any:
-        return {"value": inner.invoke({"messages": state["messages"][-1:]})["log"], "messages": [("ai", "called")]}
+        return {
+            "value": inner.invoke({"messages": state["messages"][-1:]})["log"],
+            "messages": [("ai", "called")],
+        }
 
     async def acall(state: State) -> Any:
-        return {"value": (await inner.ainvoke({"messages": state["messages"][-1:]}))["log"], "messages": [("ai", "called")]}
+        return {
+            "value": (await inner.ainvoke({"messages": state["messages"][-1:]}))["log"],
+            "messages": [("ai", "called")],
+        }
 
     node: Callable[..., Any] = call if app.calls.mode == "sync" else acall
     graph = app.compiled(StateGraph(State).add_node("call", node).add_edge(START, "call"))
     for text in ("one", "two", "three"):
-        await app.stream(graph, {"messages": [("user", text)]}, stream_mode=["updates", "values"], subgraphs=True, durability="sync")
+        await app.stream(
+            graph,
+            {"messages": [("user", text)]},
+            stream_mode=["updates", "values"],
+            subgraphs=True,
+            durability="sync",
+        )
 
 
 @scenarios.add("talks", "asks")
@@ -306,7 +390,12 @@ async def subgraphs_without_memory(app: Application, case: Any) -> None:
         heard = interrupt("inner?") if case == "asks" else "nothing"
         return {"messages": [("ai", f"heard {heard}")], "log": ["below"]}
 
-    inner = StateGraph(State).add_node("below", app.node(below)).add_edge(START, "below").compile(checkpointer=False)
+    inner = (
+        StateGraph(State)
+        .add_node("below", app.node(below))
+        .add_edge(START, "below")
+        .compile(checkpointer=False)
+    )
     graph = app.compiled(StateGraph(State).add_node("inner", inner).add_edge(START, "inner"))
     for text in ("one", "two"):
         await app.invoke(graph, {"messages": [("user", text)]})
@@ -316,10 +405,18 @@ async def subgraphs_without_memory(app: Application, case: Any) -> None:
 @scenarios.add()
 async def sends_carry_messages(app: Application) -> None:
     builder = StateGraph(State)
-    builder.add_node("plan", app.node(lambda state: {"messages": [("ai", "planned")], "log": ["plan"]}))
-    builder.add_node("work", app.node(lambda state: {"messages": [state["item"]], "log": [state["n"]]}))
+    builder.add_node(
+        "plan", app.node(lambda state: {"messages": [("ai", "planned")], "log": ["plan"]})
+    )
+    builder.add_node(
+        "work", app.node(lambda state: {"messages": [state["item"]], "log": [state["n"]]})
+    )
     builder.add_edge(START, "plan")
-    send = app.node(lambda state: [Send("work", {"item": HumanMessage(f"item {n}", id=f"i{n}"), "n": n}) for n in range(12)])
+    send = app.node(
+        lambda state: [
+            Send("work", {"item": HumanMessage(f"item {n}", id=f"i{n}"), "n": n}) for n in range(12)
+        ]
+    )
     builder.add_conditional_edges("plan", send, ["work"])
     graph = app.compiled(builder)
     for text in ("one", "two"):
@@ -328,5 +425,7 @@ async def sends_carry_messages(app: Application) -> None:
 
 @pytest.mark.parametrize(("backend", "mode"), PLACES, indirect=True, scope="session")
 @pytest.mark.parametrize("played", scenarios.params)
-def test_an_application_runs_as_on_the_in_memory_saver(played: Scenario, backend: Backend, mode: Mode, folder: Path) -> None:
+def test_an_application_runs_as_on_the_in_memory_saver(
+    played: Scenario, backend: Backend, mode: Mode, folder: Path
+) -> None:
     play(played, backend, mode, folder)

@@ -1,6 +1,9 @@
-"""Promise: one operation is atomic. Broken at every statement and at COMMIT, it leaves no row, and the next one works.
+"""Promise: one operation is atomic.
 
-On PostgreSQL each is broken in both ways in which it is run: sent at once, with what is expected; and, where that has failed, asked for.
+Broken at every statement and at COMMIT, it leaves no row, and the next one works.
+
+On PostgreSQL each is broken in both ways in which it is run: sent at once, with what is expected;
+and, where that has failed, asked for.
 """
 
 from __future__ import annotations
@@ -10,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from failing import Faults, failing_log
-from forgotten import rows
+from failing_database import Faults, failing_log
 from langchain_core.messages import AIMessage, HumanMessage
+from prune_reference import rows
 from savers import Backend
 
 from langmem_ext import ConversationMemory, DeltaSaver, StorageError, ThreadChatMessageHistory
-from langmem_ext.meaning import CheckpointMeaning
-from langmem_ext.storage.retention_ops import Candidate, Position, Surroundings, expire, thin
+from langmem_ext.checkpointer.delta_channels import CheckpointMeaning
+from langmem_ext.storage.prune.expire import Candidate, Position, Surroundings, expire, thin
 from langmem_ext.types import ThreadKey
 
 pytestmark = pytest.mark.contract
@@ -40,16 +43,31 @@ def checkpoint(id: str, values: dict[str, Any], version: str) -> Any:
     }
 
 
-def put(saver: DeltaSaver, id: str, values: dict[str, Any], parent: str | None, namespace: str = "") -> None:
-    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": namespace, **({"checkpoint_id": parent} if parent else {})}}
+def put(
+    saver: DeltaSaver, id: str, values: dict[str, Any], parent: str | None, namespace: str = ""
+) -> None:
+    config: Any = {
+        "configurable": {
+            "thread_id": "t",
+            "checkpoint_ns": namespace,
+            **({"checkpoint_id": parent} if parent else {}),
+        }
+    }
     version = f"{int(id[-1]):032}.0000000000000001"
-    saver.put(config, checkpoint(id, values, version), {"source": "loop", "step": 1, "parents": {}}, dict.fromkeys(values, version))
+    saver.put(
+        config,
+        checkpoint(id, values, version),
+        {"source": "loop", "step": 1, "parents": {}},
+        dict.fromkeys(values, version),
+    )
 
 
 def prepare(saver: DeltaSaver) -> None:
     """A thread with one checkpoint, and a pending write whose message has no id yet."""
     put(saver, FIRST, {"messages": [HumanMessage("hello", id="h1")], "files": LONG}, None)
-    saver.put_writes(at(FIRST), [("messages", AIMessage("unnamed")), ("note", LONG)], "task-1", "path")
+    saver.put_writes(
+        at(FIRST), [("messages", AIMessage("unnamed")), ("note", LONG)], "task-1", "path"
+    )
 
 
 def prepare_to_forget(saver: DeltaSaver) -> None:
@@ -74,25 +92,56 @@ def at(id: str) -> Any:
 
 
 def put_next(saver: DeltaSaver) -> None:
-    messages = [HumanMessage("hello", id="h1"), AIMessage("unnamed", id="a1"), AIMessage("new", id="a2")]
+    messages = [
+        HumanMessage("hello", id="h1"),
+        AIMessage("unnamed", id="a1"),
+        AIMessage("new", id="a2"),
+    ]
     put(saver, SECOND, {"messages": messages, "files": LONG + "y"}, FIRST)
 
 
 def put_in_new_thread_and_namespace(saver: DeltaSaver) -> None:
     config: Any = {"configurable": {"thread_id": "u", "checkpoint_ns": "child:1"}}
-    saver.put(config, checkpoint(THIRD, {"messages": [HumanMessage("hi")]}, "1"), {"step": 0}, {"messages": "1"})
+    saver.put(
+        config,
+        checkpoint(THIRD, {"messages": [HumanMessage("hi")]}, "1"),
+        {"step": 0},
+        {"messages": "1"},
+    )
 
 
 def put_together(saver: DeltaSaver) -> None:
     """Checkpoints and writes of two threads."""
     version = f"{2:032}.0000000000000001"
-    values = {"messages": [HumanMessage("hello", id="h1"), AIMessage("unnamed", id="a1")], "files": LONG + "y"}
+    values = {
+        "messages": [HumanMessage("hello", id="h1"), AIMessage("unnamed", id="a1")],
+        "files": LONG + "y",
+    }
     other: Any = {"configurable": {"thread_id": "u", "checkpoint_ns": ""}}
     saver.put_all(
         [
-            ("put", (other, checkpoint(THIRD, values, version), {"step": 0}, dict.fromkeys(values, version))),
-            ("put_writes", (at(SECOND), [("messages", AIMessage("new")), ("note", LONG + "w")], "task-2")),
-            ("put", (at(FIRST), checkpoint(SECOND, values, version), {"step": 2}, dict.fromkeys(values, version))),
+            (
+                "put",
+                (
+                    other,
+                    checkpoint(THIRD, values, version),
+                    {"step": 0},
+                    dict.fromkeys(values, version),
+                ),
+            ),
+            (
+                "put_writes",
+                (at(SECOND), [("messages", AIMessage("new")), ("note", LONG + "w")], "task-2"),
+            ),
+            (
+                "put",
+                (
+                    at(FIRST),
+                    checkpoint(SECOND, values, version),
+                    {"step": 2},
+                    dict.fromkeys(values, version),
+                ),
+            ),
         ]
     )
 
@@ -100,10 +149,20 @@ def put_together(saver: DeltaSaver) -> None:
 def put_of_a_run(saver: DeltaSaver) -> None:
     """A checkpoint of a run whose message and value are its own, and writes of its own."""
     config: Any = at(FIRST) | {"metadata": {"run_id": "run-1"}}
-    values = {"messages": [HumanMessage("hello", id="h1"), AIMessage("of the run", id="a2")], "files": LONG + "z"}
+    values = {
+        "messages": [HumanMessage("hello", id="h1"), AIMessage("of the run", id="a2")],
+        "files": LONG + "z",
+    }
     version = f"{2:032}.0000000000000001"
-    saver.put(config, checkpoint(SECOND, values, version), {"source": "loop", "step": 2}, dict.fromkeys(values, version))
-    saver.put_writes(at(SECOND), [("messages", AIMessage("written")), ("note", LONG + "w")], "task-3")
+    saver.put(
+        config,
+        checkpoint(SECOND, values, version),
+        {"source": "loop", "step": 2},
+        dict.fromkeys(values, version),
+    )
+    saver.put_writes(
+        at(SECOND), [("messages", AIMessage("written")), ("note", LONG + "w")], "task-3"
+    )
 
 
 def around(saver: DeltaSaver) -> Surroundings:
@@ -117,32 +176,56 @@ OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
     "put_writes": lambda saver: saver.put_writes(
         at(FIRST), [("messages", [AIMessage("x"), AIMessage("y")]), ("big", LONG.upper())], "task-2"
     ),
-    "put_writes_again": lambda saver: saver.put_writes(at(FIRST), [("messages", AIMessage("z")), ("__error__", "boom")], "task-1", "other"),
+    "put_writes_again": lambda saver: saver.put_writes(
+        at(FIRST), [("messages", AIMessage("z")), ("__error__", "boom")], "task-1", "other"
+    ),
     "delete_thread": lambda saver: saver.delete_thread("t"),
     "delete_for_runs": lambda saver: saver.delete_for_runs(["run-1"]),
     "copy_thread": lambda saver: saver.copy_thread("t", "copy"),
     "prune": lambda saver: saver.prune(["t"]),
     "prune_delete": lambda saver: saver.prune(["t"], strategy="delete"),
     "thin": lambda saver: saver.log.run(thin(ThreadKey("t"), 1, 0, around(saver)), write=True),
-    "expire": lambda saver: saver.log.run(expire(Candidate(ThreadKey("t"), Position(1, 1)), around(saver)), write=True),
-    "history_add": lambda saver: ThreadChatMessageHistory("t", saver).add_messages(
-        [HumanMessage("more", id="m"), AIMessage("new", id="h1")]
+    "expire": lambda saver: saver.log.run(
+        expire(Candidate(ThreadKey("t"), Position(1, 1)), around(saver)), write=True
+    ),
+    "history_add": (
+        lambda saver: ThreadChatMessageHistory("t", saver).add_messages(
+            [HumanMessage("more", id="m"), AIMessage("new", id="h1")]
+        )
     ),
     "history_clear": lambda saver: ThreadChatMessageHistory("t", saver).clear(),
-    "session_merge": lambda saver: ConversationMemory(saver).for_session("t").merge({"a": LONG, "b": 1}),
+    "session_merge": lambda saver: (
+        ConversationMemory(saver).for_session("t").merge({"a": LONG, "b": 1})
+    ),
     "session_waiting": lambda saver: ConversationMemory(saver).for_session("t").set_waiting("a"),
     "session_prune": lambda saver: ConversationMemory(saver).for_session("t").prune(0),
     "session_clear": lambda saver: ConversationMemory(saver).for_session("t").clear(),
-    "session_begin": lambda saver: ConversationMemory(saver).for_session("u").set_last_result([LONG]),
+    "session_begin": lambda saver: (
+        ConversationMemory(saver).for_session("u").set_last_result([LONG])
+    ),
 }
 
 
 def dump(saver: DeltaSaver) -> list[str]:
     """Every row of the database."""
-    number = "thread, number" if saver.log.driver.speculates else "key"
-    tables = {"item": number, "value": number, "checkpoint": "thread, namespace, id", "thread": "number", "setting": "name"}
-    tables |= {"pending_write": "thread, namespace, checkpoint, task", "word": "thread, number", "namespace": "thread, number"}
-    return [f"{table} {row}" for table, order in tables.items() for row in rows(saver, f"SELECT * FROM {table} ORDER BY {order}")]
+    number = "thread, number" if saver.log.driver.remote else "key"
+    tables = {
+        "item": number,
+        "value": number,
+        "checkpoint": "thread, namespace, id",
+        "thread": "number",
+        "setting": "name",
+    }
+    tables |= {
+        "pending_write": "thread, namespace, checkpoint, task",
+        "word": "thread, number",
+        "namespace": "thread, number",
+    }
+    return [
+        f"{table} {row}"
+        for table, order in tables.items()
+        for row in rows(saver, f"SELECT * FROM {table} ORDER BY {order}")
+    ]
 
 
 def observe(saver: DeltaSaver) -> list[Any]:
@@ -175,10 +258,16 @@ def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one
     name: str, durable: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One clock and one chance for all runs: what they leave can then be compared to the letter.
-    monkeypatch.setattr("langmem_ext.checkpoint.now_ms", lambda: 1)
-    monkeypatch.setattr("langmem_ext.source.now_ms", lambda: 1)
-    monkeypatch.setattr("langmem_ext.forgetting.now_ms", lambda: 1)
-    prepare_thread = prepare_to_forget if name in FORGETTING else prepare_to_clear if name == "session_clear" else prepare
+    monkeypatch.setattr("langmem_ext.checkpointer.saver.now_ms", lambda: 1)
+    monkeypatch.setattr("langmem_ext.log.scope.now_ms", lambda: 1)
+    monkeypatch.setattr("langmem_ext.checkpointer.pruner.now_ms", lambda: 1)
+    prepare_thread = (
+        prepare_to_forget
+        if name in FORGETTING
+        else prepare_to_clear
+        if name == "session_clear"
+        else prepare
+    )
     faults = Faults()
     for first in (False, True) if durable.name == "postgres" else (False,):
         with DeltaSaver(failing_log(durable.new_url(tmp_path), faults, monkeypatch)) as saver:
@@ -187,7 +276,8 @@ def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one
             assert broken >= 3 or first
             if not broken:
                 continue
-            # After all these failures in one process, the operation did what it does in a process where nothing ever failed.
+            # After all these failures in one process, the operation did what it does in a process
+            # where nothing ever failed.
             with DeltaSaver.open(durable.new_url(tmp_path)) as healthy:
                 prepare_thread(healthy)
                 OPERATIONS[name](healthy)
@@ -197,7 +287,14 @@ def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one
 
 def _anonymous(found: list[Any]) -> list[Any]:
     """What was read, without what a history's edit draws anew: checkpoint id, time and version."""
-    return [item if isinstance(item, list) else (item.checkpoint["channel_values"], item.metadata, item.pending_writes) for item in found]
+    return [
+        (
+            item
+            if isinstance(item, list)
+            else (item.checkpoint["channel_values"], item.metadata, item.pending_writes)
+        )
+        for item in found
+    ]
 
 
 def _shape(lines: list[str]) -> list[str]:

@@ -12,9 +12,18 @@ from langchain_core.messages import HumanMessage
 from savers import Backend
 
 from graphs.support import make_graph
-from langmem_ext import DeltaSaver, InvalidInput, Retention, ThreadChatMessageHistory, ThreadNotFound, Threads, converse, examine
-from langmem_ext.storage.clear_ops import ASIDE
-from langmem_ext.storage.effects import fetch, operation
+from langmem_ext import (
+    DeltaSaver,
+    InvalidInput,
+    Retention,
+    ThreadChatMessageHistory,
+    ThreadNotFound,
+    Threads,
+    converse,
+    examine,
+)
+from langmem_ext.storage.operation import fetch, operation
+from langmem_ext.storage.prune.clear import ASIDE
 
 
 @pytest.fixture
@@ -29,7 +38,11 @@ def say(saver: DeltaSaver, *texts: str, thread: str = "t") -> None:
 
 def aside(saver: DeltaSaver, thread: str = "t") -> list[str]:
     found = saver.get_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ASIDE}})
-    return [] if found is None else [message.text for message in found.checkpoint["channel_values"]["messages"]]
+    return (
+        []
+        if found is None
+        else [message.text for message in found.checkpoint["channel_values"]["messages"]]
+    )
 
 
 def view(saver: DeltaSaver, thread: str = "t") -> list[str]:
@@ -37,10 +50,17 @@ def view(saver: DeltaSaver, thread: str = "t") -> list[str]:
 
 
 def stored(saver: DeltaSaver) -> list[str]:
-    return [text for (text,) in saver.log.run(operation(fetch)("SELECT text FROM item ORDER BY [key]"), write=False)]
+    return [
+        text
+        for (text,) in saver.log.run(
+            operation(fetch)("SELECT text FROM item ORDER BY [key]"), write=False
+        )
+    ]
 
 
-def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(saver: DeltaSaver) -> None:
+def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(
+    saver: DeltaSaver,
+) -> None:
     say(saver, "one", "two")
     assert Threads(saver).clear("t") == 2
     say(saver, "three")
@@ -50,7 +70,11 @@ def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(saver
         saver.prune(["t"], keep_last=1)
         saver.sweep()
         saver.compact()
-        assert (view(saver), aside(saver), stored(saver)) == (["four"], ["one", "two", "three"], ["one", "two", "three", "four"])
+        assert (view(saver), aside(saver), stored(saver)) == (
+            ["four"],
+            ["one", "two", "three"],
+            ["one", "two", "three", "four"],
+        )
         assert examine(saver).ok
     assert Threads(saver).get("t").messages == 1
     assert Threads(saver).get("t").title == "one"
@@ -62,13 +86,21 @@ def test_what_was_set_aside_is_still_found(saver: DeltaSaver) -> None:
     Threads(saver).clear("t")
     say(saver, "a table")
     saver.prune(["t"], keep_last=1)
-    assert {hit.number for word in ("lamp", "table") for hit in Threads(saver).search(word)} == {0, 2}
+    assert {hit.number for word in ("lamp", "table") for hit in Threads(saver).search(word)} == {
+        0,
+        2,
+    }
     Threads(saver).rebuild_search()
-    assert {hit.snippet for word in ("lamp", "chair") for hit in Threads(saver).search(word)} == {"a lamp", "a chair"}
+    assert {hit.snippet for word in ("lamp", "chair") for hit in Threads(saver).search(word)} == {
+        "a lamp",
+        "a chair",
+    }
     assert examine(saver).ok
 
 
-def test_what_was_last_when_it_was_set_aside_is_found_in_an_index_made_anew(saver: DeltaSaver) -> None:
+def test_what_was_last_when_it_was_set_aside_is_found_in_an_index_made_anew(
+    saver: DeltaSaver,
+) -> None:
     say(saver, "a lamp", "a chair")
     threads = Threads(saver)
     threads.enable_search()
@@ -126,6 +158,11 @@ def test_a_list_of_something_else_is_refused(saver: DeltaSaver) -> None:
     config = {"configurable": {"thread_id": "x", "checkpoint_ns": ""}}
     found = saver.get_tuple({"configurable": {"thread_id": "t"}})
     assert found is not None
-    saver.put(config, {**found.checkpoint, "channel_values": {"messages": "text"}}, {}, found.checkpoint["channel_versions"])  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="no list of messages"):
+    saver.put(
+        config,
+        {**found.checkpoint, "channel_values": {"messages": "text"}},
+        {},
+        found.checkpoint["channel_versions"],
+    )  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="not a list of messages"):
         Threads(saver).clear("x")

@@ -17,22 +17,24 @@ from typing import Any
 import psycopg
 import pytest
 from comparison import Names
-from forgotten import assert_sound, rows
 from langgraph.checkpoint.memory import InMemorySaver
 from patience import auntil
+from prune_reference import assert_sound, rows
 from savers import Backend, Calls, Mode, Shelf, run_without_loop
-from turns import Turn, assert_readable, config_of, store, turns
+from writer_turns import Turn, assert_readable, config_of, store, turns
 
 from langmem_ext import HeadConflict, MessageLog, StorageError, ThreadNotFound
-from langmem_ext.log import is_server
-from langmem_ext.storage.effects import PAUSE, Op, Statement, operation
-from langmem_ext.storage.group import Job
-from langmem_ext.storage.sqlite import SqliteDriver
+from langmem_ext.log.message_log import is_server
+from langmem_ext.storage.driver import Job
+from langmem_ext.storage.operation import PAUSE, Op, Statement, operation
+from langmem_ext.storage.sqlite.driver import SqliteDriver
 
-# -- readers -------------------------------------------------------------------------------------------------------------------------------
+# -- readers ---------------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_can_be_read_and_put_while_a_list_is_being_read(backend: Backend, folder: Path) -> None:
+def test_a_checkpoint_can_be_read_and_put_while_a_list_is_being_read(
+    backend: Backend, folder: Path
+) -> None:
     shelf, calls = Shelf(backend, "sync", folder), Calls("sync")
     stored = [run_without_loop(store(calls, shelf.saver, turn)) for turn in turns("a", "t", 40)]
     seen: list[str] = []
@@ -40,13 +42,17 @@ def test_a_checkpoint_can_be_read_and_put_while_a_list_is_being_read(backend: Ba
         again = shelf.saver.get_tuple(found.config)
         assert again is not None
         assert Names(keep=True).checkpoint(again) == Names(keep=True).checkpoint(found)
-        shelf.saver.put_writes(found.config, [("late", len(seen))], "44444444-4444-5444-8444-444444444444")
+        shelf.saver.put_writes(
+            found.config, [("late", len(seen))], "44444444-4444-5444-8444-444444444444"
+        )
         seen.append(found.config["configurable"]["checkpoint_id"])
     assert seen == [turn.stored["configurable"]["checkpoint_id"] for turn in reversed(stored)]
     run_without_loop(shelf.close())
 
 
-async def test_a_checkpoint_can_be_read_and_put_while_an_async_list_is_being_read(backend: Backend, folder: Path) -> None:
+async def test_a_checkpoint_can_be_read_and_put_while_an_async_list_is_being_read(
+    backend: Backend, folder: Path
+) -> None:
     shelf, calls = Shelf(backend, "async", folder), Calls("async")
     stored = [await store(calls, shelf.saver, turn) for turn in turns("a", "t", 40)]
     seen: list[str] = []
@@ -54,7 +60,9 @@ async def test_a_checkpoint_can_be_read_and_put_while_an_async_list_is_being_rea
         again = await shelf.saver.aget_tuple(found.config)
         assert again is not None
         assert Names(keep=True).checkpoint(again) == Names(keep=True).checkpoint(found)
-        await shelf.saver.aput_writes(found.config, [("late", len(seen))], "44444444-4444-5444-8444-444444444444")
+        await shelf.saver.aput_writes(
+            found.config, [("late", len(seen))], "44444444-4444-5444-8444-444444444444"
+        )
         seen.append(found.config["configurable"]["checkpoint_id"])
     assert seen == [turn.stored["configurable"]["checkpoint_id"] for turn in reversed(stored)]
     await shelf.close()
@@ -63,7 +71,10 @@ async def test_a_checkpoint_can_be_read_and_put_while_an_async_list_is_being_rea
 def test_a_list_that_is_left_early_holds_nothing(backend: Backend, folder: Path) -> None:
     shelf, calls = Shelf(backend, "sync", folder), Calls("sync")
     chain = turns("a", "t", 6)
-    stored = [run_without_loop(store(calls, shelf.saver, turn)) for turn, _ in zip(chain, range(5), strict=False)]
+    stored = [
+        run_without_loop(store(calls, shelf.saver, turn))
+        for turn, _ in zip(chain, range(5), strict=False)
+    ]
     left = shelf.saver.list(config_of("t"))
     next(iter(left))
     stored += [run_without_loop(store(calls, shelf.saver, turn)) for turn in turns("b", "t2", 1)]
@@ -71,7 +82,9 @@ def test_a_list_that_is_left_early_holds_nothing(backend: Backend, folder: Path)
     run_without_loop(shelf.close())
 
 
-def test_a_saver_opened_outside_an_event_loop_works_inside_one_and_in_the_next(backend: Backend, folder: Path) -> None:
+def test_a_saver_opened_outside_an_event_loop_works_inside_one_and_in_the_next(
+    backend: Backend, folder: Path
+) -> None:
     shelf = Shelf(backend, "async", folder)
     acknowledged: list[Turn] = []
 
@@ -81,45 +94,61 @@ def test_a_saver_opened_outside_an_event_loop_works_inside_one_and_in_the_next(b
 
     asyncio.run(some("a"))
     asyncio.run(some("b"))
-    acknowledged += [run_without_loop(store(Calls("sync"), shelf.saver, turn)) for turn in turns("c", "c", 3)]
+    acknowledged += [
+        run_without_loop(store(Calls("sync"), shelf.saver, turn)) for turn in turns("c", "c", 3)
+    ]
     run_without_loop(assert_readable(Calls("sync"), shelf.saver, acknowledged))
     asyncio.run(assert_readable(Calls("async"), shelf.saver, acknowledged))
     asyncio.run(shelf.close())
 
 
-# -- writers -------------------------------------------------------------------------------------------------------------------------------
+# -- writers ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own threads", "one thread"])
-def test_what_eight_os_threads_were_told_is_stored_can_be_read(shared: bool, backend: Backend, folder: Path) -> None:
+def test_what_eight_os_threads_were_told_is_stored_can_be_read(
+    shared: bool, backend: Backend, folder: Path
+) -> None:
     shelf, calls = Shelf(backend, "sync", folder), Calls("sync")
     start = threading.Barrier(8)
 
     def work(worker: str) -> list[Turn]:
         start.wait()
-        return [run_without_loop(store(calls, shelf.saver, turn)) for turn in turns(worker, "shared" if shared else worker)]
+        return [
+            run_without_loop(store(calls, shelf.saver, turn))
+            for turn in turns(worker, "shared" if shared else worker)
+        ]
 
     with ThreadPoolExecutor(8) as pool:
-        acknowledged = [turn for done in pool.map(work, [f"w{n}" for n in range(8)]) for turn in done]
+        acknowledged = [
+            turn for done in pool.map(work, [f"w{n}" for n in range(8)]) for turn in done
+        ]
     run_without_loop(assert_readable(calls, shelf.saver, acknowledged))
     run_without_loop(assert_readable(calls, run_without_loop(shelf.reopen()), acknowledged))
     run_without_loop(shelf.close())
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own threads", "one thread"])
-async def test_what_twenty_tasks_were_told_is_stored_can_be_read(shared: bool, backend: Backend, folder: Path) -> None:
+async def test_what_twenty_tasks_were_told_is_stored_can_be_read(
+    shared: bool, backend: Backend, folder: Path
+) -> None:
     shelf, calls = Shelf(backend, "async", folder), Calls("async")
 
     async def work(worker: str) -> list[Turn]:
-        return [await store(calls, shelf.saver, turn) for turn in turns(worker, "shared" if shared else worker, 4)]
+        return [
+            await store(calls, shelf.saver, turn)
+            for turn in turns(worker, "shared" if shared else worker, 4)
+        ]
 
-    acknowledged = [turn for done in await asyncio.gather(*(work(f"w{n}") for n in range(20))) for turn in done]
+    acknowledged = [
+        turn for done in await asyncio.gather(*(work(f"w{n}") for n in range(20))) for turn in done
+    ]
     await assert_readable(calls, shelf.saver, acknowledged)
     await assert_readable(calls, await shelf.reopen(), acknowledged)
     await shelf.close()
 
 
-# -- failures ------------------------------------------------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------
 
 
 class HalfDoneError(Exception):
@@ -140,21 +169,44 @@ async def fail(calls: Calls, saver: Any, turn: Turn, how: str) -> None:
     match how:
         case "another owner's thread":
             with pytest.raises(ThreadNotFound):
-                await calls.call(saver.for_owner("b"), "put", config_of("owned"), turn.checkpoint, turn.metadata, turn.versions)
+                await calls.call(
+                    saver.for_owner("b"),
+                    "put",
+                    config_of("owned"),
+                    turn.checkpoint,
+                    turn.metadata,
+                    turn.versions,
+                )
         case "a head that has moved":
             first = "1ef00000-0000-6000-8000-000000000000"
-            guarded = {"configurable": {**turn.config["configurable"], "checkpoint_id": first, "expected_head": first}}
+            guarded = {
+                "configurable": {
+                    **turn.config["configurable"],
+                    "checkpoint_id": first,
+                    "expected_head": first,
+                }
+            }
             with pytest.raises(HeadConflict):
-                await calls.call(saver, "put", guarded, turn.checkpoint, turn.metadata, turn.versions)
+                await calls.call(
+                    saver, "put", guarded, turn.checkpoint, turn.metadata, turn.versions
+                )
         case "a value that cannot be stored":
             with pytest.raises(TypeError):
-                await calls.call(saver, "put_writes", turn.stored, [*turn.writes, ("bad", threading.Lock())], turn.task)
+                await calls.call(
+                    saver,
+                    "put_writes",
+                    turn.stored,
+                    [*turn.writes, ("bad", threading.Lock())],
+                    turn.task,
+                )
         case "half done":
             with pytest.raises(HalfDoneError):
                 await calls.call(saver.log, "run", half(), write=True)
         case "refused by the database":
             with pytest.raises(StorageError):
-                await calls.call(saver.log, "run", half("INSERT INTO nowhere VALUES (1)"), write=True)
+                await calls.call(
+                    saver.log, "run", half("INSERT INTO nowhere VALUES (1)"), write=True
+                )
 
 
 FAILURES = (
@@ -166,14 +218,18 @@ FAILURES = (
 )
 
 
-def test_an_operation_that_fails_takes_no_other_with_it(mode: Mode, backend: Backend, folder: Path) -> None:
+def test_an_operation_that_fails_takes_no_other_with_it(
+    mode: Mode, backend: Backend, folder: Path
+) -> None:
     shelf, calls = Shelf(backend, mode, folder), Calls(mode)
     saver: Any = shelf.saver
 
     async def work(number: int) -> AsyncIterator[Turn]:
         failures = cycle(FAILURES[number % len(FAILURES) :] + FAILURES[: number % len(FAILURES)])
         for turn in turns(f"w{number}", "shared" if number % 2 else f"w{number}"):
-            if turn.config["configurable"].get("checkpoint_id"):  # there is something that the failure may hurt
+            if turn.config["configurable"].get(
+                "checkpoint_id"
+            ):  # there is something that the failure may hurt
                 await fail(calls, saver, turn, next(failures))
             yield await store(calls, saver, turn)
 
@@ -200,7 +256,7 @@ def test_an_operation_that_fails_takes_no_other_with_it(mode: Mode, backend: Bac
     saver.close()
 
 
-# -- cancellation --------------------------------------------------------------------------------------------------------------------------
+# -- cancellation ----------------------------------------------------------------------------------
 
 
 async def cancelled(work: Any, pauses: int, seconds: float) -> bool:
@@ -221,7 +277,9 @@ async def cancelled(work: Any, pauses: int, seconds: float) -> bool:
 OPEN = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state ^@ 'idle in'"
 
 
-async def test_cancelling_a_write_at_any_point_leaves_no_transaction_and_no_half(backend: Backend, folder: Path) -> None:
+async def test_cancelling_a_write_at_any_point_leaves_no_transaction_and_no_half(
+    backend: Backend, folder: Path
+) -> None:
     shelf, calls, chance = Shelf(backend, "async", folder), Calls("async"), random.Random(20240506)
     saver, names = shelf.saver, Names(keep=True)
     cut = 0
@@ -246,7 +304,9 @@ async def test_cancelling_a_write_at_any_point_leaves_no_transaction_and_no_half
             chance.choice([0, 0, chance.random() / 500]),
         )
         found = names.checkpoint(await calls.call(saver, "get_tuple", turn.stored))
-        assert found == names.checkpoint(reference.get_tuple(turn.stored)) or (writes_cut and found == whole)
+        assert found == names.checkpoint(reference.get_tuple(turn.stored)) or (
+            writes_cut and found == whole
+        )
         cut += put_cut + writes_cut
         if backend.survives_close:
             await assert_nobody_holds_the_lock(shelf.url)
@@ -257,7 +317,9 @@ async def test_cancelling_a_write_at_any_point_leaves_no_transaction_and_no_half
 async def assert_nobody_holds_the_lock(url: str) -> None:
     """Check that another connection may write at once: no transaction is open, or stays so."""
     if is_server(url):
-        async with await psycopg.AsyncConnection.connect(url.partition("?")[0], autocommit=True) as looking:
+        async with await psycopg.AsyncConnection.connect(
+            url.partition("?")[0], autocommit=True
+        ) as looking:
 
             async def none_is_open() -> bool:
                 return await (await looking.execute(OPEN)).fetchone() is None
@@ -280,7 +342,8 @@ def test_the_main_thread_carries_out_nobody_elses_operations(url: str) -> None:
     with closing(MessageLog.open(url)) as log:
         driver: Any = log.driver
         waiting = Job(nothing())
-        (driver._queue if isinstance(driver, SqliteDriver) else driver._lineup).add(waiting)
+        is_file = isinstance(driver, SqliteDriver)
+        (driver._queue.jobs.append if is_file else driver._lineup.add)(waiting)
         assert driver.run(nothing(), write=True) == "done"
         assert not waiting.done
         with ThreadPoolExecutor(1) as pool:

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.contract
 TESTS = 81
 
 
-async def test_all_eight_capabilities_pass_and_none_is_skipped(backend: Backend, mode: Mode, folder: Path) -> None:
+async def test_all_eight_capabilities_pass_and_none_is_skipped(
+    backend: Backend, mode: Mode, folder: Path
+) -> None:
     await conform(backend, mode, folder)
 
 
@@ -36,8 +38,12 @@ async def conform(backend: Backend, mode: Mode, folder: Path) -> None:
             await shelf.close()
 
     report = await validate(RegisteredCheckpointer(name=f"{backend.name} {mode}", factory=factory))
-    results = {capability.value: report.results[capability.value] for capability in ALL_CAPABILITIES}
+    results = {
+        capability.value: report.results[capability.value] for capability in ALL_CAPABILITIES
+    }
     assert len(results) == len(report.results) == 8
     assert {name: result.failures for name, result in results.items() if result.failures} == {}
-    assert [name for name, result in results.items() if not result.detected or result.passed is not True] == []
+    assert [
+        name for name, result in results.items() if not result.detected or result.passed is not True
+    ] == []
     assert sum(result.tests_passed for result in results.values()) >= TESTS

@@ -13,13 +13,19 @@ from typing import Annotated, Any
 
 import pytest
 from clock import Clock
-from forgotten import assert_sound, change, rows
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.tools import tool as langchain_tool
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
+from prune_reference import assert_sound, change, rows
 from savers import Calls, Mode
 from typing_extensions import TypedDict
 
@@ -66,10 +72,12 @@ def turned(threads: Threads, count: int) -> Continuation:
     return thread
 
 
-# -- from tool to tool -------------------------------------------------------------------------------------------------------------------
+# -- from tool to tool -----------------------------------------------------------------------------
 
 
-async def test_any_tool_goes_on_with_what_others_were_told(log: MessageLog, clock: Clock, calls: Calls) -> None:
+async def test_any_tool_goes_on_with_what_others_were_told(
+    log: MessageLog, clock: Clock, calls: Calls
+) -> None:
     threads = Threads(log)
     chat = threads.begin("chat")
     assert await calls.call(chat, "history") == []
@@ -83,7 +91,9 @@ async def test_any_tool_goes_on_with_what_others_were_told(log: MessageLog, cloc
     assert contents(await calls.call(debug, "history")) == ["Why does it fail?", "Let us see."]
     await calls.call(debug, "say", "It says 42.")
     look: Any = {"name": "look", "args": {}, "id": "c1"}
-    await calls.call(debug, "add", AIMessage("", tool_calls=[look]), ToolMessage("line 42", tool_call_id="c1"))
+    await calls.call(
+        debug, "add", AIMessage("", tool_calls=[look]), ToolMessage("line 42", tool_call_id="c1")
+    )
     last = await calls.call(debug, "answer", AIMessage("Line 42 is wrong."))
     assert debug.result(last)["continuation_id"] == chat.id
 
@@ -94,7 +104,12 @@ async def test_any_tool_goes_on_with_what_others_were_told(log: MessageLog, cloc
         (2, "debug", "It says 42."),
     ]
     summary = await calls.call(review, "context_summary")
-    assert (summary.thread_id, summary.started, summary.turns, summary.tools) == (chat.id, clock.now, 2, ("chat", "debug"))
+    assert (summary.thread_id, summary.started, summary.turns, summary.tools) == (
+        chat.id,
+        clock.now,
+        2,
+        ("chat", "debug"),
+    )
     assert summary.text.splitlines()[2:] == [
         f"Thread: {chat.id}",
         "Started: 2026-03-01T12:00:00+00:00",
@@ -105,22 +120,34 @@ async def test_any_tool_goes_on_with_what_others_were_told(log: MessageLog, cloc
     assert_sound(DeltaSaver(log))
 
 
-async def test_an_agent_goes_on_with_a_tools_thread_and_a_tool_with_the_agents(log: MessageLog, calls: Calls) -> None:
+async def test_an_agent_goes_on_with_a_tools_thread_and_a_tool_with_the_agents(
+    log: MessageLog, calls: Calls
+) -> None:
     def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
 
-    graph: Any = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=DeltaSaver(log))
+    graph: Any = (
+        StateGraph(MessagesState)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=DeltaSaver(log))
+    )
     threads = Threads(log, owner="u1")
     chat = turned(threads, 1)
     agent = await calls.call(threads, "continue_", chat.id, tool="agent")
     message = await calls.call(agent, "message", "and you?", files=["a.py"])
     await calls.call(graph, "invoke", {"messages": [message]}, agent.config)
     after = await calls.call(threads, "continue_", chat.id, tool="chat")
-    assert [(turn.tool, turn.reply) for turn in await calls.call(after, "turns")] == [("chat", "answer 0"), ("agent", "I see 3")]
+    assert [(turn.tool, turn.reply) for turn in await calls.call(after, "turns")] == [
+        ("chat", "answer 0"),
+        ("agent", "I see 3"),
+    ]
     assert await calls.call(after, "files") == [FileReference("a.py")]
 
 
-async def test_what_is_gone_or_anothers_cannot_be_gone_on_with(log: MessageLog, clock: Clock, calls: Calls) -> None:
+async def test_what_is_gone_or_anothers_cannot_be_gone_on_with(
+    log: MessageLog, clock: Clock, calls: Calls
+) -> None:
     threads = Threads(log, owner="u1")
     thread = turned(threads, 1)
     other = Threads(log, owner="u2")
@@ -138,19 +165,29 @@ async def test_what_is_gone_or_anothers_cannot_be_gone_on_with(log: MessageLog, 
     for name, args in (("continue_", {"tool": "debug"}), ("turns", {})):
         with pytest.raises(ThreadExpired):
             await calls.call(threads, name, thread.id, **args)
-    for name, words in (("history", []), ("say", ["hi"]), ("message", ["hi"]), ("files", []), ("context_summary", [])):
+    for name, words in (
+        ("history", []),
+        ("say", ["hi"]),
+        ("message", ["hi"]),
+        ("files", []),
+        ("context_summary", []),
+    ):
         with pytest.raises(ThreadExpired):
             await calls.call(thread, name, *words)
-    assert (await calls.call(threads, "usage", thread.id)).turns[0].tool == "chat", "what was spent can be counted until it is deleted"
+    assert (await calls.call(threads, "usage", thread.id)).turns[0].tool == "chat", (
+        "what was spent can be counted until it is deleted"
+    )
     await calls.call(thread, "answer", "at last")
-    assert len(await calls.call(threads, "turns", thread.id)) == 1, "the end of a turn that was begun in time is stored"
+    assert len(await calls.call(threads, "turns", thread.id)) == 1, (
+        "the end of a turn that was begun in time is stored"
+    )
 
 
 async def test_no_id_begins_a_new_conversation(log: MessageLog, calls: Calls) -> None:
     threads = Threads(log)
-    found = {(await calls.call(threads, "continue_", nothing, tool="chat")).id for nothing in (None, "")} | {
-        (await calls.call(threads, "begin")).id
-    }
+    found = {
+        (await calls.call(threads, "continue_", nothing, tool="chat")).id for nothing in (None, "")
+    } | {(await calls.call(threads, "begin")).id}
     assert len(found) == 3
     assert threads.begin().tool is None
 
@@ -183,14 +220,18 @@ def test_what_cannot_be_said_changes_nothing(log: MessageLog) -> None:
 
 def test_a_message_that_is_sent_again_is_stored_once(log: MessageLog) -> None:
     thread = Threads(log, max_turns=1, on_limit="error").begin("chat")
-    first, second = (thread.say("hi", files=[TurnFile("a.py", "the content")], message_id="m1") for _ in range(2))
+    first, second = (
+        thread.say("hi", files=[TurnFile("a.py", "the content")], message_id="m1") for _ in range(2)
+    )
     assert contents(thread.history()) == [first.content]
     assert first == second, "its file is not taken for one that was sent before"
     with pytest.raises(TurnLimitReached):
         thread.say("hi", message_id="m2")
 
 
-async def test_a_function_becomes_a_tool_that_carries_its_conversation(log: MessageLog, mode: Mode) -> None:
+async def test_a_function_becomes_a_tool_that_carries_its_conversation(
+    log: MessageLog, mode: Mode
+) -> None:
     threads = Threads(log)
 
     @continued(threads)
@@ -219,16 +260,18 @@ async def test_a_function_becomes_a_tool_that_carries_its_conversation(log: Mess
 
 
 def test_a_function_that_cannot_be_continued_is_refused(log: MessageLog) -> None:
-    with pytest.raises(InvalidInput, match="no first argument"):
+    with pytest.raises(InvalidInput, match="takes no argument"):
         continued(Threads(log))(lambda: "")
-    with pytest.raises(InvalidInput, match="of its own"):
+    with pytest.raises(InvalidInput, match="parameter already"):
         continued(Threads(log))(lambda thread, continuation_id: "")
 
 
-# -- the limit of turns ------------------------------------------------------------------------------------------------------------------
+# -- the limit of turns ----------------------------------------------------------------------------
 
 
-async def test_the_newest_whole_turns_are_shown_and_the_log_keeps_all(log: MessageLog, calls: Calls) -> None:
+async def test_the_newest_whole_turns_are_shown_and_the_log_keeps_all(
+    log: MessageLog, calls: Calls
+) -> None:
     thread = turned(Threads(log), 5)
     ThreadChatMessageHistory(thread.id, log).add_messages([SystemMessage("be kind")])
     threads = Threads(log, max_turns=2)
@@ -237,8 +280,18 @@ async def test_the_newest_whole_turns_are_shown_and_the_log_keeps_all(log: Messa
     assert len(await calls.call(threads, "turns", thread.id, 4)) == 4
     assert len(await calls.call(Threads(log, max_turns=0), "turns", thread.id)) == 5
     going_on = await calls.call(threads, "continue_", thread.id, tool="debug")
-    assert contents(await calls.call(going_on, "history")) == ["be kind", "question 3", "answer 3", "question 4", "answer 4"]
-    assert contents(await calls.call(going_on, "history", 1)) == ["be kind", "question 4", "answer 4"]
+    assert contents(await calls.call(going_on, "history")) == [
+        "be kind",
+        "question 3",
+        "answer 3",
+        "question 4",
+        "answer 4",
+    ]
+    assert contents(await calls.call(going_on, "history", 1)) == [
+        "be kind",
+        "question 4",
+        "answer 4",
+    ]
     assert (await calls.call(going_on, "context_summary")).turns == 5
     assert len(await calls.call(threads, "messages", thread.id)) == 11
     await calls.call(going_on, "say", "one more")
@@ -251,13 +304,15 @@ async def test_a_turn_over_the_limit_can_be_an_error(log: MessageLog, calls: Cal
     await calls.call(thread, "say", "first")
     await calls.call(thread, "say", "second")
     for name, words in (("say", ["third"]), ("message", ["third"])):
-        with pytest.raises(TurnLimitReached, match="has 2 turns, of at most 2"):
+        with pytest.raises(TurnLimitReached, match="has 2 turns, the maximum is 2"):
             await calls.call(thread, name, *words)
     with pytest.raises(TurnLimitReached):
         await calls.call(threads, "continue_", thread.id, tool="debug")
     await calls.call(thread, "answer", "the last turn may be answered")
     assert len(await calls.call(thread, "history")) == 3
-    again = await calls.call(Threads(log, max_turns=3, on_limit="error"), "continue_", thread.id, tool="debug")
+    again = await calls.call(
+        Threads(log, max_turns=3, on_limit="error"), "continue_", thread.id, tool="debug"
+    )
     await calls.call(again, "say", "third")
 
 
@@ -265,10 +320,18 @@ def test_of_two_that_begin_a_thread_together_the_limit_holds_one_off(url: str) -
     with closing(MessageLog.open(url)) as one, closing(MessageLog.open(url)) as other:
         for _ in range(5):
             first = Threads(one, max_turns=1, on_limit="error").begin("chat")
-            second = Continuation(Threads(other, max_turns=1, on_limit="error").begin("chat")._reader, first.id, "chat")
+            second = Continuation(
+                Threads(other, max_turns=1, on_limit="error").begin("chat")._reader,
+                first.id,
+                "chat",
+            )
             together, ends = threading.Barrier(2), list[bool]()
 
-            def say(thread: Continuation, together: threading.Barrier = together, ends: list[bool] = ends) -> None:
+            def say(
+                thread: Continuation,
+                together: threading.Barrier = together,
+                ends: list[bool] = ends,
+            ) -> None:
                 together.wait()
                 try:
                     thread.say("hello")
@@ -286,23 +349,37 @@ def test_of_two_that_begin_a_thread_together_the_limit_holds_one_off(url: str) -
             assert len(first.turns()) == 1
 
 
-# -- files -------------------------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
-async def test_a_content_is_stored_once_in_a_thread_whichever_tool_sends_it(log: MessageLog, calls: Calls) -> None:
+async def test_a_content_is_stored_once_in_a_thread_whichever_tool_sends_it(
+    log: MessageLog, calls: Calls
+) -> None:
     long = "".join(f"line {number}\n" for number in range(5000))
     threads = Threads(log)
     chat = threads.begin("chat")
     await calls.call(chat, "say", "look", files=[TurnFile("a.py", long), "notes.txt"])
     debug = await calls.call(threads, "continue_", chat.id, tool="debug")
-    plan = await calls.call(debug, "plan_files", [TurnFile("b.py", long), TurnFile("a.py", "changed"), "c.py"])
+    plan = await calls.call(
+        debug, "plan_files", [TurnFile("b.py", long), TurnFile("a.py", "changed"), "c.py"]
+    )
     assert [file.path for file in plan.send] == ["a.py"]
     assert [file.path for file in plan.known] == ["b.py"]
     assert [file.path for file in plan.named] == ["c.py"]
-    await calls.call(debug, "say", "and these", files=[TurnFile("b.py", long), TurnFile("a.py", "changed"), "c.py"])
-    [(kept,)] = await log.driver.acall(lambda: rows(DeltaSaver(log), "SELECT count(*) FROM item WHERE text LIKE '%line 4321%'"))
+    await calls.call(
+        debug,
+        "say",
+        "and these",
+        files=[TurnFile("b.py", long), TurnFile("a.py", "changed"), "c.py"],
+    )
+    [(kept,)] = await log.driver.acall(
+        lambda: rows(DeltaSaver(log), "SELECT count(*) FROM item WHERE text LIKE '%line 4321%'")
+    )
     assert kept == 1
-    digests = {name: TurnFile(name, content).sha256 for name, content in (("b.py", long), ("a.py", "changed"))}
+    digests = {
+        name: TurnFile(name, content).sha256
+        for name, content in (("b.py", long), ("a.py", "changed"))
+    }
     assert await calls.call(debug, "files") == [
         FileReference("b.py", digests["b.py"]),
         FileReference("a.py", digests["a.py"]),
@@ -313,7 +390,9 @@ async def test_a_content_is_stored_once_in_a_thread_whichever_tool_sends_it(log:
     assert (await calls.call(threads, "get", chat.id)).title == "look"
 
 
-async def test_a_view_that_leaves_a_contents_turn_out_shows_it_where_it_is_referred_to(log: MessageLog, calls: Calls) -> None:
+async def test_a_view_that_leaves_a_contents_turn_out_shows_it_where_it_is_referred_to(
+    log: MessageLog, calls: Calls
+) -> None:
     thread = Threads(log, max_turns=1).begin("chat")
     await calls.call(thread, "say", "look", files=[TurnFile("a.py", "the content")])
     await calls.call(thread, "say", "and", files=[TurnFile("a.py", "the content")])
@@ -328,10 +407,12 @@ def test_a_content_that_was_taken_out_is_sent_again(log: MessageLog) -> None:
     thread = Threads(log).begin("chat")
     thread.say("look", files=[TurnFile("a.py", "the content")])
     ThreadChatMessageHistory(thread.id, log).clear()
-    assert [file.path for file in thread.plan_files([TurnFile("a.py", "the content")]).send] == ["a.py"]
+    assert [file.path for file in thread.plan_files([TurnFile("a.py", "the content")]).send] == [
+        "a.py"
+    ]
 
 
-# -- damage ------------------------------------------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 DAMAGES = (
     "UPDATE item SET text = 'question 1, changed' WHERE text = 'question 0'",
@@ -356,7 +437,9 @@ async def test_a_damaged_thread_is_an_error(url: str, calls: Calls, statement: s
         with pytest.raises(DamagedRow):
             await calls.call(threads, "turns", damaged)
         with pytest.raises(DamagedRow):
-            await calls.call(await calls.call(threads, "continue_", damaged, tool="debug"), "history")
+            await calls.call(
+                await calls.call(threads, "continue_", damaged, tool="debug"), "history"
+            )
 
 
 @pytest.mark.parametrize("statement", DAMAGES)
@@ -389,10 +472,14 @@ async def test_a_damaged_content_of_a_file_takes_nothing_but_itself_from_what_is
         chat = Threads(log).begin("chat")
         for name in ("a", "b"):
             chat.say(f"look at {name}", files=[TurnFile(f"{name}.py", f"content of {name}")])
-        chat.say("and again", files=[TurnFile("a.py", "content of a"), TurnFile("b.py", "content of b")])
+        chat.say(
+            "and again", files=[TurnFile("a.py", "content of a"), TurnFile("b.py", "content of b")]
+        )
     change(url, f"UPDATE item SET text = {damaged} WHERE text LIKE '%look at a%'")
     with closing(MessageLog.open(url)) as log, caplog.at_level(logging.WARNING):
-        [shown] = await calls.call(Threads(log, on_damage="skip", max_turns=1).continue_(chat.id, tool="debug"), "history")
+        [shown] = await calls.call(
+            Threads(log, on_damage="skip", max_turns=1).continue_(chat.id, tool="debug"), "history"
+        )
         with pytest.raises(DamagedRow):
             await calls.call(Threads(log, max_turns=1).continue_(chat.id, tool="debug"), "history")
     assert "and again" in shown.text
@@ -400,22 +487,36 @@ async def test_a_damaged_content_of_a_file_takes_nothing_but_itself_from_what_is
     assert len([record for record in caplog.records if chat.id in record.getMessage()]) == 1
 
 
-# -- counting ----------------------------------------------------------------------------------------------------------------------------
+# -- counting --------------------------------------------------------------------------------------
 
 
-async def test_usage_counts_every_message_of_the_log_once_and_each_turn(log: MessageLog, calls: Calls) -> None:
+async def test_usage_counts_every_message_of_the_log_once_and_each_turn(
+    log: MessageLog, calls: Calls
+) -> None:
     threads = Threads(log)
     thread = threads.begin("chat")
     await calls.call(thread, "say", "first")
     await calls.call(thread, "answer", "one", usage=USED, model="small")
     await calls.call(thread, "say", "second")
     last = await calls.call(thread, "answer", AIMessage("two"), usage=USED, model="large")
-    graph: Any = StateGraph(MessagesState).add_node("answer", lambda state: {}).add_edge(START, "answer").compile(DeltaSaver(log))
+    graph: Any = (
+        StateGraph(MessagesState)
+        .add_node("answer", lambda state: {})
+        .add_edge(START, "answer")
+        .compile(DeltaSaver(log))
+    )
     await calls.call(graph, "update_state", thread.config, {"messages": [RemoveMessage(last.id)]})
     used = await calls.call(threads, "usage", thread.id, {"small": (1, 2)})
-    assert (used.total.prompt_tokens, used.total.completion_tokens, used.total.messages) == (200, 40, 2)
+    assert (used.total.prompt_tokens, used.total.completion_tokens, used.total.messages) == (
+        200,
+        40,
+        2,
+    )
     assert (used.total.cost, used.total.unpriced) == (Decimal("0.00014"), ("large",))
-    assert [(row.number, row.tool, row.usage.total_tokens) for row in used.turns] == [(1, "chat", 120), (2, "chat", 0)]
+    assert [(row.number, row.tool, row.usage.total_tokens) for row in used.turns] == [
+        (1, "chat", 120),
+        (2, "chat", 0),
+    ]
     assert used.elsewhere.total_tokens == 120
     assert set(used.models) == {"small", "large"}
     assert (await calls.call(threads, "usage", thread.id)).total.cost is None
@@ -431,10 +532,22 @@ class DeltaState(TypedDict):
 
 def test_usage_is_counted_where_only_the_graph_can_read_the_turns(url: str) -> None:
     def answer(state: DeltaState) -> dict[str, Any]:
-        return {"messages": [AIMessage("one", usage_metadata={"input_tokens": 100, "output_tokens": 20, "total_tokens": 120})]}
+        return {
+            "messages": [
+                AIMessage(
+                    "one",
+                    usage_metadata={"input_tokens": 100, "output_tokens": 20, "total_tokens": 120},
+                )
+            ]
+        }
 
     with DeltaSaver.open(url) as saver:
-        graph: Any = StateGraph(DeltaState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+        graph: Any = (
+            StateGraph(DeltaState)
+            .add_node("answer", answer)
+            .add_edge(START, "answer")
+            .compile(checkpointer=saver)
+        )
         graph.invoke({"messages": [HumanMessage("hi")]}, {"configurable": {"thread_id": "t"}})
         found = Threads(saver).usage("t")
         with pytest.raises(InvalidInput, match="DeltaChannel"):
@@ -463,5 +576,9 @@ async def test_stats_count_what_an_owner_has(log: MessageLog, calls: Calls) -> N
     assert (found.threads, found.turns, found.messages, found.waiting) == (2, 5, 10, 0)
     assert (found.by_status, found.by_tool) == ({"active": 1, "archived": 1}, {"chat": 2})
     everybodys = await calls.call(Threads(log), "stats")
-    assert (everybodys.threads, everybodys.turns, everybodys.by_tool) == (3, 6, {"chat": 2, None: 1})
+    assert (everybodys.threads, everybodys.turns, everybodys.by_tool) == (
+        3,
+        6,
+        {"chat": 2, None: 1},
+    )
     assert everybodys.tokens == sum(thread.tokens for thread in Threads(log).each(status=None))

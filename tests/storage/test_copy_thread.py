@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asked import watch
+from asked_statements import watch
 from comparison import Names
-from forgotten import assert_sound, everything, rows
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
+from prune_reference import assert_sound, everything, rows
 from savers import Backend, Calls, Mode
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadNotFound
@@ -29,7 +29,9 @@ def config(thread: str = "t", **configurable: Any) -> Any:
 
 
 def asking(saver: Any) -> Any:
-    inner = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", f"{len(state['messages'])}")]})
+    inner = StateGraph(MessagesState).add_node(
+        "answer", lambda state: {"messages": [("ai", f"{len(state['messages'])}")]}
+    )
     child = inner.add_edge(START, "answer").compile(checkpointer=True)
     builder = StateGraph(MessagesState)
     builder.add_node("child", child)
@@ -44,7 +46,9 @@ def begin(saver: Any, thread: str = "t") -> None:
     graph.invoke(Command(resume="yes"), config(thread))
     graph.invoke({"messages": [HumanMessage("again")]}, config(thread))
     older = list(graph.get_state_history(config(thread)))[3]
-    graph.update_state(older.config, {"messages": [HumanMessage("another branch")]}, as_node="__start__")
+    graph.update_state(
+        older.config, {"messages": [HumanMessage("another branch")]}, as_node="__start__"
+    )
     graph.invoke(None, config(thread))
 
 
@@ -54,8 +58,12 @@ def told(saver: DeltaSaver, thread: str) -> list[Any]:
     forms = []
     for place, found in everything(saver, [thread]).items():
         anonymous = {"configurable": {**found.config["configurable"], "thread_id": ""}}
-        parent = found.parent_config and {"configurable": {**found.parent_config["configurable"], "thread_id": ""}}
-        forms.append((place[1:], names.checkpoint(found._replace(config=anonymous, parent_config=parent))))  # type: ignore[arg-type]
+        parent = found.parent_config and {
+            "configurable": {**found.parent_config["configurable"], "thread_id": ""}
+        }
+        forms.append(
+            (place[1:], names.checkpoint(found._replace(config=anonymous, parent_config=parent)))
+        )  # type: ignore[arg-type]
     return sorted(forms)
 
 
@@ -67,10 +75,16 @@ async def test_a_copy_reads_and_continues_as_the_source_does(saver: DeltaSaver, 
     assert len(before) > 10
     graph = asking(saver)
     assert graph.get_state(config("copy")).interrupts == graph.get_state(config("t")).interrupts
-    answered = [graph.invoke(Command(resume="go on"), config(thread))["messages"] for thread in ("t", "copy")]
+    answered = [
+        graph.invoke(Command(resume="go on"), config(thread))["messages"]
+        for thread in ("t", "copy")
+    ]
     assert [one.text for one in answered[0]] == [one.text for one in answered[1]]
     assert_sound(saver)
-    assert rows(saver, "SELECT forked_from, next_item, items, tokens FROM thread ORDER BY forked_from IS NOT NULL") == [
+    assert rows(
+        saver,
+        "SELECT forked_from, next_item, items, tokens FROM thread ORDER BY forked_from IS NOT NULL",
+    ) == [
         (None, *rows(saver, "SELECT next_item, items, tokens FROM thread WHERE id = 't'")[0]),
         ("t", *rows(saver, "SELECT next_item, items, tokens FROM thread WHERE id = 't'")[0]),
     ]
@@ -94,17 +108,28 @@ def test_neither_thread_needs_the_other(saver: DeltaSaver, url: str, gone: str) 
 
 def test_metadata_that_names_the_source_names_the_copy(saver: DeltaSaver) -> None:
     graph = asking(saver)
-    metadata = {"thread_id": "t", "about": "t", "ünï": "ä\U0001f642", "n": 1.0, "big": 2**53, "run_id": "run-1"}
+    metadata = {
+        "thread_id": "t",
+        "about": "t",
+        "ünï": "ä\U0001f642",
+        "n": 1.0,
+        "big": 2**53,
+        "run_id": "run-1",
+    }
     begun = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     graph.invoke({"messages": [HumanMessage("hello")]}, config())
     head = saver.get_tuple(config())
     assert head is not None
-    saver.put(begun, {**head.checkpoint, "id": "ffffffff-ffff-6fff-bfff-ffffffffffff"}, metadata, {})  # type: ignore[typeddict-item, arg-type]
+    saver.put(
+        begun, {**head.checkpoint, "id": "ffffffff-ffff-6fff-bfff-ffffffffffff"}, metadata, {}
+    )  # type: ignore[typeddict-item, arg-type]
     saver.copy_thread("t", "cöpy")
     copied = saver.get_tuple(config("cöpy"))
     assert copied is not None
     assert copied.metadata == {**metadata, "thread_id": "cöpy"}
-    assert [type(value) for value in copied.metadata.values()] == [type(copied.metadata[name]) for name in copied.metadata]
+    assert [type(value) for value in copied.metadata.values()] == [
+        type(copied.metadata[name]) for name in copied.metadata
+    ]
     saver.delete_for_runs(["run-1"])
     assert saver.get_tuple(config("cöpy")) != copied
     assert_sound(saver)
@@ -148,7 +173,9 @@ def test_a_copy_reads_no_message_whatever_the_length_of_the_thread(
     asked, counts = watch(monkeypatch), []
     for turns in (1, 30):
         with DeltaSaver.open(backend.new_url(tmp_path)) as saver:
-            builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", "yes")]})
+            builder = StateGraph(MessagesState).add_node(
+                "answer", lambda state: {"messages": [("ai", "yes")]}
+            )
             graph = builder.add_edge(START, "answer").compile(checkpointer=saver)
             for _ in range(turns):
                 graph.invoke({"messages": [HumanMessage("hello")]}, config())

@@ -1,4 +1,7 @@
-"""Promise: a thread that was deleted stays deleted. What its runs still write is refused, and a new conversation starts clean."""
+"""Promise: a thread that was deleted stays deleted.
+
+What its runs still write is refused, and a new conversation starts clean.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from forgotten import rows
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
@@ -24,13 +26,21 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from outliving import OLD
 from patience import PATIENCE_S
-from skewed import clock_off_by
+from prune_reference import rows
+from wrong_clock import clock_off_by
 
-from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, examine, log
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, examine
 from langmem_ext.errors import LangmemExtError, ThreadDeleted, ThreadNotFound
+from langmem_ext.log import message_log as log
 
 THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-COLUMNS = (("item", "text"), ("item", "rest"), ("value", "body"), ("checkpoint", "body"), ("pending_write", "body"))
+COLUMNS = (
+    ("item", "text"),
+    ("item", "rest"),
+    ("value", "body"),
+    ("checkpoint", "body"),
+    ("pending_write", "body"),
+)
 QUESTION: Any = {"messages": [("user", "old question")]}
 
 
@@ -59,7 +69,9 @@ class Held:
         last: Any = chain(wait=wait, after=say).compile() if nested else wait
         self.app: Any = chain(first=say, last=last, more=say).compile(checkpointer=saver)
 
-    def run(self, durability: str, outcome: list[BaseException | None], mode: str) -> threading.Thread:
+    def run(
+        self, durability: str, outcome: list[BaseException | None], mode: str
+    ) -> threading.Thread:
         """Begin a turn, and come back when it waits."""
 
         def work() -> None:
@@ -79,8 +91,14 @@ class Held:
 
 
 def say(saver: Any, text: str, thread: str = "t") -> list[str]:
-    builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage(f"re: {text}")]}).add_edge(START, "answer")
-    found = builder.compile(checkpointer=saver).invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread}})
+    builder = (
+        StateGraph(MessagesState)
+        .add_node("answer", lambda state: {"messages": [AIMessage(f"re: {text}")]})
+        .add_edge(START, "answer")
+    )
+    found = builder.compile(checkpointer=saver).invoke(
+        {"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread}}
+    )
     return [message.text for message in found["messages"]]
 
 
@@ -93,7 +111,9 @@ def stored_texts(saver: DeltaSaver) -> str:
 @pytest.mark.parametrize("nested", [False, True], ids=["root", "subgraph"])
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_a_run_that_outlives_its_thread_brings_nothing_back(url: str, durability: str, nested: bool, again: bool, way: str) -> None:
+def test_a_run_that_outlives_its_thread_brings_nothing_back(
+    url: str, durability: str, nested: bool, again: bool, way: str
+) -> None:
     with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
         say(saver, "old beginning")
         held, outcome = Held(saver, nested=nested), []
@@ -105,7 +125,7 @@ def test_a_run_that_outlives_its_thread_brings_nothing_back(url: str, durability
         running.join(PATIENCE_S)
         [error] = outcome
         assert isinstance(error, ThreadDeleted), error
-        assert "begin a new conversation" in str(error)
+        assert "start a new conversation" in str(error)
         assert [one.id for one in Threads(saver).list()] == (["t"] if again else [])
         assert "old" not in stored_texts(saver)
         assert [one for one in examine(saver).findings if one.severity != "note"] == []
@@ -115,7 +135,13 @@ def test_a_run_that_outlives_its_thread_brings_nothing_back(url: str, durability
 def test_late_calls_are_refused_and_leave_nothing(url: str) -> None:
     with DeltaSaver.open(url) as saver:
         gone: Any = {"configurable": {**THREAD["configurable"], "checkpoint_id": str(uuid6())}}
-        inner: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "child:1", "checkpoint_map": {"": str(uuid6())}}}
+        inner: Any = {
+            "configurable": {
+                "thread_id": "t",
+                "checkpoint_ns": "child:1",
+                "checkpoint_map": {"": str(uuid6())},
+            }
+        }
         with pytest.raises(ThreadDeleted):
             saver.put_writes(gone, [("messages", [AIMessage("ghost")])], "task")
         with pytest.raises(ThreadDeleted):
@@ -128,7 +154,9 @@ def test_late_calls_are_refused_and_leave_nothing(url: str) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_writes_that_overtake_the_checkpoint_that_begins_their_thread_are_stored(url: str, again: bool) -> None:
+def test_writes_that_overtake_the_checkpoint_that_begins_their_thread_are_stored(
+    url: str, again: bool
+) -> None:
     """LangGraph stores in the background: a task's writes may overtake their checkpoint, and a subgraph's checkpoint the root's."""
     with DeltaSaver.open(url) as saver:
         if again:
@@ -137,12 +165,22 @@ def test_writes_that_overtake_the_checkpoint_that_begins_their_thread_are_stored
         assert saver.get_tuple(THREAD) is None  # as each run begins
         first, child = empty_checkpoint(), empty_checkpoint()
         config: Any = {"configurable": {**THREAD["configurable"], "checkpoint_id": first["id"]}}
-        inner: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "child:1", "checkpoint_map": {"": first["id"]}}}
+        inner: Any = {
+            "configurable": {
+                "thread_id": "t",
+                "checkpoint_ns": "child:1",
+                "checkpoint_map": {"": first["id"]},
+            }
+        }
         with ThreadPoolExecutor() as background:
             early = [
-                background.submit(saver.put_writes, config, [("messages", [AIMessage("one")])], "task 1"),
+                background.submit(
+                    saver.put_writes, config, [("messages", [AIMessage("one")])], "task 1"
+                ),
                 background.submit(saver.put, inner, child, {"source": "loop", "step": 0}, {}),
-                background.submit(saver.put_writes, config, [("messages", [AIMessage("two")])], "task 2"),
+                background.submit(
+                    saver.put_writes, config, [("messages", [AIMessage("two")])], "task 2"
+                ),
             ]
             time.sleep(0.05)
             saver.put(THREAD, first, {"source": "input", "step": -1}, {})
@@ -166,7 +204,9 @@ def test_what_is_told_of_one_run_is_not_believed_of_an_earlier_one(url: str) -> 
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_a_run_that_goes_on_with_another_ones_thread_does_not_begin_it_again(url: str, durability: Any) -> None:
+def test_a_run_that_goes_on_with_another_ones_thread_does_not_begin_it_again(
+    url: str, durability: Any
+) -> None:
     """Its process was told once that there is no such thread."""
     with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
 
@@ -178,7 +218,10 @@ def test_a_run_that_goes_on_with_another_ones_thread_does_not_begin_it_again(url
             return {"messages": [AIMessage("old answer")]}
 
         begins, goes_on = (
-            StateGraph(MessagesState).add_node("first", node).add_edge(START, "first").compile(checkpointer=where)
+            StateGraph(MessagesState)
+            .add_node("first", node)
+            .add_edge(START, "first")
+            .compile(checkpointer=where)
             for node, where in ((fail, other), (delete, saver))
         )
         assert goes_on.get_state(THREAD).values == {}
@@ -190,8 +233,52 @@ def test_a_run_that_goes_on_with_another_ones_thread_does_not_begin_it_again(url
         assert "old" not in stored_texts(other)
 
 
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("nested", [False, True], ids=["root", "subgraph"])
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_a_run_does_not_begin_again_what_the_turn_before_began_in_one_write(url: str, way: str) -> None:
+def test_a_run_brings_nothing_back_where_its_process_has_asked_for_the_deleted_thread(
+    url: str, way: str, nested: bool, durability: Any
+) -> None:
+    """The run makes further checkpoints, which LangGraph does not try to store once one was refused; only their writes come."""
+    with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
+
+        def step(state: MessagesState) -> Any:
+            return {"messages": [AIMessage("old answer")]}
+
+        def delete(state: MessagesState) -> Any:
+            if deletes:
+                other.delete_thread("t")
+                assert saver.get_tuple(THREAD) is None
+            return step(state)
+
+        def chain(*nodes: Any) -> StateGraph[Any]:
+            builder = StateGraph(MessagesState).add_sequence(
+                [(f"step{number}", node) for number, node in enumerate(nodes)]
+            )
+            return builder.add_edge(START, "step0")
+
+        deletes: list[bool] = []
+        inner = chain(step, step).compile() if nested else step
+        app: Any = chain(delete, step, step, inner, step).compile(checkpointer=saver)
+        app.invoke(QUESTION, THREAD)
+        deletes.append(True)
+
+        def turn() -> None:
+            if way == "sync":
+                app.invoke(QUESTION, THREAD, durability=durability)
+            else:
+                asyncio.run(app.ainvoke(QUESTION, THREAD, durability=durability))
+
+        with pytest.raises(ThreadDeleted):
+            turn()
+        assert Threads(other).list() == []
+        assert "old" not in stored_texts(other)
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_run_does_not_begin_again_what_the_turn_before_began_in_one_write(
+    url: str, way: str
+) -> None:
     with DeltaSaver.open(url) as saver:
         turns: list[str] = []
 
@@ -203,7 +290,12 @@ def test_a_run_does_not_begin_again_what_the_turn_before_began_in_one_write(url:
             return {"messages": [AIMessage("old answer")]}
 
         child = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
-        app: Any = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+        app: Any = (
+            StateGraph(MessagesState)
+            .add_node("child", child)
+            .add_edge(START, "child")
+            .compile(checkpointer=saver)
+        )
 
         def turn() -> None:
             if way == "sync":
@@ -236,9 +328,13 @@ def test_who_has_begun_a_thread_does_not_begin_it_twice(url: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_a_subgraph_is_stored_where_its_run_stores_at_its_end(url: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subgraph_is_stored_where_its_run_stores_at_its_end(
+    url: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The thread was deleted and has begun again; the root's checkpoint comes long after that of the subgraph that asks."""
-    monkeypatch.setattr(log, "PATIENCE", (0.001, 0.01, 0.05, 0.2))  # less than the root's checkpoint takes
+    monkeypatch.setattr(
+        log, "PATIENCE", (0.001, 0.01, 0.05, 0.2)
+    )  # less than the root's checkpoint takes
     with DeltaSaver.open(url) as saver:
         ran: list[str] = []
 
@@ -253,9 +349,18 @@ def test_a_subgraph_is_stored_where_its_run_stores_at_its_end(url: str, way: str
             time.sleep(1)
             return {"messages": [AIMessage("beside")]}
 
-        child = StateGraph(MessagesState).add_node("pay", pay).add_node("ask", ask).add_edge(START, "pay").add_edge("pay", "ask").compile()
+        child = (
+            StateGraph(MessagesState)
+            .add_node("pay", pay)
+            .add_node("ask", ask)
+            .add_edge(START, "pay")
+            .add_edge("pay", "ask")
+            .compile()
+        )
         builder = StateGraph(MessagesState).add_node("child", child).add_node("beside", beside)
-        app: Any = builder.add_edge(START, "child").add_edge(START, "beside").compile(checkpointer=saver)
+        app: Any = (
+            builder.add_edge(START, "child").add_edge(START, "beside").compile(checkpointer=saver)
+        )
 
         def turn(given: Any) -> Any:
             if way == "sync":
@@ -271,7 +376,9 @@ def test_a_subgraph_is_stored_where_its_run_stores_at_its_end(url: str, way: str
 
 
 @pytest.mark.parametrize("skew", [0, -60])
-def test_a_run_whose_thread_another_process_begins_meanwhile_is_stored_with_its_subgraph(url: str, skew: float) -> None:
+def test_a_run_whose_thread_another_process_begins_meanwhile_is_stored_with_its_subgraph(
+    url: str, skew: float
+) -> None:
     """Its root's checkpoint comes at its end; the thread's first is the other's, by another clock."""
     with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
         ran: list[str] = []
@@ -285,11 +392,27 @@ def test_a_run_whose_thread_another_process_begins_meanwhile_is_stored_with_its_
                 say(other, "meanwhile")
             return {"messages": [AIMessage(f"said {interrupt('sure?')}")]}
 
-        child = StateGraph(MessagesState).add_node("pay", pay).add_node("ask", ask).add_edge(START, "pay").add_edge("pay", "ask").compile()
-        app: Any = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+        child = (
+            StateGraph(MessagesState)
+            .add_node("pay", pay)
+            .add_node("ask", ask)
+            .add_edge(START, "pay")
+            .add_edge("pay", "ask")
+            .compile()
+        )
+        app: Any = (
+            StateGraph(MessagesState)
+            .add_node("child", child)
+            .add_edge(START, "child")
+            .compile(checkpointer=saver)
+        )
         with clock_off_by(skew):
             app.invoke(QUESTION, THREAD, durability="exit")
-        inner = [one for one in saver.list({"configurable": {"thread_id": "t"}}) if one.config["configurable"]["checkpoint_ns"]]
+        inner = [
+            one
+            for one in saver.list({"configurable": {"thread_id": "t"}})
+            if one.config["configurable"]["checkpoint_ns"]
+        ]
         assert len(inner) == 1
         assert ran == ["pay"]
 
@@ -299,12 +422,20 @@ def test_what_callers_say_that_checkpoints_follow_may_lead_around(url: str) -> N
         one, other = empty_checkpoint(), empty_checkpoint()
         say(saver, "new")
         for namespace, checkpoint, root in (("x", one, other), ("y", other, one)):
-            inner: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": namespace, "checkpoint_map": {"": root["id"]}}}
+            inner: Any = {
+                "configurable": {
+                    "thread_id": "t",
+                    "checkpoint_ns": namespace,
+                    "checkpoint_map": {"": root["id"]},
+                }
+            }
             with pytest.raises(ThreadDeleted):
                 saver.put(inner, checkpoint, {"source": "loop", "step": 1}, {})
 
 
-def test_a_run_goes_on_in_a_thread_that_was_deleted_and_imported_with_its_checkpoint(url: str) -> None:
+def test_a_run_goes_on_in_a_thread_that_was_deleted_and_imported_with_its_checkpoint(
+    url: str,
+) -> None:
     with DeltaSaver.open(url) as saver:
         held, outcome = Held(saver), []
         running = held.run("sync", outcome, "sync")
@@ -314,7 +445,10 @@ def test_a_run_goes_on_in_a_thread_that_was_deleted_and_imported_with_its_checkp
         held.go.set()
         running.join(PATIENCE_S)
         assert outcome == [None]
-        assert [one.text for one in held.app.get_state(THREAD).values["messages"]][-2:] == ["old late", "old answer"]
+        assert [one.text for one in held.app.get_state(THREAD).values["messages"]][-2:] == [
+            "old late",
+            "old answer",
+        ]
 
 
 def test_a_run_does_not_go_on_in_an_import_from_before_it(url: str) -> None:
@@ -328,7 +462,10 @@ def test_a_run_does_not_go_on_in_an_import_from_before_it(url: str) -> None:
         held.go.set()
         running.join(PATIENCE_S)
         assert isinstance(outcome[0], ThreadDeleted)
-        assert [one.text for one in held.app.get_state(THREAD).values["messages"]] == ["kept", "re: kept"]
+        assert [one.text for one in held.app.get_state(THREAD).values["messages"]] == [
+            "kept",
+            "re: kept",
+        ]
         assert "old" not in stored_texts(saver)
 
 
@@ -366,7 +503,12 @@ def test_a_run_goes_on_from_a_copied_checkpoint_that_was_pruned(url: str, way: s
             other.prune(["t"])
 
         def go_on() -> None:
-            saver.put(head.config, {**head.checkpoint, "id": str(uuid6())}, {"source": "loop", "step": 3}, {})
+            saver.put(
+                head.config,
+                {**head.checkpoint, "id": str(uuid6())},
+                {"source": "loop", "step": 3},
+                {},
+            )
 
         make()
         head: Any = saver.get_tuple(THREAD)
@@ -405,11 +547,19 @@ COUNT = 10_000 if SOAK else 60
 def test_runs_of_another_process_bring_nothing_back(url: str, begins_again: bool) -> None:
     """Deletes threads at random moments of runs in another process; of what these say, nothing must be left."""
     chance, seed, count = random.Random(4711), uuid4().int % 2**31 if SOAK else 7, COUNT // 4
-    command = [sys.executable, str(Path(__file__).parent / "outliving.py"), url, str(seed), str(count)]
+    command = [
+        sys.executable,
+        str(Path(__file__).parent / "outliving.py"),
+        url,
+        str(seed),
+        str(count),
+    ]
     refused = 0
     with (
         DeltaSaver.open(url, synchronous="normal") as saver,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process,
     ):
         assert process.stdin is not None
         assert process.stdout is not None
@@ -421,7 +571,10 @@ def test_runs_of_another_process_bring_nothing_back(url: str, begins_again: bool
             said = say(saver, "new", name) if begins_again else []
             outcome = process.stdout.readline().split()
             refused += outcome[0] == "refused"
-            assert [one.id for one in Threads(saver).list()] == ([name] if begins_again else []), (number, outcome)
+            assert [one.id for one in Threads(saver).list()] == ([name] if begins_again else []), (
+                number,
+                outcome,
+            )
             if begins_again:
                 found = saver.get_tuple({"configurable": {"thread_id": name}})
                 assert found is not None
@@ -440,7 +593,12 @@ def test_what_a_killed_process_had_written_late_does_not_come_back(url: str) -> 
     command = [sys.executable, str(Path(__file__).parent / "outliving.py"), url]
     with DeltaSaver.open(url, synchronous="normal") as saver:
         for number in range(500 if SOAK else 3):
-            with subprocess.Popen([*command, str(number), "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            with subprocess.Popen(
+                [*command, str(number), "1"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as process:
                 assert process.stdout is not None
                 assert process.stdout.readline() == "begun\n"
                 time.sleep(chance.random() * 0.02)

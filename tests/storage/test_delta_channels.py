@@ -86,7 +86,14 @@ turns = st.builds(
     st.sampled_from(["sync", "async", "exit"]),
     earlier,
 )
-steps = st.one_of(turns, turns, turns, st.builds(Answer, json_values), st.builds(Edit, several, earlier), st.just(Reopen()))
+steps = st.one_of(
+    turns,
+    turns,
+    turns,
+    st.builds(Answer, json_values),
+    st.builds(Edit, several, earlier),
+    st.just(Reopen()),
+)
 
 
 class DeltaSession:
@@ -131,7 +138,11 @@ class DeltaSession:
 
     def _worker(self, state: dict[str, Any]) -> dict[str, Any]:
         n = state["n"]
-        return {"notes": [f"worker {n}"], "table": {"who": n, f"worker {n}": [n]}, "messages": [("ai", f"from {n}")]}
+        return {
+            "notes": [f"worker {n}"],
+            "table": {"who": n, f"worker {n}": [n]},
+            "messages": [("ai", f"from {n}")],
+        }
 
     def _last(self, state: dict[str, Any]) -> dict[str, Any]:
         answer = [interrupt("more?")] if self.turn.ask else []
@@ -139,7 +150,11 @@ class DeltaSession:
 
     async def _config_at(self, at: int | None) -> RunnableConfig:
         config: RunnableConfig = {"configurable": {"thread_id": "t"}}
-        history = await self.calls.collect(self.graph, "get_state_history", config) if at is not None else []
+        history = (
+            await self.calls.collect(self.graph, "get_state_history", config)
+            if at is not None
+            else []
+        )
         return history[at % len(history)].config if at is not None and history else config
 
     async def _step(self, step: Step) -> Any:
@@ -147,15 +162,25 @@ class DeltaSession:
             case Turn():
                 self.turn = step
                 given = {"messages": [one.build() for one in step.messages]}
-                return await self.calls.call(self.graph, "invoke", given, await self._config_at(step.at), durability=step.durability)
+                return await self.calls.call(
+                    self.graph,
+                    "invoke",
+                    given,
+                    await self._config_at(step.at),
+                    durability=step.durability,
+                )
             case Answer(value):
                 config = await self._config_at(None)
                 if not (await self.calls.call(self.graph, "get_state", config)).interrupts:
                     return "nothing waits"
-                return await self.calls.call(self.graph, "invoke", Command(resume=value), config, durability="sync")
+                return await self.calls.call(
+                    self.graph, "invoke", Command(resume=value), config, durability="sync"
+                )
             case Edit(messages, at):
                 update = {"messages": [one.build() for one in messages], "notes": ["edited"]}
-                await self.calls.call(self.graph, "update_state", await self._config_at(at), update, as_node="first")
+                await self.calls.call(
+                    self.graph, "update_state", await self._config_at(at), update, as_node="first"
+                )
             case Reopen():
                 self.graph = self.builder.compile(checkpointer=await self.shelf.reopen())
         return None
@@ -174,42 +199,62 @@ class DeltaSession:
         history = await self.calls.collect(self.graph, "get_state_history", config)
         listed = await self.calls.collect(self.shelf.saver, "list", config)
         rebuilt = [
-            await self.calls.call(self.shelf.saver, "get_delta_channel_history", config=snapshot.config, channels=list(CHANNELS))
+            await self.calls.call(
+                self.shelf.saver,
+                "get_delta_channel_history",
+                config=snapshot.config,
+                channels=list(CHANNELS),
+            )
             for snapshot in history[:3] + history[-1:]
         ]
         return [
             ("get_state", self.names.snapshot(head)),
             ("get_state_history", tuple(self.names.snapshot(snapshot) for snapshot in history)),
             ("list", tuple(self.names.checkpoint(without_snapshots(found)) for found in listed)),
-            ("get_delta_channel_history", tuple(self.names.unordered(one, late=True) for one in rebuilt)),
+            (
+                "get_delta_channel_history",
+                tuple(self.names.unordered(one, late=True) for one in rebuilt),
+            ),
         ]
 
 
 def without_snapshots(found: CheckpointTuple) -> CheckpointTuple:
     """Leave out what a checkpoint says of the delta channels.
 
-    InMemorySaver shows a snapshot in the checkpoints after it too, as long as the channel keeps its version; a saver that gives a
-    checkpoint back as it was put does not. What is rebuilt from either is compared as state and as delta history.
+    InMemorySaver shows a snapshot in the checkpoints after it too, as long as the channel keeps its
+    version; a saver that gives a checkpoint back as it was put does not. What is rebuilt from
+    either is compared as state and as delta history.
     """
-    values = {key: value for key, value in found.checkpoint["channel_values"].items() if key not in CHANNELS}
+    values = {
+        key: value
+        for key, value in found.checkpoint["channel_values"].items()
+        if key not in CHANNELS
+    }
     return found._replace(checkpoint={**found.checkpoint, "channel_values": values})
 
 
-async def compare(steps: Sequence[Step], observe_from: int, backend: Backend, mode: Mode, folder: Path) -> None:
+async def compare(
+    steps: Sequence[Step], observe_from: int, backend: Backend, mode: Mode, folder: Path
+) -> None:
     """Carry the steps out on both savers and compare what can be read after each, from step `observe_from` on."""
     shelf = Shelf(backend, mode, folder)
     try:
         reference, subject = DeltaSession(ReferenceShelf(), mode), DeltaSession(shelf, mode)
         for number, step in enumerate(steps):
             observed = number >= observe_from
-            expected, found = await reference.carry_out(step, observed=observed), await subject.carry_out(step, observed=observed)
+            expected, found = (
+                await reference.carry_out(step, observed=observed),
+                await subject.carry_out(step, observed=observed),
+            )
             for (what, form), (_, other) in zip(expected, found, strict=True):
                 assert_same(form, other, f"step {number} ({type(step).__name__}), {what}")
     finally:
         await shelf.close()
 
 
-def run(steps: Sequence[Step], observe_from: int, backend: Backend, mode: Mode, folder: Path) -> None:
+def run(
+    steps: Sequence[Step], observe_from: int, backend: Backend, mode: Mode, folder: Path
+) -> None:
     """Run a comparison on an event loop of its own, or without any."""
     work = compare(steps, observe_from, backend, mode, folder)
     if mode == "async":
@@ -220,11 +265,15 @@ def run(steps: Sequence[Step], observe_from: int, backend: Backend, mode: Mode, 
 
 @settings(max_examples=settings().max_examples // 2)
 @given(drawn=st.lists(steps, min_size=4, max_size=9))
-def test_random_turns_read_back_as_on_the_in_memory_saver(drawn: list[Step], backend: Backend, mode: Mode, folder: Path) -> None:
+def test_random_turns_read_back_as_on_the_in_memory_saver(
+    drawn: list[Step], backend: Backend, mode: Mode, folder: Path
+) -> None:
     run(drawn, 0, backend, mode, folder)
 
 
-def test_a_long_thread_is_rebuilt_across_snapshots_forks_and_a_reopen(backend: Backend, mode: Mode, folder: Path) -> None:
+def test_a_long_thread_is_rebuilt_across_snapshots_forks_and_a_reopen(
+    backend: Backend, mode: Mode, folder: Path
+) -> None:
     turn = Turn((Said(content="turn"),), ({"n": 1},), 2, False, False, False, "async", None)
     steps: list[Step] = []
     for number in range(6):
@@ -242,7 +291,9 @@ def test_a_long_thread_is_rebuilt_across_snapshots_forks_and_a_reopen(backend: B
     run(steps, len(steps) - 2, backend, mode, folder)
 
 
-async def prune_and_go_on(steps: Sequence[Step], last: int, backend: Backend, mode: Mode, folder: Path) -> None:
+async def prune_and_go_on(
+    steps: Sequence[Step], last: int, backend: Backend, mode: Mode, folder: Path
+) -> None:
     """Carry the steps out, prune the subject, and compare what it kept with the same before, and its next turns with the reference's."""
     shelf = Shelf(backend, mode, folder)
     try:
@@ -252,18 +303,37 @@ async def prune_and_go_on(steps: Sequence[Step], last: int, backend: Backend, mo
             await subject.carry_out(step, observed=False)
         config: RunnableConfig = {"configurable": {"thread_id": "t"}}
         exact = Names(keep=True)
-        before = {str(one.config): exact.snapshot(one) for one in await subject.calls.collect(subject.graph, "get_state_history", config)}
+        before = {
+            str(one.config): exact.snapshot(one)
+            for one in await subject.calls.collect(subject.graph, "get_state_history", config)
+        }
         pruned: Any = await subject.calls.call(shelf.saver, "prune", ["t"], keep_last=last)
-        kept = {str(one.config): exact.snapshot(one) for one in await subject.calls.collect(subject.graph, "get_state_history", config)}
+        kept = {
+            str(one.config): exact.snapshot(one)
+            for one in await subject.calls.collect(subject.graph, "get_state_history", config)
+        }
         assert len(kept) == len(before) - pruned.checkpoints
         assert list(kept)[:last] == list(before)[:last]
         for place, form in kept.items():
             assert_same(before[place], form, f"{place} after pruning")
-        turn = Turn((Said(content="and then", id="then"),), ({"n": 2},), 1, False, False, False, "sync", None)
+        turn = Turn(
+            (Said(content="and then", id="then"),),
+            ({"n": 2},),
+            1,
+            False,
+            False,
+            False,
+            "sync",
+            None,
+        )
         for step in (turn, Reopen(), turn):
             for one in (reference, subject):
-                one.names = Names()  # their histories differ now, and with them the order in which ids were seen
-            expected, found = [(await one.carry_out(step, observed=True))[:2] for one in (reference, subject)]
+                one.names = (
+                    Names()
+                )  # their histories differ now, and with them the order in which ids were seen
+            expected, found = [
+                (await one.carry_out(step, observed=True))[:2] for one in (reference, subject)
+            ]
             for (what, form), (_, other) in zip(expected, found, strict=True):
                 assert_same(form, other, f"after pruning, {what}")
     finally:
@@ -272,7 +342,9 @@ async def prune_and_go_on(steps: Sequence[Step], last: int, backend: Backend, mo
 
 @settings(max_examples=settings().max_examples // 2)
 @given(drawn=st.lists(steps, min_size=4, max_size=9), last=st.integers(1, 4))
-def test_random_turns_read_back_after_pruning_as_before(drawn: list[Step], last: int, backend: Backend, mode: Mode, folder: Path) -> None:
+def test_random_turns_read_back_after_pruning_as_before(
+    drawn: list[Step], last: int, backend: Backend, mode: Mode, folder: Path
+) -> None:
     work = prune_and_go_on(drawn, last, backend, mode, folder)
     if mode == "async":
         asyncio.run(work)

@@ -1,4 +1,7 @@
-"""DeltaSaver gives what InMemorySaver gives: random programs, everything that can be read compared after every step."""
+"""DeltaSaver gives what InMemorySaver gives, in random programs.
+
+Everything that can be read is compared after every step.
+"""
 
 from __future__ import annotations
 
@@ -71,11 +74,17 @@ def explore(
 ) -> None:
     """Draw examples and compare each; each kind of database and mode draws its own, always the same unless soaking.
 
-    With a `part` there are so many times fewer of them, unless soaking: where the same is drawn for other kinds of databases too, which
-    differ little in it.
+    With a `part` there are so many times fewer of them, unless soaking: where the same is drawn for
+    other kinds of databases too, which differ little in it.
     """
 
-    @settings(max_examples=max(1, settings().max_examples // part) if settings().derandomize else settings().max_examples)
+    @settings(
+        max_examples=(
+            max(1, settings().max_examples // part)
+            if settings().derandomize
+            else settings().max_examples
+        )
+    )
     @given(drawn=strategy)
     def compare_one(drawn: Any) -> None:
         carry_out(work(drawn, backend, mode, folder), mode)
@@ -85,13 +94,19 @@ def explore(
     compare_one()
 
 
-def test_random_programs_read_back_as_on_the_in_memory_saver(backend: Backend, mode: Mode, folder: Path) -> None:
+def test_random_programs_read_back_as_on_the_in_memory_saver(
+    backend: Backend, mode: Mode, folder: Path
+) -> None:
     explore(programs, compare, backend, mode, folder)
 
 
-def test_random_calls_read_back_exactly_as_on_the_in_memory_saver(backend: Backend, mode: Mode, folder: Path) -> None:
+def test_random_calls_read_back_exactly_as_on_the_in_memory_saver(
+    backend: Backend, mode: Mode, folder: Path
+) -> None:
     explore(call_lists, compare_calls, backend, mode, folder)
 
 
-def test_a_state_that_its_own_reducer_refuses_is_refused_as_on_the_in_memory_saver(backend: Backend, mode: Mode, folder: Path) -> None:
+def test_a_state_that_its_own_reducer_refuses_is_refused_as_on_the_in_memory_saver(
+    backend: Backend, mode: Mode, folder: Path
+) -> None:
     carry_out(compare(REFUSED, backend, mode, folder), mode)

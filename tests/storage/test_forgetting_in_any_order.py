@@ -1,6 +1,7 @@
 """Promise: after any sequence of put, fork, copy, prune and delete, every kept checkpoint reads back equal, and nothing else is left.
 
-The reference is InMemorySaver with the same calls, from which a model of each policy takes what should go.
+The reference is InMemorySaver with the same calls, from which a model of each policy takes what
+should go.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from typing import Any
 
 import pytest
 from comparison import Names, assert_same
-from forgotten import (
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from langgraph.checkpoint.base import CheckpointTuple
+from prune_reference import (
     Place,
     assert_clean,
     assert_sound,
@@ -27,11 +32,22 @@ from forgotten import (
     rows,
     with_chains,
 )
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from langgraph.checkpoint.base import CheckpointTuple
-from puts import NAMESPACES, OPENING, Branch, Call, Change, Delete, Live, Put, PutAgain, PutWrites, Reopen, changes, new_ids, writes
+from puts import (
+    NAMESPACES,
+    OPENING,
+    Branch,
+    Call,
+    Change,
+    Delete,
+    Live,
+    Put,
+    PutAgain,
+    PutWrites,
+    Reopen,
+    changes,
+    new_ids,
+    writes,
+)
 from samples import Said
 from savers import BACKENDS, Backend, ReferenceShelf, Shelf, run_without_loop
 
@@ -43,11 +59,16 @@ RUNS = ("run-1", "run-2", "run-3")
 
 threads = st.sampled_from(["t1"] * 4 + ["t2", *COPIES])
 any_namespace = st.sampled_from([""] * 4 + [*NAMESPACES])
-leaves = st.sampled_from([Change(channel, "absent", Said(), None, 0, True) for channel in ("log", "files")])
+leaves = st.sampled_from(
+    [Change(channel, "absent", Said(), None, 0, True) for channel in ("log", "files")]
+)
 counters = st.sampled_from([{}, {}, {"log": [1, 1]}, {"log": [2, 3], "files": [1, 1]}])
 runs = st.sampled_from([None, *RUNS])
 labels = st.builds(
-    lambda run, counters: ({"run_id": run} if run else {}) | ({"counters_since_delta_snapshot": counters} if counters else {}),
+    lambda run, counters: (
+        ({"run_id": run} if run else {})
+        | ({"counters_since_delta_snapshot": counters} if counters else {})
+    ),
     runs,
     counters,
 )
@@ -74,7 +95,10 @@ class Forgetting(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.shelf = Shelf(self.backend, "sync", Path(self.folder.name))
         ids = new_ids(200)
-        self.reference, self.subject = Branch(ReferenceShelf(), "sync", ids), Branch(self.shelf, "sync", ids)
+        self.reference, self.subject = (
+            Branch(ReferenceShelf(), "sync", ids),
+            Branch(self.shelf, "sync", ids),
+        )
 
     @property
     def saver(self) -> DeltaSaver:
@@ -99,7 +123,7 @@ class Forgetting(RuleBasedStateMachine):
         for (what, form), (_, other) in zip(expected, found, strict=True):
             assert_same(form, other, f"after {type(call).__name__}, {what}")
 
-    # -- what a graph does ---------------------------------------------------------------------------------------------------------------
+    # -- what a graph does -------------------------------------------------------------------------
 
     @initialize(metadata=labels)
     def begin(self, metadata: dict[str, Any]) -> None:
@@ -118,7 +142,13 @@ class Forgetting(RuleBasedStateMachine):
             for task, written in later:
                 self._call(PutWrites(put.thread, put.namespace, 0, task, written))
 
-    @rule(thread=threads, namespace=any_namespace, at=st.integers(0, 4), task=st.integers(0, 3), written=writes)
+    @rule(
+        thread=threads,
+        namespace=any_namespace,
+        at=st.integers(0, 4),
+        task=st.integers(0, 3),
+        written=writes,
+    )
     def put_writes(self, thread: str, namespace: str, at: int, task: int, written: Any) -> None:
         self._call(PutWrites(thread, namespace, at, task, written))
 
@@ -130,13 +160,17 @@ class Forgetting(RuleBasedStateMachine):
     def reopen(self) -> None:
         self._call(Reopen())
 
-    # -- what forgets --------------------------------------------------------------------------------------------------------------------
+    # -- what forgets ------------------------------------------------------------------------------
 
     def _forget(self, gone: Iterable[Place], work: Callable[[], Any], *, clean: bool = True) -> Any:
         """Do the work, which must take these checkpoints and nothing else; what it gives."""
         gone = set(gone)
         before = everything(self.saver)
-        chains = {place: self._chains(place, found) for place, found in before.items() if place not in gone}
+        chains = {
+            place: self._chains(place, found)
+            for place, found in before.items()
+            if place not in gone
+        }
         result = work()
         drop(self.memory, gone)
         for branch in (self.reference, self.subject):
@@ -150,14 +184,25 @@ class Forgetting(RuleBasedStateMachine):
         return result
 
     def _chains(self, place: Place, found: CheckpointTuple) -> Any:
-        history = self.saver.get_delta_channel_history(config=config_of(place), channels=chained(found))
+        history = self.saver.get_delta_channel_history(
+            config=config_of(place), channels=chained(found)
+        )
         return Names(keep=True).unordered({channel: dict(one) for channel, one in history.items()})
 
-    def _prune(self, threads: list[str], keep: Callable[[dict[Place, CheckpointTuple]], set[Place]], **policy: Any) -> None:
+    def _prune(
+        self,
+        threads: list[str],
+        keep: Callable[[dict[Place, CheckpointTuple]], set[Place]],
+        **policy: Any,
+    ) -> None:
         mine = everything(self.memory, threads)
         gone = set(mine) - with_chains(mine, keep(mine))
         told = self.saver.prune(threads, dry_run=True, **policy)
-        pruned = self._forget(gone, lambda: self.saver.prune(threads, **policy), clean=len(threads) == 1 and self._only(threads))
+        pruned = self._forget(
+            gone,
+            lambda: self.saver.prune(threads, **policy),
+            clean=len(threads) == 1 and self._only(threads),
+        )
         assert pruned == told
         assert (pruned.threads, pruned.checkpoints) == (0, len(gone))
 
@@ -178,7 +223,11 @@ class Forgetting(RuleBasedStateMachine):
         moment = datetime(2024, 5, 6, tzinfo=UTC) + timedelta(seconds=seconds)
 
         def keep(mine: dict[Place, CheckpointTuple]) -> set[Place]:
-            young = {place for place, found in mine.items() if datetime.fromisoformat(found.checkpoint["ts"]) >= moment}
+            young = {
+                place
+                for place, found in mine.items()
+                if datetime.fromisoformat(found.checkpoint["ts"]) >= moment
+            }
             return newest(mine, last or 1) | young
 
         self._prune(threads, keep, keep_last=last, older_than=moment)
@@ -187,7 +236,9 @@ class Forgetting(RuleBasedStateMachine):
     def prune_delete(self, threads: list[str]) -> None:
         gone = set(everything(self.memory, threads))
         told = self.saver.prune(threads, strategy="delete", dry_run=True)
-        pruned = self._forget(gone, lambda: self.saver.prune(threads, strategy="delete"), clean=False)
+        pruned = self._forget(
+            gone, lambda: self.saver.prune(threads, strategy="delete"), clean=False
+        )
         assert pruned == told
         assert pruned.checkpoints == len(gone)
         for thread in threads:
@@ -196,8 +247,13 @@ class Forgetting(RuleBasedStateMachine):
     @rule(wanted=st.lists(st.sampled_from([*RUNS, "run-4"]), min_size=1, max_size=2, unique=True))
     def delete_for_runs(self, wanted: list[str]) -> None:
         all_of_them = everything(self.memory)
-        kept = with_chains(all_of_them, (at for at, found in all_of_them.items() if found.metadata.get("run_id") not in wanted))
-        self._forget(set(all_of_them) - kept, lambda: self.saver.delete_for_runs(wanted), clean=False)
+        kept = with_chains(
+            all_of_them,
+            (at for at, found in all_of_them.items() if found.metadata.get("run_id") not in wanted),
+        )
+        self._forget(
+            set(all_of_them) - kept, lambda: self.saver.delete_for_runs(wanted), clean=False
+        )
 
     @rule(thread=threads)
     def delete_thread(self, thread: str) -> None:
@@ -214,20 +270,24 @@ class Forgetting(RuleBasedStateMachine):
             self.saver.copy_thread(source, onto)
             return
         if onto in known:
-            self._call(Delete(onto))  # it is empty, or has nothing but writes of a checkpoint that is not there
+            self._call(
+                Delete(onto)
+            )  # it is empty, or has nothing but writes of a checkpoint that is not there
         self.saver.copy_thread(source, onto)
         copy_thread(self.memory, source, onto)
         for branch in (self.reference, self.subject):
             for (thread, namespace), live in list(branch.live.items()):
                 if thread == source:
-                    put = [(id, (_elsewhere(config, onto), *rest)) for id, (config, *rest) in live.put]
+                    put = [
+                        (id, (_elsewhere(config, onto), *rest)) for id, (config, *rest) in live.put
+                    ]
                     branch.live[onto, namespace] = Live(put=put)
 
     @rule()
     def compact(self) -> None:
         assert self.saver.compact() >= 0
 
-    # -- what always holds ---------------------------------------------------------------------------------------------------------------
+    # -- what always holds -------------------------------------------------------------------------
 
     @invariant()
     def every_kept_checkpoint_reads_back_equal(self) -> None:
@@ -248,11 +308,15 @@ class Forgetting(RuleBasedStateMachine):
             for (what, form), (_, other) in zip(expected, found, strict=True):
                 assert_same(form, other, what)
 
-    def _same(self, expected: dict[Place, CheckpointTuple], found: dict[Place, CheckpointTuple]) -> None:
+    def _same(
+        self, expected: dict[Place, CheckpointTuple], found: dict[Place, CheckpointTuple]
+    ) -> None:
         assert set(found) == set(expected)
         names = Names(keep=True)
         for place, one in expected.items():
-            assert_same(names.checkpoint(one), names.checkpoint(found[place]), f"checkpoint {place}")
+            assert_same(
+                names.checkpoint(one), names.checkpoint(found[place]), f"checkpoint {place}"
+            )
 
 
 def _elsewhere(config: Any, thread: str) -> Any:

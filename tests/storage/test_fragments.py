@@ -12,9 +12,9 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langmem_ext import DeltaSaver
 from langmem_ext.maintenance.doctor import examine
 from langmem_ext.messages.manifest import length_of, runs_of
-from langmem_ext.storage.effects import Op, Rows, Statement, operation
-from langmem_ext.storage.header import Header
-from langmem_ext.storage.manifests import MAX_RUNS, decode_runs, encode_runs, plan_row
+from langmem_ext.storage.operation import Op, Rows, Statement, operation
+from langmem_ext.storage.rows.checkpoint import Header
+from langmem_ext.storage.rows.manifest import MAX_RUNS, decode_runs, encode_runs, plan_row
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -25,10 +25,15 @@ def grow(saver: DeltaSaver, steps: int) -> list[Any]:
     listed: list[BaseMessage] = []
     config, configs = CONFIG, []
     for step in range(steps):
-        answers = [AIMessage(f"answer {step} of worker {number}", id=f"{step}-{number}") for number in range(8)]
+        answers = [
+            AIMessage(f"answer {step} of worker {number}", id=f"{step}-{number}")
+            for number in range(8)
+        ]
         for number in chance.sample(range(8), 8):
             saver.put_writes(
-                {"configurable": {**config["configurable"], "checkpoint_id": f"{step:05}"}}, [("messages", answers[number])], f"w{number}"
+                {"configurable": {**config["configurable"], "checkpoint_id": f"{step:05}"}},
+                [("messages", answers[number])],
+                f"w{number}",
             )
         listed = [*listed, *answers]
         config = saver.put(config, *checkpoint(f"{step + 1:05}", listed))
@@ -38,7 +43,10 @@ def grow(saver: DeltaSaver, steps: int) -> list[Any]:
 
 def checkpoint(id: str, messages: list[BaseMessage]) -> Any:
     made = empty_checkpoint() | {"id": id}
-    made["channel_values"], made["channel_versions"] = {"messages": list(messages)}, {"messages": id}  # type: ignore[typeddict-unknown-key]
+    made["channel_values"], made["channel_versions"] = (
+        {"messages": list(messages)},
+        {"messages": id},
+    )  # type: ignore[typeddict-unknown-key]
     return made, {"step": 1}, {"messages": id}
 
 
@@ -60,13 +68,24 @@ def headers(saver: DeltaSaver) -> list[Header]:
 def test_a_fragmented_list_reads_back_exactly_warm_and_cold(url: str) -> None:
     with DeltaSaver.from_conn_string(url) as saver:
         configs = grow(saver, 60)
-        assert all(said(saver, config) == expected(step) for step, config in enumerate(configs, start=1))
+        assert all(
+            said(saver, config) == expected(step) for step, config in enumerate(configs, start=1)
+        )
         refs = [header.values["messages"] for header in headers(saver)]
         assert max(len(ref.runs) for ref in refs) > 4 * MAX_RUNS
-        assert all(len(ref.runs) - (ref.manifest[1] if ref.manifest else 0) <= 2 * MAX_RUNS for ref in refs)
+        assert all(
+            len(ref.runs) - (ref.manifest[1] if ref.manifest else 0) <= 2 * MAX_RUNS for ref in refs
+        )
     with DeltaSaver.from_conn_string(url) as saver:
-        assert all(said(saver, config) == expected(step) for step, config in enumerate(configs, start=1))
-        again = saver.put(configs[-1], *checkpoint("00099", [*saver_messages(saver, configs[-1]), AIMessage("more", id="more")]))
+        assert all(
+            said(saver, config) == expected(step) for step, config in enumerate(configs, start=1)
+        )
+        again = saver.put(
+            configs[-1],
+            *checkpoint(
+                "00099", [*saver_messages(saver, configs[-1]), AIMessage("more", id="more")]
+            ),
+        )
         assert said(saver, again) == [*expected(60), "more"]
         assert not [finding for finding in examine(saver).findings if finding.severity != "note"]
 

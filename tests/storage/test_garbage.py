@@ -1,6 +1,7 @@
 """Promise: what a call has used up is freed when it returns; none of it waits for Python's garbage collector, which has to look for it.
 
-A reference cycle in each call is not seen in any result, but it costs a collection every few turns, and memory that grows until then.
+A reference cycle in each call is not seen in any result, but it costs a collection every few turns,
+and memory that grows until then.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 from savers import BACKENDS, Backend, Calls, Mode, Shelf
-from turns import config_of, turns
+from writer_turns import config_of, turns
 
 PACKAGE = "langmem_ext"
 
@@ -30,7 +31,9 @@ def left_behind() -> Iterator[list[str]]:
     try:
         yield found
         gc.collect()
-        found += sorted({name for thing in gc.garbage if (name := origin(thing)).startswith(PACKAGE)})
+        found += sorted(
+            {name for thing in gc.garbage if (name := origin(thing)).startswith(PACKAGE)}
+        )
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
@@ -61,18 +64,24 @@ def test_what_refers_to_itself_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
-async def test_no_call_of_a_saver_leaves_garbage(backend: Backend, mode: Mode, tmp_path: Path) -> None:
+async def test_no_call_of_a_saver_leaves_garbage(
+    backend: Backend, mode: Mode, tmp_path: Path
+) -> None:
     calls, shelf = Calls(mode), Shelf(backend, mode, tmp_path)
     saver = shelf.saver
 
     async def all_calls(thread: str) -> None:
         for before, turn in pairwise([None, *turns("worker", thread)]):
             assert turn is not None
-            await calls.call(saver, "put", turn.config, turn.checkpoint, turn.metadata, turn.versions)
+            await calls.call(
+                saver, "put", turn.config, turn.checkpoint, turn.metadata, turn.versions
+            )
             await calls.call(saver, "put_writes", turn.stored, turn.writes, turn.task, "~path")
             await calls.call(saver, "get_tuple", turn.stored)
             if before is not None:
-                await calls.call(saver, "put", before.config, before.checkpoint, before.metadata, before.versions)
+                await calls.call(
+                    saver, "put", before.config, before.checkpoint, before.metadata, before.versions
+                )
         await calls.collect(saver, "list", config_of(thread))
         await calls.call(saver, "get_tuple", config_of("nowhere"))
         await calls.call(saver, "copy_thread", thread, f"copy of {thread}")

@@ -1,4 +1,7 @@
-"""Promise: what is opened is closed. No connection, file handle or thread is left behind, and no warning, whoever forgets to close."""
+"""Promise: what is opened is closed.
+
+No connection, file handle or thread is left behind, and no warning, whoever forgets to close.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from moved import sqlite_saver
+from move_checks import sqlite_saver
 from patience import PATIENCE_S, until
 from savers import Backend
 
@@ -36,7 +39,7 @@ from langmem_ext import (
     import_checkpoints,
     stats,
 )
-from langmem_ext.log import is_server
+from langmem_ext.log.message_log import is_server
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 ROOT = Path(__file__).parents[2]
@@ -47,7 +50,12 @@ def answer(state: MessagesState) -> Any:
 
 
 def graph_on(saver: Any) -> Any:
-    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    return (
+        StateGraph(MessagesState)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
 
 
 def use(path: str, new: str, folder: Path) -> None:
@@ -66,7 +74,11 @@ def use(path: str, new: str, folder: Path) -> None:
     examine(path)
     stats(path)
     asyncio.run(ause(path, new, folder))
-    for wrong in (str(folder / "no" / "such.db"), str(folder / "notes.txt"), "postgresql://postgres@127.0.0.1:1/none"):
+    for wrong in (
+        str(folder / "no" / "such.db"),
+        str(folder / "notes.txt"),
+        "postgresql://postgres@127.0.0.1:1/none",
+    ):
         with pytest.raises(StorageError):
             DeltaSaver.open(wrong)
 
@@ -102,13 +114,17 @@ def held() -> tuple[list[str], list[str]]:
     names: list[str] = []
     for descriptor in folder.iterdir():
         try:
-            names.append(os.readlink(descriptor).partition("[")[0])  # each socket and pipe has a number of its own
+            names.append(
+                os.readlink(descriptor).partition("[")[0]
+            )  # each socket and pipe has a number of its own
         except FileNotFoundError:  # the one that lists the folder
             continue
     return sorted(names), sorted(one.name for one in threading.enumerate())
 
 
-def test_what_was_used_and_closed_leaves_no_file_no_connection_and_no_thread(durable: Backend, tmp_path: Path) -> None:
+def test_what_was_used_and_closed_leaves_no_file_no_connection_and_no_thread(
+    durable: Backend, tmp_path: Path
+) -> None:
     (tmp_path / "notes.txt").write_text("no database " * 1000)
     path, new = durable.new_url(tmp_path), durable.new_url(tmp_path)
     use(path, new, tmp_path)  # whatever is loaded for good
@@ -117,7 +133,9 @@ def test_what_was_used_and_closed_leaves_no_file_no_connection_and_no_thread(dur
         warnings.simplefilter("error")
         for _ in range(3):
             use(path, new, tmp_path)
-    until(lambda: held() == before, "something is still open")  # threads end a moment after they are told to
+    until(
+        lambda: held() == before, "something is still open"
+    )  # threads end a moment after they are told to
 
 
 FORGOTTEN = """
@@ -143,13 +161,18 @@ gc.collect()
 
 
 @pytest.mark.process
-def test_whoever_forgets_to_close_gets_no_warning_and_leaves_a_whole_database(url: str, tmp_path: Path) -> None:
+def test_whoever_forgets_to_close_gets_no_warning_and_leaves_a_whole_database(
+    url: str, tmp_path: Path
+) -> None:
     # From Python 3.13 on, sqlite3 warns of connections that nobody has closed.
     command = [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", FORGOTTEN, url]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1\n", "")
     if not is_server(url):
-        assert sorted(file.name for file in tmp_path.iterdir()) == [Path(url).name, f"{Path(url).name}-lock"]
+        assert sorted(file.name for file in tmp_path.iterdir()) == [
+            Path(url).name,
+            f"{Path(url).name}-lock",
+        ]
     assert examine(url).findings == ()
 
 

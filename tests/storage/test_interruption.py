@@ -88,18 +88,29 @@ Opened = Callable[[Any], DeltaSaver]
 def opened(backend: Backend, tmp_path: Path) -> Iterator[Opened]:
     """Opens a saver with a serializer, or with its own."""
     with ExitStack() as closing:
-        yield lambda serde: closing.enter_context(DeltaSaver.open(backend.new_url(tmp_path), serde=serde))
+        yield lambda serde: closing.enter_context(
+            DeltaSaver.open(backend.new_url(tmp_path), serde=serde)
+        )
 
 
 def stored(saver: DeltaSaver) -> Any:
     values = {"order": Order(number=1), "messages": [HumanMessage("hello", id="1")]}
-    checkpoint: Any = empty_checkpoint() | {"channel_values": values, "channel_versions": dict.fromkeys(values, 1)}
+    checkpoint: Any = empty_checkpoint() | {
+        "channel_values": values,
+        "channel_versions": dict.fromkeys(values, 1),
+    }
     return saver.put(CONFIG, checkpoint, {}, dict.fromkeys(values, 1))
 
 
 @pytest.mark.parametrize("serde", [None, Interrupted()], ids=["native", "foreign"])
-@pytest.mark.parametrize("handler", [on_signal, partial(on_signal), Limit().ring, Limit()], ids=["function", "partial", "method", "object"])
-def test_what_a_signals_handler_raises_is_raised_as_it_is(handler: Any, serde: Any, handled: Any, opened: Opened) -> None:
+@pytest.mark.parametrize(
+    "handler",
+    [on_signal, partial(on_signal), Limit().ring, Limit()],
+    ids=["function", "partial", "method", "object"],
+)
+def test_what_a_signals_handler_raises_is_raised_as_it_is(
+    handler: Any, serde: Any, handled: Any, opened: Opened
+) -> None:
     handled(handler)
     saver = opened(serde)
     stored(saver)
@@ -110,7 +121,10 @@ def test_what_a_signals_handler_raises_is_raised_as_it_is(handler: Any, serde: A
     assert not during
     found = saver.get_tuple(CONFIG)
     assert found is not None
-    assert found.checkpoint["channel_values"] == {"order": Order(number=1), "messages": [HumanMessage("hello", id="1")]}
+    assert found.checkpoint["channel_values"] == {
+        "order": Order(number=1),
+        "messages": [HumanMessage("hello", id="1")],
+    }
 
 
 @pytest.mark.parametrize("serde", [None, Interrupted()], ids=["native", "foreign"])
@@ -127,7 +141,9 @@ def test_an_interruption_and_memory_and_stack_that_ran_out_are_no_damage(
     assert saver.get_tuple(CONFIG) is not None
 
 
-def test_an_examination_that_is_interrupted_ends_and_finds_no_damage(handled: Any, opened: Opened) -> None:
+def test_an_examination_that_is_interrupted_ends_and_finds_no_damage(
+    handled: Any, opened: Opened
+) -> None:
     handled(on_signal)
     saver = opened(Interrupted())
     stored(saver)
@@ -139,7 +155,9 @@ def test_an_examination_that_is_interrupted_ends_and_finds_no_damage(handled: An
 
 
 @pytest.mark.parametrize("error", [NotMine("another key"), ValueError("cut"), TimeIsUp()], ids=repr)
-def test_what_a_serializer_raises_is_a_damaged_row_whatever_it_is(error: Exception, handled: Any, opened: Opened) -> None:
+def test_what_a_serializer_raises_is_a_damaged_row_whatever_it_is(
+    error: Exception, handled: Any, opened: Opened
+) -> None:
     handled(on_signal)
     saver = opened(Interrupted())
     stored(saver)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apart import forks
 from carried import exported, ids_of, rows_of, threads_in
 from comparison import assert_same
-from forgotten import assert_sound
+from database_copies import Sessions
+from forked_workers import forks
 from killed_upkeep import THREADS
 from nursery import Nursery
 from patience import PATIENCE_S
-from restored import Sessions
+from prune_reference import assert_sound
 from savers import Backend, open_saver
 from test_kill_upkeep import make
 
@@ -60,18 +60,29 @@ def test_an_import_that_is_killed_has_stored_whole_threads_and_goes_on(
         assert undisturbed["died"] == 0
         chance, seen = random.Random(None if SOAK else 20260102), set()
         for number in range(KILLS):
-            # One of them at the last step, when all is there: on a busy machine every other may come before anything is.
-            where: dict[str, Any] = {"dies_at": chance.randrange(undisturbed["steps"]) if number else undisturbed["steps"] - 1}
+            # One of them at the last step, when all is there: on a busy machine every other may
+            # come before anything is.
+            where: dict[str, Any] = {
+                "dies_at": (
+                    chance.randrange(undisturbed["steps"]) if number else undisturbed["steps"] - 1
+                )
+            }
             if number % 2:
                 where = {"after_s": chance.uniform(0, undisturbed["seconds"] * 1.2 + 0.01)}
-            assert mortal.run(what="import", path=(url := durable.new_url(tmp_path)), beside=beside, **where)["died"] in (0, -9)
+            assert mortal.run(
+                what="import", path=(url := durable.new_url(tmp_path)), beside=beside, **where
+            )["died"] in (0, -9)
             sessions.wait()
             with DeltaSaver.open(url) as target:
                 there = sorted(ids_of(target))
                 seen.add(len(there))
                 assert there == THREADS[: len(there)], f"kill {number}, {where}"
                 for thread in there:
-                    assert_same(expected[thread], rows_of(target, thread), f"rows of {thread}, kill {number}, {where}")
+                    assert_same(
+                        expected[thread],
+                        rows_of(target, thread),
+                        f"rows of {thread}, kill {number}, {where}",
+                    )
                 assert_sound(target)
                 again = Threads(target).import_from(f"{beside}-export.jsonl.gz", keep_ids=True)
                 assert (list(again.skipped), list(again.ids)) == (there, THREADS[len(there) :])
@@ -80,7 +91,9 @@ def test_an_import_that_is_killed_has_stored_whole_threads_and_goes_on(
 
 
 @pytest.mark.timeout(3600)
-def test_an_export_that_is_killed_leaves_what_was_there(mortal: Nursery, whole: Path, url: str, tmp_path: Path) -> None:
+def test_an_export_that_is_killed_leaves_what_was_there(
+    mortal: Nursery, whole: Path, url: str, tmp_path: Path
+) -> None:
     with DeltaSaver.open(str(whole)) as source, DeltaSaver.open(url) as saver:
         Threads(saver).import_from(io.StringIO(exported(source)), keep_ids=True)
     work = {"what": "export", "path": url, "beside": str(tmp_path / "beside")}
@@ -90,14 +103,20 @@ def test_an_export_that_is_killed_leaves_what_was_there(mortal: Nursery, whole: 
     chance, kept = random.Random(None if SOAK else 20260103), 0
     for number in range(KILLS):
         target.write_bytes(b"what was there before")
-        when = {"after_s": chance.uniform(0, undisturbed["seconds"])} if number % 2 else {"dies_at": chance.randrange(undisturbed["steps"])}
+        when = (
+            {"after_s": chance.uniform(0, undisturbed["seconds"])}
+            if number % 2
+            else {"dies_at": chance.randrange(undisturbed["steps"])}
+        )
         assert mortal.run(**work, **when)["died"] in (0, -9)
         assert target.read_bytes()[:4] in (b"what", finished[:4])
         if target.read_bytes() == b"what was there before":
             kept += 1
             continue
         with DeltaSaver.open(":memory:") as saver:
-            assert sorted(Threads(saver).import_from(target, keep_ids=True).ids) == THREADS  # an export is in the order of their numbers
+            assert (
+                sorted(Threads(saver).import_from(target, keep_ids=True).ids) == THREADS
+            )  # an export is in the order of their numbers
     assert kept
 
 
@@ -111,7 +130,9 @@ def chat(url: str, begun: Any, turns: int) -> None:
 
 
 def _said(number: int) -> Any:
-    from langchain_core.messages import HumanMessage  # noqa: PLC0415 - a process that is being made imports little
+    from langchain_core.messages import (  # noqa: PLC0415
+        HumanMessage,
+    )
 
     return HumanMessage(f"message {number} " * 9, id=f"m{number}")
 
@@ -136,8 +157,12 @@ def test_while_one_process_chats_another_exports_and_nothing_is_lost_or_mixed(ur
                 assert_sound(target)
                 lengths.append(done.messages)
                 for thread in done.ids:
-                    said = [message.id for message in ThreadChatMessageHistory(thread, target).messages]
-                    assert said == [f"m{number}" for number in range(int(thread[1]), 2 * len(said), 2)]
+                    said = [
+                        message.id for message in ThreadChatMessageHistory(thread, target).messages
+                    ]
+                    assert said == [
+                        f"m{number}" for number in range(int(thread[1]), 2 * len(said), 2)
+                    ]
         assert lengths == sorted(lengths)
         assert lengths[-1] == TURNS
         assert_sound(saver)

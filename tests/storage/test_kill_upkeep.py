@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from comparison import Form, Names, assert_same
-from forgotten import Place, assert_clean, assert_sound, everything, newest, rows
+from database_copies import Original, Sessions
 from killed_upkeep import RETENTION, THREADS, carry_out
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from nursery import Nursery
-from restored import Original, Sessions
+from prune_reference import Place, assert_clean, assert_sound, everything, newest, rows
 from savers import Backend
-from searched import assert_found
+from search_reference import assert_found
 
 from langmem_ext import DeltaSaver, Threads
 
@@ -36,7 +36,10 @@ CASES = [
     *(("file", what, False) for what in UPKEEP),
     *(("file", what, True) for what in INDEXED),
     # What vacuums and copies there has nothing to do with the index.
-    *(("postgres", what, False) for what in ("sweep", "copy", "compact", "compact fully", "search")),
+    *(
+        ("postgres", what, False)
+        for what in ("sweep", "copy", "compact", "compact fully", "search")
+    ),
     *(("postgres", what, True) for what in ("prune", "delete", "search anew")),
 ]
 """Kind of database, work, whether it has a search index."""
@@ -52,18 +55,35 @@ def mortal() -> Iterator[Nursery]:
 def answer(state: MessagesState) -> Any:
     number = len(state["messages"])
     if number % 9 == 8:  # a message that later checkpoints hold otherwise
-        return {"messages": [HumanMessage("replaced", id=state["messages"][0].id), AIMessage("noted", id=f"a{number}")]}
+        return {
+            "messages": [
+                HumanMessage("replaced", id=state["messages"][0].id),
+                AIMessage("noted", id=f"a{number}"),
+            ]
+        }
     return {"messages": [AIMessage(f"answer {number} " * 40, id=f"a{number}")]}
 
 
 def make(url: str) -> None:
     """A database with six threads, forks among them, and room for compaction to give back."""
     with DeltaSaver.from_conn_string(url) as saver:
-        graph = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+        graph = (
+            StateGraph(MessagesState)
+            .add_node("answer", answer)
+            .add_edge(START, "answer")
+            .compile(checkpointer=saver)
+        )
         for thread in [*THREADS, "gone"]:
             config: Any = {"configurable": {"thread_id": thread}}
             for number in range(8):
-                graph.invoke({"messages": [HumanMessage(f"turn {number} of {thread} " * 20, id=f"h{number}")]}, config)
+                graph.invoke(
+                    {
+                        "messages": [
+                            HumanMessage(f"turn {number} of {thread} " * 20, id=f"h{number}")
+                        ]
+                    },
+                    config,
+                )
             fork = list(saver.list(config))[9].config
             graph.invoke({"messages": [HumanMessage("on a fork", id="f")]}, fork)
         saver.delete_thread("gone")
@@ -73,7 +93,9 @@ def forms(url: str) -> dict[Place, Form | None]:
     """All that can be read of a database, by a saver that has seen none of it; the doctor finds nothing wrong."""
     with DeltaSaver.from_conn_string(url) as saver:
         assert_sound(saver)
-        return {place: Names(keep=True).checkpoint(found) for place, found in everything(saver).items()}
+        return {
+            place: Names(keep=True).checkpoint(found) for place, found in everything(saver).items()
+        }
 
 
 @pytest.fixture(scope="module")
@@ -108,16 +130,23 @@ def expected(what: str, before: dict[Place, Form | None]) -> set[Place]:
     return set(before)
 
 
-def assert_what_stays_is_whole(what: str, url: str, before: dict[Place, Form | None], note: str) -> None:
+def assert_what_stays_is_whole(
+    what: str, url: str, before: dict[Place, Form | None], note: str
+) -> None:
     """Check a database whose process was killed, and let the work be done to its end."""
     found = forms(url)
     staying = expected(what, before)
-    by_thread = {thread: {place for place in found if place[0] == thread} for thread in {place[0] for place in [*found, *before]}}
+    by_thread = {
+        thread: {place for place in found if place[0] == thread}
+        for thread in {place[0] for place in [*found, *before]}
+    }
     for thread, places in by_thread.items():
         source = thread.removesuffix(" copied")
         was = {place for place in before if place[0] == source}
         if source != thread:
-            assert {place[1:] for place in places} == {place[1:] for place in was}, f"{note}: half a copy"
+            assert {place[1:] for place in places} == {place[1:] for place in was}, (
+                f"{note}: half a copy"
+            )
         else:
             # Each thread is forgotten from in a transaction of its own.
             assert places in (was, was & staying), f"{note}: half of thread {thread} has gone"
@@ -142,7 +171,13 @@ def assert_what_stays_is_whole(what: str, url: str, before: dict[Place, Form | N
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("durable", "what", "searched"), CASES, indirect=["durable"])
 def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(
-    what: str, searched: bool, durable: Backend, mortal: Nursery, whole: Original, indexed: Original, tmp_path: Path
+    what: str,
+    searched: bool,
+    durable: Backend,
+    mortal: Nursery,
+    whole: Original,
+    indexed: Original,
+    tmp_path: Path,
 ) -> None:
     source = indexed if searched else whole
     before, sessions = forms(source.url), Sessions(durable)
@@ -153,7 +188,8 @@ def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(
     died = 0
     kills = KILLS if durable.name == "file" else max(3, KILLS // 2)
     for number in range(kills):
-        # Half of them at a statement or a COMMIT, half of them anywhere; opening is not counted to the length of the work.
+        # Half of them at a statement or a COMMIT, half of them anywhere; opening is not counted to
+        # the length of the work.
         where: dict[str, Any] = {"dies_at": chance.randrange(undisturbed["steps"] or 1)}
         if number % 2 or not undisturbed["steps"]:
             where = {"after_s": chance.uniform(0, undisturbed["seconds"] * 1.2 + 0.01)}

@@ -1,4 +1,7 @@
-"""Promise: one caller drives a thread at a time, among threads, event loops and processes, and a dead process holds nothing."""
+"""Promise: one caller drives a thread at a time, and a dead process holds nothing.
+
+This holds among threads, event loops and processes.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,9 @@ def test_an_error_inside_ends_the_lease(saver: DeltaSaver) -> None:
         pass
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a fork with threads about, since 3.12
+@pytest.mark.filterwarnings(
+    "ignore:This process:DeprecationWarning"
+)  # of a fork with threads about, since 3.12
 def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing(url: str) -> None:
     reading, writing = os.pipe()
     child = os.fork()
@@ -129,10 +134,15 @@ def test_a_forked_child_does_not_keep_its_parents_lease(url: str) -> None:
             os.waitpid(child, 0)
 
 
-def test_a_link_and_the_file_itself_are_one_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_and_the_file_itself_are_one_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
     monkeypatch.chdir(tmp_path)
-    with DeltaSaver.from_conn_string("memory.db") as one, DeltaSaver.from_conn_string(str(tmp_path / "link.db")) as other:
+    with (
+        DeltaSaver.from_conn_string("memory.db") as one,
+        DeltaSaver.from_conn_string(str(tmp_path / "link.db")) as other,
+    ):
         monkeypatch.chdir("/")
         with one.lease("t"), pytest.raises(ThreadBusy), other.lease("t", wait=0):
             pass

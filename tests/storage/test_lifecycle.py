@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from clock import Clock
-from forgotten import assert_clean, assert_sound, change
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from patience import PATIENCE_S, until
+from prune_reference import assert_clean, assert_sound, change
 from savers import Backend, Calls, Mode, brief_saver
 
 from langmem_ext import (
@@ -35,8 +35,8 @@ from langmem_ext import (
     ThreadNotFound,
     Threads,
 )
-from langmem_ext.retention import run_steps
-from langmem_ext.sweeper import THREAD_NAME
+from langmem_ext.log.retention import run_steps
+from langmem_ext.log.sweeper import THREAD_NAME
 
 HOUR = timedelta(hours=1)
 MS = timedelta(milliseconds=1)
@@ -53,14 +53,25 @@ def calls(mode: Mode) -> Calls:
     return Calls(mode)
 
 
-def say(log: MessageLog, thread: str, text: str = "hello", *, tool: str | None = None, owner: str | None = None) -> None:
+def say(
+    log: MessageLog,
+    thread: str,
+    text: str = "hello",
+    *,
+    tool: str | None = None,
+    owner: str | None = None,
+) -> None:
     notes = {} if tool is None else {"langmem_ext": {"tool": tool}}
-    ThreadChatMessageHistory(thread, log, owner=owner).add_messages([HumanMessage(text, additional_kwargs=notes)])
+    ThreadChatMessageHistory(thread, log, owner=owner).add_messages(
+        [HumanMessage(text, additional_kwargs=notes)]
+    )
 
 
 def ask(log: MessageLog, thread: str) -> Any:
     """A thread of a tool whose graph waits for an answer."""
-    builder = StateGraph(MessagesState).add_node("ask", lambda state: {"messages": [("user", interrupt("which?"))]})
+    builder = StateGraph(MessagesState).add_node(
+        "ask", lambda state: {"messages": [("user", interrupt("which?"))]}
+    )
     graph: Any = builder.add_edge(START, "ask").compile(checkpointer=DeltaSaver(log))
     said = HumanMessage("hello", additional_kwargs={"langmem_ext": {"tool": "desk"}})
     graph.invoke({"messages": [said]}, {"configurable": {"thread_id": thread}})
@@ -71,7 +82,7 @@ def ids(log: MessageLog) -> list[str]:
     return sorted(thread.id for thread in Threads(log).each(status=None))
 
 
-# -- expiry ------------------------------------------------------------------------------------------------------------------------------
+# -- expiry ----------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 10**10), st.integers(-2, 2) | st.integers(-(10**6), 10**6), st.booleans())
@@ -98,7 +109,9 @@ def test_a_thread_expires_at_one_moment_for_whoever_asks(
         clock.now = written
 
 
-async def test_a_tool_thread_lives_three_hours_after_its_last_turn_and_a_chat_for_ever(log: MessageLog, clock: Clock, calls: Calls) -> None:
+async def test_a_tool_thread_lives_three_hours_after_its_last_turn_and_a_chat_for_ever(
+    log: MessageLog, clock: Clock, calls: Calls
+) -> None:
     threads = Threads(log)
     say(log, "chat")
     say(log, "tool", tool="debug")
@@ -106,9 +119,14 @@ async def test_a_tool_thread_lives_three_hours_after_its_last_turn_and_a_chat_fo
     assert (await calls.call(threads, "get", "tool")).tool == "debug"
     say(log, "tool", "and then?")
     clock.now += 3 * HOUR - MS
-    assert (await calls.call(threads, "get", "tool")).messages == 2, "each write begins its time anew"
+    assert (await calls.call(threads, "get", "tool")).messages == 2, (
+        "each write begins its time anew"
+    )
     clock.now += MS
-    with pytest.raises(ThreadExpired, match="'tool' has expired: it was last written at 2026-03-01 14:59:59 UTC; begin a new one"):
+    with pytest.raises(
+        ThreadExpired,
+        match="'tool' has expired: it was last written at 2026-03-01 14:59:59 UTC; start a new one",
+    ):
         await calls.call(threads, "get", "tool")
     clock.now += 10_000 * HOUR
     assert (await calls.call(threads, "get", "chat")).id == "chat"
@@ -124,7 +142,9 @@ async def test_a_tool_thread_lives_three_hours_after_its_last_turn_and_a_chat_fo
 
 
 @pytest.mark.parametrize("seconds", [0.1, 1.1, 2.3, 4.35, 8.2, 0.0005, 7])
-def test_a_time_in_seconds_is_as_exact_as_one_in_milliseconds(log: MessageLog, clock: Clock, seconds: float) -> None:
+def test_a_time_in_seconds_is_as_exact_as_one_in_milliseconds(
+    log: MessageLog, clock: Clock, seconds: float
+) -> None:
     threads = Threads(log, ttl=seconds)
     say(log, "t")
     lives = max(round(seconds * 1000), 1) * MS
@@ -136,7 +156,11 @@ def test_the_longest_time_there_is_is_a_time(log: MessageLog) -> None:
     say(log, "t")
     threads = Threads(log, ttl=timedelta.max)
     assert threads.get("t").id == "t"
-    assert threads.sweep(now=datetime.max.replace(tzinfo=UTC)).threads == threads.prune(older_than=timedelta.max).threads == 0
+    assert (
+        threads.sweep(now=datetime.max.replace(tzinfo=UTC)).threads
+        == threads.prune(older_than=timedelta.max).threads
+        == 0
+    )
 
 
 def test_a_thread_that_is_written_while_a_sweep_works_stays(log: MessageLog, clock: Clock) -> None:
@@ -167,7 +191,9 @@ def test_a_limit_of_nothing_is_none(log: MessageLog, clock: Clock, never: Any) -
         Threads(log, ttl=HOUR, tool_ttl=never).get("tool")
 
 
-async def test_a_thread_that_waits_does_not_expire(log: MessageLog, clock: Clock, calls: Calls) -> None:
+async def test_a_thread_that_waits_does_not_expire(
+    log: MessageLog, clock: Clock, calls: Calls
+) -> None:
     threads = Threads(log, ttl=60)
     ask(log, "asked")
     clock.now += 1000 * HOUR
@@ -176,13 +202,19 @@ async def test_a_thread_that_waits_does_not_expire(log: MessageLog, clock: Clock
     assert await calls.call(threads, "prune") == Pruned()
 
 
-async def test_an_expired_thread_can_be_looked_at_and_put_away_until_it_is_deleted(log: MessageLog, clock: Clock, calls: Calls) -> None:
+async def test_an_expired_thread_can_be_looked_at_and_put_away_until_it_is_deleted(
+    log: MessageLog, clock: Clock, calls: Calls
+) -> None:
     say(log, "t", "some words", tool="debug")
     threads = Threads(log)
     clock.now += 3 * HOUR
     assert [thread.id for thread in await calls.call(threads, "list")] == ["t"]
-    assert [message.text for message in await calls.call(threads, "messages", "t")] == ["some words"]
-    assert [hit.thread_id for hit in await calls.call(threads, "search", "words", thread="t")] == ["t"]
+    assert [message.text for message in await calls.call(threads, "messages", "t")] == [
+        "some words"
+    ]
+    assert [hit.thread_id for hit in await calls.call(threads, "search", "words", thread="t")] == [
+        "t"
+    ]
     assert (await calls.call(threads, "usage", "t")).total.messages == 0
     assert (await calls.call(threads, "rename", "t", "old")).title == "old"
     assert (await calls.call(threads, "tag", "t", "kept")).tags == ("kept",)
@@ -202,7 +234,9 @@ async def test_an_expired_thread_can_be_looked_at_and_put_away_until_it_is_delet
     assert (await calls.call(threads, "get", "t")).messages == 0, "what is written lives"
 
 
-async def test_what_was_not_written_for_a_month_is_pruned(log: MessageLog, clock: Clock, calls: Calls) -> None:
+async def test_what_was_not_written_for_a_month_is_pruned(
+    log: MessageLog, clock: Clock, calls: Calls
+) -> None:
     threads = Threads(log)
     say(log, "old")
     clock.now += timedelta(days=20)
@@ -213,14 +247,18 @@ async def test_what_was_not_written_for_a_month_is_pruned(log: MessageLog, clock
     assert (await calls.call(threads, "prune", dry_run=True)).threads == 1
     assert (await calls.call(threads, "prune")).threads == 1
     assert ids(log) == ["new"]
-    assert (await calls.call(threads, "prune", older_than=timedelta(days=10), now=clock.now - MS)).threads == 0
+    assert (
+        await calls.call(threads, "prune", older_than=timedelta(days=10), now=clock.now - MS)
+    ).threads == 0
     assert (await calls.call(threads, "prune", older_than=timedelta(days=10))).threads == 1
     for wrong in (timedelta(), timedelta(-1), 30, None):
         with pytest.raises(InvalidInput, match="older_than"):
             await calls.call(threads, "prune", older_than=wrong)
 
 
-async def test_an_owner_finds_and_forgets_no_other_owners_threads(log: MessageLog, clock: Clock, calls: Calls) -> None:
+async def test_an_owner_finds_and_forgets_no_other_owners_threads(
+    log: MessageLog, clock: Clock, calls: Calls
+) -> None:
     say(log, "mine", owner="u1", tool="debug")
     say(log, "theirs", owner="u2", tool="debug")
     say(log, "nobodys", tool="debug")
@@ -231,7 +269,9 @@ async def test_an_owner_finds_and_forgets_no_other_owners_threads(log: MessageLo
     clock.now += 4 * HOUR
     with pytest.raises(ThreadNotFound) as found:
         await calls.call(mine, "get", "theirs")
-    assert not isinstance(found.value, ThreadExpired), "nobody is told that another's thread was there"
+    assert not isinstance(found.value, ThreadExpired), (
+        "nobody is told that another's thread was there"
+    )
     assert (await calls.call(mine, "sweep")).threads == 1
     assert (await calls.call(mine, "prune", older_than=HOUR)).threads == 0
     assert ids(log) == ["nobodys", "theirs"]
@@ -297,14 +337,16 @@ def test_a_sweep_takes_a_moment_with_its_zone(log: MessageLog) -> None:
         Threads(log).sweep(now=datetime(2026, 1, 1))
 
 
-# -- in the background -------------------------------------------------------------------------------------------------------------------
+# -- in the background -----------------------------------------------------------------------------
 
 
 def sweeping() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
 
 
-def test_a_sweeper_sweeps_until_it_is_stopped_and_leaves_no_thread(log: MessageLog, clock: Clock) -> None:
+def test_a_sweeper_sweeps_until_it_is_stopped_and_leaves_no_thread(
+    log: MessageLog, clock: Clock
+) -> None:
     say(log, "first", tool="debug")
     clock.now += 4 * HOUR
     sweeper = Threads(log).sweeper(every=timedelta(milliseconds=5))
@@ -348,7 +390,9 @@ def test_a_sweep_that_fails_is_logged_and_tried_again(
     assert "secret" not in caplog.text
 
 
-def test_stopping_waits_for_the_running_step_alone(log: MessageLog, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopping_waits_for_the_running_step_alone(
+    log: MessageLog, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(20):
         say(log, f"{number}", tool="debug")
     clock.now += 4 * HOUR
@@ -376,7 +420,9 @@ def test_stopping_waits_for_the_running_step_alone(log: MessageLog, clock: Clock
     assert sweeping() == []
 
 
-async def test_a_sweeper_on_the_event_loop_sweeps_until_it_is_stopped(log: MessageLog, clock: Clock) -> None:
+async def test_a_sweeper_on_the_event_loop_sweeps_until_it_is_stopped(
+    log: MessageLog, clock: Clock
+) -> None:
     threads = Threads(log)
     say(log, "t", tool="debug")
     clock.now += 4 * HOUR

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
-from forgotten import assert_sound
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
+from prune_reference import assert_sound
 from savers import Backend, Calls, Mode, brief_saver
 
 from langmem_ext import DeltaSaver, Threads
@@ -63,20 +63,38 @@ async def test_a_graph_whose_nodes_and_writes_are_named_by_enums_goes_on(
             done = await calls.call(graph, "invoke", Command(resume="yes"), config)
             await calls.call(graph, "update_state", config, {Field.COUNT: 9}, as_node=names.ASK)
             state = await calls.call(graph, "get_state", config)
-            told.append((asked["__interrupt__"][0].value, done, state.values, [str.__str__(name) for name in state.next]))
+            told.append(
+                (
+                    asked["__interrupt__"][0].value,
+                    done,
+                    state.values,
+                    [str.__str__(name) for name in state.next],
+                )
+            )
         assert told[0] == told[1]
         assert told[0][2:] == ({"answer": "yes", "count": 9}, ["tell"])
         assert [thread.id for thread in Threads(saver).list()] == ["ask"]
         assert_sound(saver)
 
 
-async def test_a_thread_an_owner_and_a_run_are_the_texts_of_their_members(backend: Backend, folder: Path, mode: Mode) -> None:
+async def test_a_thread_an_owner_and_a_run_are_the_texts_of_their_members(
+    backend: Backend, folder: Path, mode: Mode
+) -> None:
     calls = Calls(mode)
     with brief_saver(backend, folder) as saver:
         for thread in (Mixed.ASK, "tell"):
             config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-            await calls.call(saver.for_owner(Mixed.TELL), "put", config, empty_checkpoint(), {"run_id": "ask"}, {})
-        assert await calls.call(saver.for_owner("tell"), "get_tuple", {"configurable": {"thread_id": "ask"}})
+            await calls.call(
+                saver.for_owner(Mixed.TELL),
+                "put",
+                config,
+                empty_checkpoint(),
+                {"run_id": "ask"},
+                {},
+            )
+        assert await calls.call(
+            saver.for_owner("tell"), "get_tuple", {"configurable": {"thread_id": "ask"}}
+        )
         await calls.call(saver, "delete_for_runs", [Mixed.ASK])
         assert await calls.collect(saver, "list", None) == []
         await calls.call(saver, "delete_thread", Mixed.TELL)

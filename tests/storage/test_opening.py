@@ -1,6 +1,7 @@
 """Promises: a database opens however the peers' users open theirs, and what cannot be opened is refused clearly and left as it was.
 
-What is about a file, or SQLite's connections and locks, is tested here; how PostgreSQL is reached and migrated, in tests/postgres.
+What is about a file, or SQLite's connections and locks, is tested here; how PostgreSQL is reached
+and migrated, in tests/postgres.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from apart import forks
+from forked_workers import forks
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
@@ -47,31 +48,46 @@ from langmem_ext import (
     examine,
     stats,
 )
-from langmem_ext.opening import SaverOptions
-from langmem_ext.storage import connection as connecting
-from langmem_ext.storage.connection import is_busy
-from langmem_ext.storage.dialect import KEY, OF_THREAD, SCHEMA
-from langmem_ext.storage.effects import Op, execute, fetch, operation
-from langmem_ext.storage.migrate import mark_new
-from langmem_ext.storage.sqlite import SqliteDriver
+from langmem_ext.checkpointer.opening import SaverOptions
+from langmem_ext.storage.operation import Op, execute, fetch, operation
+from langmem_ext.storage.schema.dialect import KEY, OF_THREAD, SCHEMA
+from langmem_ext.storage.sqlite.connection import connect, is_busy
+from langmem_ext.storage.sqlite.driver import SqliteDriver
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 
 def answer(state: MessagesState) -> dict[str, Any]:
-    return {"messages": [("ai", f"I have read {len(state['messages'])} messages, and the last one said: {state['messages'][-1].content}")]}
+    return {
+        "messages": [
+            (
+                "ai",
+                (
+                    f"I have read {len(state['messages'])} messages, and the last one said:"
+                    f" {state['messages'][-1].content}"
+                ),
+            )
+        ]
+    }
 
 
 def chat(saver: DeltaSaver | None) -> Any:
-    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    return (
+        StateGraph(MessagesState)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
 
 
 def say(saver: DeltaSaver, text: str = "hello", thread: Any = "t") -> list[Any]:
-    messages: list[Any] = chat(saver).invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread}})["messages"]
+    messages: list[Any] = chat(saver).invoke(
+        {"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread}}
+    )["messages"]
     return messages
 
 
-# -- ways in -----------------------------------------------------------------------------------------------------------------------------
+# -- ways in ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["{path}", "sqlite:///{path}"])
@@ -102,7 +118,9 @@ def test_memory_needs_no_file(url: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_passed_connection_is_used_and_left_open(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "memory.db", check_same_thread=False)
-    connection.row_factory = lambda cursor, row: dict(zip([column[0] for column in cursor.description], row, strict=True))
+    connection.row_factory = lambda cursor, row: dict(
+        zip([column[0] for column in cursor.description], row, strict=True)
+    )
     connection.execute("CREATE TABLE mine (x)")
     connection.execute("INSERT INTO mine VALUES (1)")
     connection.commit()
@@ -117,20 +135,30 @@ def test_a_passed_connection_is_used_and_left_open(tmp_path: Path) -> None:
 
 
 async def _say_async(saver: DeltaSaver) -> list[Any]:
-    messages: list[Any] = (await chat(saver).ainvoke({"messages": [HumanMessage("hi")]}, CONFIG))["messages"]
+    messages: list[Any] = (await chat(saver).ainvoke({"messages": [HumanMessage("hi")]}, CONFIG))[
+        "messages"
+    ]
     return messages
 
 
-async def test_a_saver_opens_by_async_with_and_its_setup_may_be_awaited(backend: Backend, tmp_path: Path) -> None:
+async def test_a_saver_opens_by_async_with_and_its_setup_may_be_awaited(
+    backend: Backend, tmp_path: Path
+) -> None:
     async with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         await saver.setup()
-        await asyncio.gather(saver.setup(), asyncio.create_task(saver.setup()), asyncio.wait_for(saver.setup(), PATIENCE_S))
+        await asyncio.gather(
+            saver.setup(),
+            asyncio.create_task(saver.setup()),
+            asyncio.wait_for(saver.setup(), PATIENCE_S),
+        )
         assert len(await _say_async(saver)) == 2
     with pytest.raises(StorageUnavailable, match="closed"):
         await _say_async(saver)
 
 
-def test_one_saver_serves_sync_calls_and_several_event_loops(backend: Backend, tmp_path: Path) -> None:
+def test_one_saver_serves_sync_calls_and_several_event_loops(
+    backend: Backend, tmp_path: Path
+) -> None:
     with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         saver.setup()
         say(saver)
@@ -140,7 +168,9 @@ def test_one_saver_serves_sync_calls_and_several_event_loops(backend: Backend, t
         assert len(asyncio.run(_say_async(saver))) == 8
 
 
-async def test_a_connection_string_takes_what_open_takes(backend: Backend, mode: Mode, tmp_path: Path) -> None:
+async def test_a_connection_string_takes_what_open_takes(
+    backend: Backend, mode: Mode, tmp_path: Path
+) -> None:
     options: SaverOptions = {
         "serde": JsonPlusSerializer(),
         "synchronous": "normal",
@@ -174,15 +204,27 @@ def assert_opened_with(saver: DeltaSaver, options: SaverOptions) -> None:
 def synchronous(saver: DeltaSaver) -> int | None:
     """How long a commit waits on SQLite; on PostgreSQL the server decides."""
     driver = saver.log.driver
-    return driver._connection.execute("PRAGMA synchronous").fetchone()[0] if isinstance(driver, SqliteDriver) else None
+    return (
+        driver._connection.execute("PRAGMA synchronous").fetchone()[0]
+        if isinstance(driver, SqliteDriver)
+        else None
+    )
 
 
 def test_a_connection_string_alone_opens_as_open_does(backend: Backend, tmp_path: Path) -> None:
-    with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as one, DeltaSaver.open(backend.new_url(tmp_path)) as other:
+    with (
+        DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as one,
+        DeltaSaver.open(backend.new_url(tmp_path)) as other,
+    ):
         for saver in (one, other):
             assert isinstance(saver.serde, DataSerializer)
             assert synchronous(saver) == (None if backend.name == "postgres" else 2)
-            assert (saver.owner, saver.retention, saver.metadata_keys, saver.log.indexes.compress) == (None, None, None, False)
+            assert (
+                saver.owner,
+                saver.retention,
+                saver.metadata_keys,
+                saver.log.indexes.compress,
+            ) == (None, None, None, False)
 
 
 def test_closing_twice_is_closing_once(backend: Backend, tmp_path: Path) -> None:
@@ -207,7 +249,7 @@ def test_every_view_takes_a_log_a_saver_or_a_url(url: str) -> None:
         by_url.log.close()
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 
 def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
@@ -221,7 +263,9 @@ def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
-    path.write_text("These are my notes, and they are long enough to be taken for a page of something.\n" * 100)
+    path.write_text(
+        "These are my notes, and they are long enough to be taken for a page of something.\n" * 100
+    )
     before = path.read_bytes()
     with pytest.raises(NotADatabase, match="not a SQLite database"):
         DeltaSaver.open(str(path))
@@ -242,7 +286,9 @@ def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_another_programs_tables_under_our_names_are_refused_and_left_alone(durable: Backend, tmp_path: Path) -> None:
+def test_another_programs_tables_under_our_names_are_refused_and_left_alone(
+    durable: Backend, tmp_path: Path
+) -> None:
     if durable.name == "postgres":
         url = new_schema(tmp_path)
         place, _, schema = url.partition("?schema=")
@@ -255,7 +301,10 @@ def test_another_programs_tables_under_our_names_are_refused_and_left_alone(dura
         connection = sqlite3.connect(url, isolation_level=None)
         connection.execute("CREATE TABLE item (mine)")
     with closing(connection):
-        with pytest.raises(NotADatabase, match="another program's tables under our names .* of its own"):
+        with pytest.raises(
+            NotADatabase,
+            match="another program's tables in .* have the same names .* use another (file|schema)",
+        ):
             DeltaSaver.open(url)
         assert connection.execute(tables).fetchall() == [("item",)]
 
@@ -275,9 +324,16 @@ def umask() -> Iterator[None]:
 @pytest.mark.usefixtures("umask")
 @pytest.mark.parametrize(
     ("there", "own", "mode", "lock"),
-    [(None, False, 0o644, 0o600), (None, True, 0o600, 0o600), (0o664, False, 0o664, 0o660), (0o660, True, 0o660, 0o660)],
+    [
+        (None, False, 0o644, 0o600),
+        (None, True, 0o600, 0o600),
+        (0o664, False, 0o664, 0o660),
+        (0o660, True, 0o660, 0o660),
+    ],
 )
-def test_what_stands_beside_a_database_has_its_permissions(tmp_path: Path, there: int | None, own: bool, mode: int, lock: int) -> None:
+def test_what_stands_beside_a_database_has_its_permissions(
+    tmp_path: Path, there: int | None, own: bool, mode: int, lock: int
+) -> None:
     path = tmp_path / "memory.db"
     if there is not None:
         path.touch()
@@ -285,15 +341,24 @@ def test_what_stands_beside_a_database_has_its_permissions(tmp_path: Path, there
     with DeltaSaver(MessageLog.open(str(path), own=own)) as saver:
         say(saver)
         with saver.lease("t"):
-            assert modes(tmp_path) == {"memory.db": mode, "memory.db-wal": mode, "memory.db-shm": mode, "memory.db-lock": lock}
+            assert modes(tmp_path) == {
+                "memory.db": mode,
+                "memory.db-wal": mode,
+                "memory.db-shm": mode,
+                "memory.db-lock": lock,
+            }
 
 
-def test_a_file_with_another_programs_tables_is_shared_unless_it_is_to_be_ours_alone(tmp_path: Path) -> None:
+def test_a_file_with_another_programs_tables_is_shared_unless_it_is_to_be_ours_alone(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "shared.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE customer (name TEXT)")
     before = path.read_bytes()
-    with pytest.raises(NotADatabase, match=r"another program's database \(it has the table 'customer'\)"):
+    with pytest.raises(
+        NotADatabase, match=r"another program's database \(it has the table 'customer'\)"
+    ):
         MessageLog.open(str(path), own=True)
     with pytest.raises(NotADatabase, match="another program's database"):
         examine(str(path), fix=True)
@@ -313,7 +378,10 @@ def test_a_passed_connection_inside_a_transaction_is_refused(tmp_path: Path) -> 
     connection.execute("INSERT INTO mine VALUES (2)")
     with pytest.raises(ConnectionInUse):
         say(saver)
-    assert connection.execute("SELECT x FROM mine").fetchall() == [(1,), (2,)], "the transaction is its owner's, to the end"
+    assert connection.execute("SELECT x FROM mine").fetchall() == [
+        (1,),
+        (2,),
+    ], "the transaction is its owner's, to the end"
     connection.rollback()
     assert len(say(saver)) == 2
     connection.close()
@@ -335,7 +403,9 @@ def test_what_names_no_database_is_refused(url: Any) -> None:
 
 
 @pytest.mark.parametrize("thread", ["", None, 1.5, b"t", ["t"], True, "a\0b"])
-async def test_what_names_no_thread_is_refused(backend: Backend, mode: Mode, tmp_path: Path, thread: Any) -> None:
+async def test_what_names_no_thread_is_refused(
+    backend: Backend, mode: Mode, tmp_path: Path, thread: Any
+) -> None:
     calls = Calls(mode)
     with DeltaSaver(backend.new_url(tmp_path)) as saver:
         with pytest.raises(InvalidThreadId):
@@ -356,7 +426,9 @@ def test_a_thread_may_be_named_by_an_int_or_a_uuid(backend: Backend, tmp_path: P
 
 
 @pytest.mark.parametrize("key", ["a b", "a'b", 'a"b', "", "$.x", "x\n", "x)"])
-async def test_a_filter_key_that_is_no_plain_name_is_refused(backend: Backend, mode: Mode, tmp_path: Path, key: str) -> None:
+async def test_a_filter_key_that_is_no_plain_name_is_refused(
+    backend: Backend, mode: Mode, tmp_path: Path, key: str
+) -> None:
     with DeltaSaver(backend.new_url(tmp_path)) as saver:
         say(saver)
         with pytest.raises(InvalidInput, match="plain name"):
@@ -368,8 +440,10 @@ def test_a_full_database_refuses_the_write_and_keeps_what_it_has(tmp_path: Path)
     saver = DeltaSaver(connection)
     say(saver)
     kept = list(saver.list(CONFIG))
-    connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
-    with pytest.raises(StorageUnavailable, match="no room"):
+    connection.execute(
+        f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}"
+    )
+    with pytest.raises(StorageUnavailable, match="is full"):
         say(saver, "long " * 50_000)
     assert list(saver.list(CONFIG)) == kept
     connection.close()
@@ -387,12 +461,18 @@ def test_a_server_without_room_refuses_the_write_and_keeps_what_it_has(tmp_path:
 
 def stop_items(saver: DeltaSaver, raising: str) -> None:
     """Have PostgreSQL itself refuse every new message."""
-    body = f"CREATE FUNCTION {SCHEMA}.stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {raising}; END $$"
-    for statement in (body, f"CREATE TRIGGER stop BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.stop()"):
+    body = (
+        f"CREATE FUNCTION {SCHEMA}.stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {raising};"
+        " END $$"
+    )
+    for statement in (
+        body,
+        f"CREATE TRIGGER stop BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.stop()",
+    ):
         saver.log.run(operation(execute)(statement), write=True)
 
 
-# -- damage ------------------------------------------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 FIRST = f"{OF_THREAD} AND {KEY} & 4294967295 = 0"
 DAMAGE: dict[str, str] = {
@@ -416,7 +496,9 @@ def damaged(statement: str, thread: str, bytes: bytes) -> Op[int]:
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-async def test_a_damaged_row_is_named_and_other_threads_stay_readable(damage: str, durable: Backend, mode: Mode, tmp_path: Path) -> None:
+async def test_a_damaged_row_is_named_and_other_threads_stay_readable(
+    damage: str, durable: Backend, mode: Mode, tmp_path: Path
+) -> None:
     url, calls = durable.new_url(tmp_path), Calls(mode)
     with DeltaSaver.from_conn_string(url) as saver:
         for thread in ("damaged", "whole"):
@@ -426,14 +508,19 @@ async def test_a_damaged_row_is_named_and_other_threads_stay_readable(damage: st
                 {"source": "loop", "step": 1, "parents": {}},
                 {"messages": "1", "big": "1"},
             )
-        forged = {"checkpoint forged": b"\x93\x01\x02\x03", "word cut": b"\x91"}.get(damage, b"\xc1")
+        forged = {"checkpoint forged": b"\x93\x01\x02\x03", "word cut": b"\x91"}.get(
+            damage, b"\xc1"
+        )
         assert saver.log.run(damaged(DAMAGE[damage], "damaged", forged), write=True)
     with DeltaSaver.from_conn_string(url) as saver:
         with pytest.raises(DamagedRow, match="thread"):
             await calls.call(saver, "get_tuple", {"configurable": {"thread_id": "damaged"}})
         whole = await calls.call(saver, "get_tuple", {"configurable": {"thread_id": "whole"}})
         assert whole is not None
-        assert whole.checkpoint["channel_values"] == {"messages": [HumanMessage("hello", id="h")], "big": "x" * 200}
+        assert whole.checkpoint["channel_values"] == {
+            "messages": [HumanMessage("hello", id="h")],
+            "big": "x" * 200,
+        }
 
 
 def _checkpoint(values: dict[str, Any]) -> Any:
@@ -448,7 +535,7 @@ def _checkpoint(values: dict[str, Any]) -> Any:
     }
 
 
-# -- several processes -------------------------------------------------------------------------------------------------------------------
+# -- several processes -----------------------------------------------------------------------------
 
 
 def _open_and_say(path: str, thread: str) -> None:
@@ -460,14 +547,18 @@ def _open_and_say(path: str, thread: str) -> None:
 def test_processes_that_open_a_new_file_at_once_all_find_it_ready(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     context = forks()
-    processes = [context.Process(target=_open_and_say, args=(path, f"t{number}")) for number in range(4)]
+    processes = [
+        context.Process(target=_open_and_say, args=(path, f"t{number}")) for number in range(4)
+    ]
     for process in processes:
         process.start()
     for process in processes:
         process.join(PATIENCE_S)
     assert [process.exitcode for process in processes] == [0, 0, 0, 0]
     with DeltaSaver.from_conn_string(path) as saver:
-        assert [len(ThreadChatMessageHistory(f"t{number}", saver).messages) for number in range(4)] == [2, 2, 2, 2]
+        assert [
+            len(ThreadChatMessageHistory(f"t{number}", saver).messages) for number in range(4)
+        ] == [2, 2, 2, 2]
 
 
 def test_every_refusal_has_one_root() -> None:
@@ -475,11 +566,20 @@ def test_every_refusal_has_one_root() -> None:
         DeltaSaver.open("postgresql://localhost/none")
 
 
-# -- odd checkpoints ---------------------------------------------------------------------------------------------------------------------
+# -- odd checkpoints -------------------------------------------------------------------------------
 
 
-async def test_metadata_of_any_kind_comes_back(backend: Backend, mode: Mode, tmp_path: Path) -> None:
-    metadata: Any = {"source": "loop", "step": 1, "said": HumanMessage("x", id="1"), 1: 2, "many": [1, {"a": None}], "odd": float("inf")}
+async def test_metadata_of_any_kind_comes_back(
+    backend: Backend, mode: Mode, tmp_path: Path
+) -> None:
+    metadata: Any = {
+        "source": "loop",
+        "step": 1,
+        "said": HumanMessage("x", id="1"),
+        1: 2,
+        "many": [1, {"a": None}],
+        "odd": float("inf"),
+    }
     calls = Calls(mode)
     with DeltaSaver(backend.new_url(tmp_path)) as saver:
         config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "tenant": "a"}}
@@ -489,8 +589,17 @@ async def test_metadata_of_any_kind_comes_back(backend: Backend, mode: Mode, tmp
         assert found.metadata == {**metadata, "tenant": "a"}
 
 
-async def test_a_checkpoint_comes_back_with_exactly_the_keys_that_it_was_put_with(backend: Backend, mode: Mode, tmp_path: Path) -> None:
-    bare: Any = {"v": 1, "id": "7", "ts": "now", "channel_values": {"a": 1}, "pending_sends": [], "mine": {"x": HumanMessage("y", id="1")}}
+async def test_a_checkpoint_comes_back_with_exactly_the_keys_that_it_was_put_with(
+    backend: Backend, mode: Mode, tmp_path: Path
+) -> None:
+    bare: Any = {
+        "v": 1,
+        "id": "7",
+        "ts": "now",
+        "channel_values": {"a": 1},
+        "pending_sends": [],
+        "mine": {"x": HumanMessage("y", id="1")},
+    }
     calls = Calls(mode)
     with DeltaSaver(backend.new_url(tmp_path)) as saver:
         await calls.call(saver, "put", {"configurable": {"thread_id": "t"}}, bare, {}, {"a": 1})
@@ -499,7 +608,7 @@ async def test_a_checkpoint_comes_back_with_exactly_the_keys_that_it_was_put_wit
         assert found.checkpoint == bare
 
 
-# -- who holds it ------------------------------------------------------------------------------------------------------------------------
+# -- who holds it ----------------------------------------------------------------------------------
 
 
 def test_a_lock_of_another_connection_is_told_by_sqlites_code(tmp_path: Path) -> None:
@@ -541,23 +650,33 @@ def error_of(connection: sqlite3.Connection, statement: str) -> sqlite3.Error:
     return raised.value
 
 
-def test_the_words_of_an_applications_trigger_are_not_taken_for_another_programs_lock(url: str) -> None:
+def test_the_words_of_an_applications_trigger_are_not_taken_for_another_programs_lock(
+    url: str,
+) -> None:
     words = "this account is locked"
     with DeltaSaver.from_conn_string(url) as saver:
         say(saver)
-        if saver.log.driver.speculates:
+        if saver.log.driver.remote:
             stop_items(saver, f"RAISE EXCEPTION '{words}'")
         else:
-            trigger = f"CREATE TRIGGER stop BEFORE INSERT ON item BEGIN SELECT RAISE(ABORT, '{words}'); END"
+            trigger = (
+                "CREATE TRIGGER stop BEFORE INSERT ON item BEGIN SELECT RAISE(ABORT,"
+                f" '{words}'); END"
+            )
             saver.log.run(operation(execute)(trigger), write=True)
         with pytest.raises(StorageError, match=rf"refused an operation \({words}\)") as refused:
             say(saver)
         assert not isinstance(refused.value, StorageUnavailable)
 
 
-def test_who_waits_in_vain_for_another_programs_lock_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langmem_ext.storage.sqlite.LOCK_DEADLINE_S", 0.0)
-    with DeltaSaver.from_conn_string(str(tmp_path / "t.db")) as saver, closing(sqlite3.connect(tmp_path / "t.db")) as other:
+def test_who_waits_in_vain_for_another_programs_lock_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langmem_ext.storage.sqlite.driver.LOCK_DEADLINE_S", 0.0)
+    with (
+        DeltaSaver.from_conn_string(str(tmp_path / "t.db")) as saver,
+        closing(sqlite3.connect(tmp_path / "t.db")) as other,
+    ):
         say(saver)
         saver.log.driver._connection.execute("PRAGMA busy_timeout = 0")
         other.execute("BEGIN IMMEDIATE")
@@ -581,16 +700,18 @@ def test_who_waits_in_vain_for_another_programs_lock_is_told_so(tmp_path: Path, 
         lambda path: ThreadChatMessageHistory("t", path, owner=""),
     ],
 )
-def test_what_cannot_be_used_makes_no_database(wrong: Callable[[str], object], durable: Backend, tmp_path: Path) -> None:
+def test_what_cannot_be_used_makes_no_database(
+    wrong: Callable[[str], object], durable: Backend, tmp_path: Path
+) -> None:
     url = new_schema(tmp_path) if durable.name == "postgres" else str(tmp_path / "a.db")
     with pytest.raises(InvalidInput):
         wrong(url)
-    with pytest.raises(StorageUnavailable, match="there is no database|has no tables"):
+    with pytest.raises(StorageUnavailable, match="not found: pass the path|has no tables"):
         stats(url)
     assert list(tmp_path.iterdir()) == []
 
 
-# -- copies of a file ----------------------------------------------------------------------------------------------------------------------
+# -- copies of a file ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -613,8 +734,7 @@ OPENINGS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("way", OPENINGS)
-def test_a_file_whose_log_was_lost_is_told_from_an_empty_database(way: str, in_use: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "MAKING_S", 0)
+def test_a_file_whose_log_was_lost_is_told_from_an_empty_database(way: str, in_use: Path) -> None:
     folder = in_use.parent / "copy"
     folder.mkdir()
     copied = folder / "memory.db"
@@ -640,7 +760,9 @@ def backed_up(path: Path, copied: Path) -> None:
 
 
 @pytest.mark.parametrize("copy", [vacuumed, backed_up])
-def test_a_backup_of_a_database_in_use_has_all_of_it(copy: Callable[[Path, Path], None], in_use: Path, tmp_path: Path) -> None:
+def test_a_backup_of_a_database_in_use_has_all_of_it(
+    copy: Callable[[Path, Path], None], in_use: Path, tmp_path: Path
+) -> None:
     copied = tmp_path / "copy.db"
     copy(in_use, copied)
     with DeltaSaver.open(str(copied)) as saver:
@@ -667,9 +789,43 @@ def test_an_empty_file_that_another_program_has_given_a_log_is_taken(tmp_path: P
         assert len(say(saver)) == 2
 
 
-def test_a_file_whose_making_was_stopped_is_made_anew(tmp_path: Path) -> None:
+def test_a_file_whose_making_was_stopped_anywhere_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a killed process leaves it: the file, and its log where there is one."""
+    path, stopped = tmp_path / "memory.db", list[Path]()
+
+    def keep(statement: str) -> None:
+        stopped.append(tmp_path / str(len(stopped)) / "memory.db")
+        stopped[-1].parent.mkdir()
+        for left in tmp_path.glob("memory.db*"):
+            if not left.name.endswith("-shm"):
+                shutil.copy(left, stopped[-1].parent)
+
+    def watched(*given: Any) -> sqlite3.Connection:
+        connection = connect(*given)
+        connection.set_trace_callback(keep)
+        return connection
+
+    with monkeypatch.context() as patched:
+        patched.setattr("langmem_ext.storage.sqlite.driver.connect", watched)
+        DeltaSaver.open(str(path)).close()
+    assert len(stopped) > 10
+    for copied in stopped:
+        with DeltaSaver.open(str(copied)) as saver:
+            assert len(say(saver)) == 2
+
+
+def test_a_file_whose_making_failed_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
     path = tmp_path / "memory.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        mark_new(other)
+    with monkeypatch.context() as patched:
+        patched.setattr("langmem_ext.storage.sqlite.driver.migrate", full)
+        with pytest.raises(StorageError, match="full"):
+            DeltaSaver.open(str(path))
     with DeltaSaver.open(str(path)) as saver:
         assert len(say(saver)) == 2

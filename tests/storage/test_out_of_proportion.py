@@ -12,7 +12,6 @@ from typing import Any, Final
 import ormsgpack
 import pytest
 from carried import bring_in, exported
-from forgotten import rows
 from hostile import (
     Lines,
     Reader,
@@ -37,13 +36,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.types import Send
+from prune_reference import rows
 from samples import Order
 
-from langmem_ext import DamagedRow, DeltaSaver, InvalidInput, MalformedExport, Threads, codec, examine
+from langmem_ext import DamagedRow, DeltaSaver, InvalidInput, MalformedExport, Threads, examine
+from langmem_ext.log import codec
 from langmem_ext.messages import proportion
 from langmem_ext.messages.manifest import LONGEST
 from langmem_ext.messages.proportion import MEMORY
-from langmem_ext.storage import header, inspect_proportion, read_ops
+from langmem_ext.storage.checkpoints import get as read_ops
+from langmem_ext.storage.inspect import proportion as inspect_proportion
+from langmem_ext.storage.rows import checkpoint as header
 from langmem_ext.threads.export import reader as export_reader
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
@@ -77,7 +80,13 @@ def name_a_value_everywhere(lines: Lines) -> None:
 def change_a_value_everywhere(lines: Lines) -> None:
     """Many large dicts that have all but a key in common."""
     base = add_value(lines, packed([0, [packed("long"), packed(LONG)], []]))
-    widen(lines, [[[base, add_value(lines, packed([0, [packed("k"), packed(number)], []]))]] for number in range(300)])
+    widen(
+        lines,
+        [
+            [[base, add_value(lines, packed([0, [packed("k"), packed(number)], []]))]]
+            for number in range(300)
+        ],
+    )
 
 
 def change_a_value_again_and_again(lines: Lines) -> None:
@@ -90,7 +99,14 @@ def write_it_in_every_task(lines: Lines) -> None:
     shape = add_word(lines, packed([["", 0, "messages"]]))
     lines.remove(line)
     for number in range(3000):
-        lines.append(line | {"task": f"task{number:06}", "shape": shape, "body": text_of(packed([[None, 0, 1]]))})
+        lines.append(
+            line
+            | {
+                "task": f"task{number:06}",
+                "shape": shape,
+                "body": text_of(packed([[None, 0, 1]])),
+            }
+        )
 
 
 def share_many_keys(lines: Lines) -> None:
@@ -110,7 +126,9 @@ def share_a_graph(lines: Lines) -> None:
     for number in range(200):
         id_ = f"1fffffff-ffff-6fff-8fff-{number:012}"
         body = text_of(packed([time, versions, []]))
-        lines.append(line | {"id": id_, "parent": "", "shape": word, "pattern": pattern, "body": body})
+        lines.append(
+            line | {"id": id_, "parent": "", "shape": word, "pattern": pattern, "body": body}
+        )
 
 
 def renumber_the_last(lines: Lines) -> None:
@@ -140,14 +158,32 @@ def in_a_value(value: bytes) -> Callable[[Lines], None]:
 
 
 REFUSED: Final[dict[str, tuple[Callable[[Lines], Any], dict[str, Any]]]] = {
-    "a list of the same messages": (lambda lines: refer(lines, [None, *([0, 1000] * 16_775)]), {"messages": 1000}),
+    "a list of the same messages": (
+        lambda lines: refer(lines, [None, *([0, 1000] * 16_775)]),
+        {"messages": 1000},
+    ),
     "a shorter one": (lambda lines: refer(lines, [None, *([0, 1000] * 399)]), {"messages": 1000}),
-    "a list of a long message": (lambda lines: refer(lines, [None, *([0, 1] * 1500)]), {"text": LONG}),
-    "one whose messages have got ids since": (lambda lines: refer(lines, [None, *([0, 1] * 1500), [0, 1500]]), {"text": LONG}),
-    "more messages without ids than there are": (lambda lines: refer(lines, [None, 0, LONGEST, [0, LONGEST]]), {}),
-    "the same in many channels": (lambda lines: widen(lines, [[None, 0, LONGEST, [0, LONGEST]]] * 1000), {}),
+    "a list of a long message": (
+        lambda lines: refer(lines, [None, *([0, 1] * 1500)]),
+        {"text": LONG},
+    ),
+    "one whose messages have got ids since": (
+        lambda lines: refer(lines, [None, *([0, 1] * 1500), [0, 1500]]),
+        {"text": LONG},
+    ),
+    "more messages without ids than there are": (
+        lambda lines: refer(lines, [None, 0, LONGEST, [0, LONGEST]]),
+        {},
+    ),
+    "the same in many channels": (
+        lambda lines: widen(lines, [[None, 0, LONGEST, [0, LONGEST]]] * 1000),
+        {},
+    ),
     "a list to a number far away": (renumber_the_last, {}),
-    "a long message in many channels": (lambda lines: widen(lines, [[None, 0, 1]] * 3000), {"text": LONG}),
+    "a long message in many channels": (
+        lambda lines: widen(lines, [[None, 0, 1]] * 3000),
+        {"text": LONG},
+    ),
     "a long message in many values": (
         lambda lines: widen(lines, [[packed(ormsgpack.Ext(64, b"\0")), 0, 1]] * 3000),
         {"text": LONG},
@@ -156,7 +192,10 @@ REFUSED: Final[dict[str, tuple[Callable[[Lines], Any], dict[str, Any]]]] = {
     "a long value in many channels": (name_a_value_everywhere, {}),
     "large dicts with a key of their own": (change_a_value_everywhere, {}),
     "a list with the same at its end": (change_a_value_again_and_again, {}),
-    "a value that refers to a message again and again": (in_a_value(repeated(packed(ormsgpack.Ext(64, b"\0")), 200_000)), {"text": LONG}),
+    "a value that refers to a message again and again": (
+        in_a_value(repeated(packed(ormsgpack.Ext(64, b"\0")), 200_000)),
+        {"text": LONG},
+    ),
     "less often": (in_a_value(repeated(packed(ormsgpack.Ext(64, b"\0")), 1500)), {"text": LONG}),
     "to its text": (in_a_value(repeated(packed(ormsgpack.Ext(66, b"\0")), 1500)), {"text": LONG}),
     "lists in each other": (in_a_value(b"\x91" * 100_000 + NOTHING), {}),
@@ -165,7 +204,10 @@ REFUSED: Final[dict[str, tuple[Callable[[Lines], Any], dict[str, Any]]]] = {
     "extension types in each other": (in_a_value(nested(*[0] * 3000)), {}),
     "with lists": (in_a_value(nested(*[1000] * 20)), {}),
     "a few of them with very many": (in_a_value(nested(*[1000] * 7)), {}),
-    "with much in the innermost": (in_a_value(nested(*[0] * 300, value=packed(bytes(1_500_000)))), {}),
+    "with much in the innermost": (
+        in_a_value(nested(*[0] * 300, value=packed(bytes(1_500_000)))),
+        {},
+    ),
     "keys that many messages share": (share_many_keys, {}),
     "a graph that many checkpoints share": (share_a_graph, {}),
     "metadata in itself": (nest_a_label, {}),
@@ -177,16 +219,24 @@ REFUSED: Final[dict[str, tuple[Callable[[Lines], Any], dict[str, Any]]]] = {
 
 @pytest.mark.process
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_would_fill_the_memory_is_refused_and_damaged_where_it_is_stored(reader: Reader, case: str) -> None:
+def test_what_would_fill_the_memory_is_refused_and_damaged_where_it_is_stored(
+    reader: Reader, case: str
+) -> None:
     change, sizes = REFUSED[case]
     found = reader.read(edited(export(**sizes), change))
     assert found["refused"] is not None
     assert not found["stored"] or found["damaged"] or found["large"], found
-    assert set(found.get("errors", {})) & {"get_tuple", "list"} or not found["stored"] or found["large"], found
+    assert (
+        set(found.get("errors", {})) & {"get_tuple", "list"}
+        or not found["stored"]
+        or found["large"]
+    ), found
     assert found["taken"] < TAKEN, found
 
 
-def test_a_read_names_the_row_on_each_kind_of_database(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_names_the_row_on_each_kind_of_database(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     allow_little(monkeypatch)
     forged = edited(export(), lambda lines: refer(lines, [None, *([0, 20] * 500)]))
     with DeltaSaver.open(url) as saver:
@@ -194,9 +244,15 @@ def test_a_read_names_the_row_on_each_kind_of_database(url: str, monkeypatch: py
             bring_in(saver, forged)
         monkeypatch.setattr(export_reader, "_examine", lambda *given: None)
         bring_in(saver, forged, keep_ids=True)
-        [newest_id, *_] = [finding.checkpoints[0] for finding in examine(saver).findings if "names the same messages" in finding.message]
+        [newest_id, *_] = [
+            finding.checkpoints[0]
+            for finding in examine(saver).findings
+            if "names the same messages" in finding.message
+        ]
         saver.log.indexes.forget()
-        with pytest.raises(DamagedRow, match=f"checkpoint {newest_id} of thread 't' names the same messages"):
+        with pytest.raises(
+            DamagedRow, match=f"checkpoint {newest_id} of thread 't' names the same messages"
+        ):
             saver.get_tuple(config("t"))
         with pytest.raises(DamagedRow, match="names the same messages"):
             Threads(saver).messages("t")
@@ -210,14 +266,38 @@ def allow_little(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(proportion, "MEMORY", 2_000_000)
 
 
-# -- whatever somebody writes ------------------------------------------------------------------------------------------------------------
+# -- whatever somebody writes ----------------------------------------------------------------------
 
 LEAVES: Final = st.one_of(
     st.sampled_from(
-        [NOTHING, b"\x90", b"\x80", b"\xa0", b"\xc3", packed(2**64 - 1), packed(1.5), packed("a" * 70), packed(b"\xc1\xc1"), MARK]
+        [
+            NOTHING,
+            b"\x90",
+            b"\x80",
+            b"\xa0",
+            b"\xc3",
+            packed(2**64 - 1),
+            packed(1.5),
+            packed("a" * 70),
+            packed(b"\xc1\xc1"),
+            MARK,
+        ]
     ),
-    st.sampled_from([b"\xdd\xff\xff\xff\xff", b"\xdf\x00\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\xc9\xff\xff\xff\xff\x07", b"\xc1", b""]),
-    st.builds(lambda code, at: packed(ormsgpack.Ext(code, packed(at))), st.sampled_from([64, 66]), st.integers(-1, 4)),
+    st.sampled_from(
+        [
+            b"\xdd\xff\xff\xff\xff",
+            b"\xdf\x00\xff\xff\xff",
+            b"\xc6\xff\xff\xff\xff",
+            b"\xc9\xff\xff\xff\xff\x07",
+            b"\xc1",
+            b"",
+        ]
+    ),
+    st.builds(
+        lambda code, at: packed(ormsgpack.Ext(code, packed(at))),
+        st.sampled_from([64, 66]),
+        st.integers(-1, 4),
+    ),
     st.builds(lambda size: packed("y" * size), st.sampled_from([10_000, 300_000])),
 )
 KINDS: Final = st.sampled_from(
@@ -241,7 +321,15 @@ def extension(code: int, kind: tuple[str, str], value: bytes, method: bool) -> b
     payload = (
         value
         if code in (7, 8)
-        else b"".join([b"\x94" if method else b"\x93", packed(kind[0]), packed(kind[1]), value, packed("x") * method])
+        else b"".join(
+            [
+                b"\x94" if method else b"\x93",
+                packed(kind[0]),
+                packed(kind[1]),
+                value,
+                packed("x") * method,
+            ]
+        )
     )
     return packed(ormsgpack.Ext(code, payload))
 
@@ -251,10 +339,23 @@ def deeper(inner: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     counts = st.sampled_from([1, 2, 15, 16, 255, 1000, 70_000])
     return st.one_of(
         st.builds(many, inner, counts),
-        st.builds(lambda depth, value: b"\x91" * depth + value, st.sampled_from([1, 20, 255, 1022, 5000]), inner),
-        st.builds(lambda depth, value: b"\x81\xa1a" * depth + value, st.sampled_from([1, 250, 1000]), inner),
+        st.builds(
+            lambda depth, value: b"\x91" * depth + value,
+            st.sampled_from([1, 20, 255, 1022, 5000]),
+            inner,
+        ),
+        st.builds(
+            lambda depth, value: b"\x81\xa1a" * depth + value,
+            st.sampled_from([1, 250, 1000]),
+            inner,
+        ),
         st.builds(extension, st.integers(0, 9), KINDS, inner, st.booleans()),
-        st.builds(lambda depth, code, value: nested(*depth, code=code, value=value), DEPTHS, st.integers(0, 9), inner),
+        st.builds(
+            lambda depth, code, value: nested(*depth, code=code, value=value),
+            DEPTHS,
+            st.integers(0, 9),
+            inner,
+        ),
         st.builds(lambda *parts: b"\x93" + b"".join(parts), inner, inner, inner),
         st.builds(lambda name, value: b"\x82" + packed("k") + value + name + value, inner, inner),
     )
@@ -262,9 +363,13 @@ def deeper(inner: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
 
 DEPTHS: Final = st.one_of(
     st.lists(st.sampled_from([0, 3, 200, 1000]), max_size=6),
-    st.builds(lambda count, lists: [lists] * count, st.sampled_from([20, 300, 2000]), st.integers(0, 3)),
+    st.builds(
+        lambda count, lists: [lists] * count, st.sampled_from([20, 300, 2000]), st.integers(0, 3)
+    ),
 )
-BODIES: Final = st.recursive(LEAVES, deeper, max_leaves=6).filter(lambda body: len(body) <= 4 * MOST)
+BODIES: Final = st.recursive(LEAVES, deeper, max_leaves=6).filter(
+    lambda body: len(body) <= 4 * MOST
+)
 RUNS: Final = st.one_of(
     st.builds(
         lambda low, size, times: [low, low + size] * times,
@@ -272,14 +377,27 @@ RUNS: Final = st.one_of(
         st.integers(0, 21),
         st.sampled_from([1, 2, 17, 1000, 30_000]),
     ),
-    st.builds(lambda low, size: [low, low + size], st.sampled_from([0, 5, 2**31]), st.sampled_from([2**18, 2**20, 2**31, 2**32])),
+    st.builds(
+        lambda low, size: [low, low + size],
+        st.sampled_from([0, 5, 2**31]),
+        st.sampled_from([2**18, 2**20, 2**31, 2**32]),
+    ),
     st.lists(st.integers(-1, 2**33), max_size=6),
 )
-ROWS: Final = st.one_of(st.integers(-1, 4), st.lists(st.integers(0, 4), max_size=80), st.just(2**32))
+ROWS: Final = st.one_of(
+    st.integers(-1, 4), st.lists(st.integers(0, 4), max_size=80), st.just(2**32)
+)
 ENTRIES: Final = st.builds(
-    lambda where, manifest, runs, bare: [where, *([manifest] if manifest else []), *runs, *([bare] if bare else [])],
+    lambda where, manifest, runs, bare: [
+        where,
+        *([manifest] if manifest else []),
+        *runs,
+        *([bare] if bare else []),
+    ],
     st.one_of(st.none(), BODIES.map(lambda body: body if len(body) < 1000 else None), ROWS),
-    st.one_of(st.none(), st.none(), st.dictionaries(st.integers(0, 4), st.integers(0, 2**31), max_size=2)),
+    st.one_of(
+        st.none(), st.none(), st.dictionaries(st.integers(0, 4), st.integers(0, 2**31), max_size=2)
+    ),
     st.one_of(st.just([]), RUNS),
     st.one_of(st.just([]), RUNS),
 )
@@ -289,35 +407,59 @@ def changes() -> st.SearchStrategy[Callable[[Lines], Any]]:
     """What somebody may do to a thread's lines."""
 
     def body_of(kind: str, which: int, body: bytes) -> Callable[[Lines], None]:
-        return lambda lines: of_kind(lines, kind)[which % len(of_kind(lines, kind))].__setitem__("body", text_of(body))
+        return lambda lines: of_kind(lines, kind)[which % len(of_kind(lines, kind))].__setitem__(
+            "body", text_of(body)
+        )
 
     def counters(which: int, count: int) -> Callable[[Lines], None]:
         return lambda lines: lines[0]["next"].__setitem__(which, count)
 
-    def compound(level: int, count: int, body: bytes, times: int, channels: int) -> Callable[[Lines], None]:
+    def compound(
+        level: int, count: int, body: bytes, times: int, channels: int
+    ) -> Callable[[Lines], None]:
         def change(lines: Lines) -> None:
             rows = [add_value(lines, packed([level, count, body]))] * times
-            widen(lines, [[[rows[0], add_value(lines, packed([0, count, b"\x01"])), *rows[1:]]]] * channels)
+            widen(
+                lines,
+                [[[rows[0], add_value(lines, packed([0, count, b"\x01"])), *rows[1:]]]] * channels,
+            )
 
         return change
 
     def write(entries: list[Any]) -> Callable[[Lines], None]:
         def change(lines: Lines) -> None:
             [line] = of_kind(lines, "write")
-            line["shape"] = add_word(lines, packed([["", number, "messages"] for number in range(len(entries))]))
+            line["shape"] = add_word(
+                lines, packed([["", number, "messages"] for number in range(len(entries))])
+            )
             line["body"] = text_of(packed(entries))
 
         return change
 
     few, much = st.integers(0, 3), st.sampled_from([1, 3, 17, 300])
     return st.one_of(
-        st.builds(lambda entry, channel: lambda lines: refer(lines, entry, channel=channel), ENTRIES, few),
-        st.builds(lambda entry, count: lambda lines: widen(lines, [entry] * min(count, 2**21 // len(packed(entry)))), ENTRIES, much),
+        st.builds(
+            lambda entry, channel: lambda lines: refer(lines, entry, channel=channel), ENTRIES, few
+        ),
+        st.builds(
+            lambda entry, count: (
+                lambda lines: widen(lines, [entry] * min(count, 2**21 // len(packed(entry))))
+            ),
+            ENTRIES,
+            much,
+        ),
         st.builds(in_a_value, BODIES),
         st.builds(long_rest, BODIES),
         st.builds(body_of, st.sampled_from(["value", "checkpoint", "write", "word"]), few, BODIES),
         st.builds(write, st.lists(ENTRIES, min_size=1, max_size=3)),
-        st.builds(compound, st.sampled_from([0, 1, 255]), st.sampled_from([0, 1, 2**32]), BODIES, st.sampled_from([1, 60, 500]), much),
+        st.builds(
+            compound,
+            st.sampled_from([0, 1, 255]),
+            st.sampled_from([0, 1, 2**32]),
+            BODIES,
+            st.sampled_from([1, 60, 500]),
+            much,
+        ),
         st.builds(counters, few, st.sampled_from([0, 2**31, 2**32])),
         st.just(renumber_the_last),
         st.just(nest_a_label),
@@ -335,7 +477,9 @@ def test_whatever_somebody_writes_is_refused_or_reads_as_what_it_is(
 ) -> None:
     def change(lines: Lines) -> None:
         for one in changed:
-            with suppress(ValueError, TypeError, KeyError, IndexError):  # what an earlier one has left cannot be changed so
+            with suppress(
+                ValueError, TypeError, KeyError, IndexError
+            ):  # what an earlier one has left cannot be changed so
                 one(lines)
 
     found = reader.read(edited(export(text), change))
@@ -345,7 +489,7 @@ def test_whatever_somebody_writes_is_refused_or_reads_as_what_it_is(
     assert found["taken"] < TAKEN, found
 
 
-# -- what applications repeat ------------------------------------------------------------------------------------------------------------
+# -- what applications repeat ----------------------------------------------------------------------
 
 SAID: Final = [
     HumanMessage("long " * 60, id="a"),
@@ -358,14 +502,22 @@ REPEATED: Final = st.lists(st.sampled_from(SAID), max_size=4).flatmap(
 )
 HELD: Final = st.one_of(
     REPEATED,
-    st.builds(lambda said, count: [Send("work", {"messages": said, "n": number}) for number in range(count)], REPEATED, st.integers(0, 40)),
+    st.builds(
+        lambda said, count: [
+            Send("work", {"messages": said, "n": number}) for number in range(count)
+        ],
+        REPEATED,
+        st.integers(0, 40),
+    ),
     st.builds(lambda said: {"said": {"more": said}, "one": SAID[0]}, REPEATED),
 )
 
 
 @settings(max_examples=500 if SOAK else 15)
 @given(values=st.lists(HELD, min_size=1, max_size=3), written=HELD)
-def test_what_an_application_repeats_is_read_as_it_was_however_often(values: list[Any], written: Any) -> None:
+def test_what_an_application_repeats_is_read_as_it_was_however_often(
+    values: list[Any], written: Any
+) -> None:
     channels = {f"c{number}": value for number, value in enumerate(values)}
     with pytest.MonkeyPatch.context() as patch, DeltaSaver.open(":memory:") as saver:
         allow_little(patch)
@@ -395,12 +547,19 @@ def test_many_tasks_may_take_the_same_long_history_and_store_it_once(tmp_path: P
         assert sum(length for (length,) in rows(saver, "SELECT length(body) FROM value")) < 200_000
 
 
-def test_tasks_and_channels_may_hold_the_same_however_many_they_are(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each stores its own; only together they are out of proportion. What somebody else sends may be meant so, and is refused."""
+def test_tasks_and_channels_may_hold_the_same_however_many_they_are(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each stores its own; only together they are out of proportion.
+
+    What somebody else sends may be meant so, and is refused.
+    """
     allow_little(monkeypatch)
     said = [HumanMessage("x" * 100_000, id="long")]
     table = {f"key {number}": "y" * 5000 for number in range(20)}
-    channels = {f"c{number}": said for number in range(40)} | {f"d{number}": table for number in range(40)}
+    channels = {f"c{number}": said for number in range(40)} | {
+        f"d{number}": table for number in range(40)
+    }
     changed = [table | {"key 3": f"changed {number}"} for number in range(40)]
     with DeltaSaver.open(url) as saver:
         at = put(saver, "t", config("t"), 1, channels)
@@ -410,21 +569,29 @@ def test_tasks_and_channels_may_hold_the_same_however_many_they_are(url: str, mo
         found = saver.get_tuple(at)
         assert found is not None
         assert found.checkpoint["channel_values"] == channels
-        assert [value for _, _, value in found.pending_writes or []] == [value for one in changed for value in (said, one)]
+        assert [value for _, _, value in found.pending_writes or []] == [
+            value for one in changed for value in (said, one)
+        ]
         assert [one.config for one in saver.list(config("t"))] == [at]
-        assert {(finding.kind, finding.severity) for finding in examine(saver).findings} == {("large", "note")}
+        assert {(finding.kind, finding.severity) for finding in examine(saver).findings} == {
+            ("large", "note")
+        }
         assert examine(saver).ok
         with pytest.raises(MalformedExport, match="takes far more memory than its rows"):
             bring_in(saver, exported(saver))
 
 
-def test_what_could_not_be_read_again_is_refused_before_anything_is_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_read_again_is_refused_before_anything_is_stored(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with DeltaSaver.open(url) as saver:
         monkeypatch.setattr(header, "MOST_NAMED", 100)
         with pytest.raises(InvalidInput, match="more messages than can be listed"):
-            put(saver, "t", config("t"), 1, {f"c{number}": SAID * 5 for number in range(6)})
+            put(saver, "t", config("t"), 1, {f"c{number}": SAID * 5 for number in range(20)})
         monkeypatch.setattr(proportion, "MEMORY", 100_000)
-        deep = functools.reduce(lambda inner, _: Order("n", [inner]), range(60), Order("x" * 10_000))
+        deep = functools.reduce(
+            lambda inner, _: Order("n", [inner]), range(60), Order("x" * 10_000)
+        )
         for value in (deep, {"held": deep, "said": SAID[0]}):
             with pytest.raises(TypeError, match="nested too deeply to be read again"):
                 put(saver, "t", config("t"), 1, {"v": value})
@@ -432,7 +599,9 @@ def test_what_could_not_be_read_again_is_refused_before_anything_is_stored(url: 
 
 
 def test_a_chain_of_objects_with_a_large_one_in_it_is_read() -> None:
-    value = functools.reduce(lambda inner, _: Order("n", [inner]), range(30), Order("x" * 5_000_000))
+    value = functools.reduce(
+        lambda inner, _: Order("n", [inner]), range(30), Order("x" * 5_000_000)
+    )
     with DeltaSaver.open(":memory:") as saver:
         found = saver.get_tuple(put(saver, "t", config("t"), 1, {"v": value}))
         assert found is not None
@@ -443,7 +612,9 @@ def test_a_chain_of_objects_that_is_stored_is_read() -> None:
     with DeltaSaver.open(":memory:") as saver:
         stored = 0
         for length in range(100, 500, 20):
-            value = functools.reduce(lambda inner, _: Order("n", [inner]), range(length), Order("last"))
+            value = functools.reduce(
+                lambda inner, _: Order("n", [inner]), range(length), Order("last")
+            )
             try:
                 at = put(saver, "t", config("t"), length, {"v": value})
             except TypeError:

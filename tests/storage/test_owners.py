@@ -20,11 +20,18 @@ def config(thread: str = "t", **configurable: Any) -> Any:
 
 
 def chat(saver: DeltaSaver, *, child: bool = False) -> Any:
-    inner = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", "yes")]}).add_edge(START, "answer")
+    inner = (
+        StateGraph(MessagesState)
+        .add_node("answer", lambda state: {"messages": [("ai", "yes")]})
+        .add_edge(START, "answer")
+    )
     if not child:
         return inner.compile(checkpointer=saver)
     return (
-        StateGraph(MessagesState).add_node("child", inner.compile(checkpointer=True)).add_edge(START, "child").compile(checkpointer=saver)
+        StateGraph(MessagesState)
+        .add_node("child", inner.compile(checkpointer=True))
+        .add_edge(START, "child")
+        .compile(checkpointer=saver)
     )
 
 
@@ -43,7 +50,12 @@ def test_the_owner_is_recorded_at_the_first_put_and_keeps_others_out(saver: Delt
     assert saver.get_tuple(config(owner="u1")) is not None
     assert saver.get_tuple(config(owner="u2")) is None
     assert list(saver.list(config(owner="u2"))) == []
-    assert saver.get_delta_channel_history(config=config(owner="u2"), channels=["messages"])["messages"]["writes"] == []
+    assert (
+        saver.get_delta_channel_history(config=config(owner="u2"), channels=["messages"])[
+            "messages"
+        ]["writes"]
+        == []
+    )
     with pytest.raises(ThreadNotFound):
         say(saver, owner="u2")
     assert saver.get_tuple(config()) is not None

@@ -13,10 +13,10 @@ from langgraph.checkpoint.base import empty_checkpoint
 from savers import Backend
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, Threads
-from langmem_ext.storage.copy_ops import Copy, copy_thread
-from langmem_ext.storage.effects import Operation
-from langmem_ext.storage.forget_ops import drop_thread
-from langmem_ext.storage.recall import recalled
+from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.postgres.driver import recalled
+from langmem_ext.storage.prune.prune import drop_thread
+from langmem_ext.storage.threads.copy import Copy, copy_thread
 from langmem_ext.threads.history import adding
 from langmem_ext.types import ThreadKey
 
@@ -39,14 +39,18 @@ def checkpoints(saver: DeltaSaver) -> int:
 
 
 def add(saver: DeltaSaver, text: str) -> Operation[None]:
-    return adding(ThreadChatMessageHistory("t", saver)._source, ThreadKey("t"), [HumanMessage(text)])
+    return adding(
+        ThreadChatMessageHistory("t", saver)._source, ThreadKey("t"), [HumanMessage(text)]
+    )
 
 
 def run(saver: DeltaSaver, op: Operation[Any]) -> Any:
     return saver.log.run(op, write=True)
 
 
-def test_what_was_stored_is_told_and_changes_nothing_whatever_has_come_since(saver: DeltaSaver) -> None:
+def test_what_was_stored_is_told_and_changes_nothing_whatever_has_come_since(
+    saver: DeltaSaver,
+) -> None:
     op = add(saver, "one")
     run(saver, op)
     run(saver, add(saver, "two"))
@@ -57,7 +61,12 @@ def test_what_was_stored_is_told_and_changes_nothing_whatever_has_come_since(sav
 
 
 def test_an_edit_is_known_again_where_another_machines_clock_is_ahead(saver: DeltaSaver) -> None:
-    saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, {**empty_checkpoint(), "id": AHEAD}, {}, {})
+    saver.put(
+        {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
+        {**empty_checkpoint(), "id": AHEAD},
+        {},
+        {},
+    )
     op, other = add(saver, "one"), add(saver, "two")
     for one in (op, other):
         run(saver, one)
@@ -74,11 +83,19 @@ def test_what_was_not_stored_is_carried_out(saver: DeltaSaver, known: bool) -> N
         run(saver, add(saver, "zero"))
     run(saver, recalled(add(saver, "one"), [None]))
     assert texts(saver) == ["zero", "one"][not known :]
-    assert run(saver, recalled(drop_thread(ThreadKey("t"), indexes=saver.log.indexes, dry_run=False), [None])).threads == 1
+    assert (
+        run(
+            saver,
+            recalled(drop_thread(ThreadKey("t"), indexes=saver.log.indexes, dry_run=False), [None]),
+        ).threads
+        == 1
+    )
     assert Threads(saver).count() == 0
 
 
-def test_a_thread_that_nobody_makes_is_not_made_to_look_for_what_was_left(saver: DeltaSaver) -> None:
+def test_a_thread_that_nobody_makes_is_not_made_to_look_for_what_was_left(
+    saver: DeltaSaver,
+) -> None:
     history = ThreadChatMessageHistory("t", saver)
     run(saver, recalled(history._clear(), [None]))
     assert Threads(saver).count() == 0
@@ -92,7 +109,9 @@ def test_a_deletion_tells_what_its_earlier_run_was_about_to_tell(saver: DeltaSav
     assert run(saver, recalled(op, [told])) == told
 
 
-def test_a_copy_is_known_again_when_it_was_written_to_and_no_other_is_taken_for_it(saver: DeltaSaver) -> None:
+def test_a_copy_is_known_again_when_it_was_written_to_and_no_other_is_taken_for_it(
+    saver: DeltaSaver,
+) -> None:
     run(saver, add(saver, "one"))
     copy = Copy("copy", 7)
     op = copy_thread(ThreadKey("t"), copy, now=1, indexes=saver.log.indexes)
@@ -102,7 +121,9 @@ def test_a_copy_is_known_again_when_it_was_written_to_and_no_other_is_taken_for_
     assert run(saver, recalled(op, [True]))
     assert texts(saver, "copy") == ["one", "two"]
     run(saver, add(saver, "one"))
-    another = copy_thread(ThreadKey("t"), replace(copy, generation=5000), now=1, indexes=saver.log.indexes)
+    another = copy_thread(
+        ThreadKey("t"), replace(copy, generation=5000), now=1, indexes=saver.log.indexes
+    )
     with pytest.raises(InvalidInput, match="already"):
         run(saver, recalled(another, [True]))
 

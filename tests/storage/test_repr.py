@@ -18,9 +18,15 @@ from langchain_core.messages import HumanMessage
 from patience import PATIENCE_S
 from savers import new_schema
 
-from langmem_ext import ConversationMemory, DeltaSaver, MessageLog, ThreadChatMessageHistory, Threads
-from langmem_ext.storage import tally_ops
-from langmem_ext.storage.effects import Op, execute, operation
+from langmem_ext import (
+    ConversationMemory,
+    DeltaSaver,
+    MessageLog,
+    ThreadChatMessageHistory,
+    Threads,
+)
+from langmem_ext.storage.operation import Op, execute, operation
+from langmem_ext.storage.threads import list as list_ops
 
 
 @pytest.fixture
@@ -37,21 +43,39 @@ def path(tmp_path: Path) -> str:
 VIEWS: dict[str, tuple[Callable[[MessageLog], Any], str]] = {
     "MessageLog": (lambda log: log, "MessageLog({path!r}, 2 threads, 3 messages)"),
     "DeltaSaver": (DeltaSaver, "DeltaSaver({path!r}, 2 threads, 3 messages)"),
-    "DeltaSaver of an owner": (lambda log: DeltaSaver(log, owner="u1"), "DeltaSaver({path!r}, owner='u1', 1 thread, 1 message)"),
+    "DeltaSaver of an owner": (
+        lambda log: DeltaSaver(log, owner="u1"),
+        "DeltaSaver({path!r}, owner='u1', 1 thread, 1 message)",
+    ),
     "Threads": (Threads, "Threads({path!r}, 2 threads, 3 messages)"),
-    "Threads of nobody's": (lambda log: Threads(log, owner="u2"), "Threads({path!r}, owner='u2', 0 threads, 0 messages)"),
-    "history": (lambda log: ThreadChatMessageHistory("t", log), "ThreadChatMessageHistory('t', {path!r}, 2 messages)"),
+    "Threads of nobody's": (
+        lambda log: Threads(log, owner="u2"),
+        "Threads({path!r}, owner='u2', 0 threads, 0 messages)",
+    ),
+    "history": (
+        lambda log: ThreadChatMessageHistory("t", log),
+        "ThreadChatMessageHistory('t', {path!r}, 2 messages)",
+    ),
     "history of another's": (
         lambda log: ThreadChatMessageHistory("own", log, owner="u2"),
         "ThreadChatMessageHistory('own', {path!r}, owner='u2', 0 messages)",
     ),
-    "new history": (lambda log: ThreadChatMessageHistory("new", log), "ThreadChatMessageHistory('new', {path!r}, 0 messages)"),
+    "new history": (
+        lambda log: ThreadChatMessageHistory("new", log),
+        "ThreadChatMessageHistory('new', {path!r}, 0 messages)",
+    ),
     "Continuation": (
         lambda log: Threads(log, tool_ttl=None).continue_("t", tool="desk"),
         "Continuation('t', {path!r}, tool='desk', 2 messages)",
     ),
-    "ConversationMemory": (ConversationMemory, "ConversationMemory({path!r}, 2 threads, 3 messages)"),
-    "SessionHandle": (lambda log: ConversationMemory(log).for_session("t"), "SessionHandle('t', {path!r}, 2 messages)"),
+    "ConversationMemory": (
+        ConversationMemory,
+        "ConversationMemory({path!r}, 2 threads, 3 messages)",
+    ),
+    "SessionHandle": (
+        lambda log: ConversationMemory(log).for_session("t"),
+        "SessionHandle('t', {path!r}, 2 messages)",
+    ),
 }
 COUNTS = ("thread", "threads", "message", "messages")
 
@@ -77,7 +101,9 @@ def test_it_names_the_database_and_counts(view: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-async def test_on_an_event_loop_it_asks_nothing_and_a_notebook_shows_all(view: str, path: str) -> None:
+async def test_on_an_event_loop_it_asks_nothing_and_a_notebook_shows_all(
+    view: str, path: str
+) -> None:
     make, shown = VIEWS[view]
     with closing(MessageLog.open(path)) as log:
         made, log_was_asked = make(log), log.driver.glance
@@ -145,9 +171,11 @@ def test_another_program_that_has_the_file_to_itself_is_not_waited_for(path: str
         log.close()
 
 
-def test_of_many_threads_no_more_are_counted_than_a_moment_takes(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally_ops, "MOST_GLANCED", 1)
-    monkeypatch.setattr("langmem_ext.shown.MOST_GLANCED", 1)
+def test_of_many_threads_no_more_are_counted_than_a_moment_takes(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_ops, "MOST_GLANCED", 1)
+    monkeypatch.setattr("langmem_ext.log.shown.MOST_GLANCED", 1)
     with DeltaSaver.open(path) as saver:
         assert repr(saver) == f"DeltaSaver({path!r}, over 1 threads)"
 
@@ -158,7 +186,9 @@ def test_a_damaged_count_is_left_out(path: str) -> None:
         other.commit()
     with DeltaSaver.open(path) as saver:
         assert repr(saver).startswith(f"DeltaSaver({path!r}")
-        assert repr(ThreadChatMessageHistory("t", saver)) == f"ThreadChatMessageHistory('t', {path!r})"
+        assert (
+            repr(ThreadChatMessageHistory("t", saver)) == f"ThreadChatMessageHistory('t', {path!r})"
+        )
 
 
 def test_what_is_not_made_yet_has_one_too() -> None:

@@ -11,15 +11,23 @@ from typing import Any, Final
 
 import pytest
 from clock import EARLY, Clock
-from forgotten import assert_sound, everything
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
-from moved import Saver, SqliteShelf
+from move_checks import Saver, SqliteShelf
+from prune_reference import assert_sound, everything
 
-from langmem_ext import CopyProgress, DeltaSaver, Retention, ThreadNotFound, Threads, acopy_saver, copy_saver
-from langmem_ext.storage.effects import Op, execute, operation
+from langmem_ext import (
+    CopyProgress,
+    DeltaSaver,
+    Retention,
+    ThreadNotFound,
+    Threads,
+    acopy_saver,
+    copy_saver,
+)
+from langmem_ext.storage.operation import Op, execute, operation
 
 LONG_AGO: Final = datetime(2024, 5, 17, 9, 30, 15, 250_000, tzinfo=UTC)
 DAY: Final = timedelta(days=1)
@@ -36,13 +44,22 @@ def keep(saver: Saver, thread: str, moments: Sequence[Any]) -> list[RunnableConf
     for number, moment in enumerate(moments):
         said = [HumanMessage(f"turn {at}", id=f"h{at}") for at in range(number + 1)]
         versions: dict[str, str | int | float] = {"messages": f"{number + 1:032}.0"}
-        checkpoint: Any = empty_checkpoint() | {"channel_values": {"messages": said}, "channel_versions": versions}
+        checkpoint: Any = empty_checkpoint() | {
+            "channel_values": {"messages": said},
+            "channel_versions": versions,
+        }
         if moment is None:
             del checkpoint["ts"]
         else:
             checkpoint["ts"] = moment.isoformat() if isinstance(moment, datetime) else moment
-        kept.append(saver.put(kept[-1] if kept else config_of(thread), checkpoint, {"step": number}, versions))
-        saver.put_writes(kept[-1], [("messages", AIMessage(f"answer {number}", id=f"a{number}"))], "task")
+        kept.append(
+            saver.put(
+                kept[-1] if kept else config_of(thread), checkpoint, {"step": number}, versions
+            )
+        )
+        saver.put_writes(
+            kept[-1], [("messages", AIMessage(f"answer {number}", id=f"a{number}"))], "task"
+        )
     return kept
 
 
@@ -59,11 +76,13 @@ def copy(source: Saver, target: Saver, mode: str) -> None:
         copy_saver(source, target)
 
 
-# -- from any other ----------------------------------------------------------------------------------------------------------------------
+# -- from any other --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_thread_was_written_when_its_checkpoints_were_made(kind: str, url: str, tmp_path: Path, mode: str) -> None:
+def test_a_thread_was_written_when_its_checkpoints_were_made(
+    kind: str, url: str, tmp_path: Path, mode: str
+) -> None:
     with ExitStack() as closing:
         source: Saver = InMemorySaver()
         if kind == "sqlite":
@@ -75,16 +94,30 @@ def test_a_thread_was_written_when_its_checkpoints_were_made(kind: str, url: str
         target = closing.enter_context(DeltaSaver.open(url))
         copy(source, target, mode)
         assert [found.id for found in Threads(target).list()] == ["c", "a", "b"]
-        assert [times_of(target, thread) for thread in "bac"] == [(LONG_AGO + DAY * at, LONG_AGO + DAY * (at + 2)) for at in (0, 10, 20)]
+        assert [times_of(target, thread) for thread in "bac"] == [
+            (LONG_AGO + DAY * at, LONG_AGO + DAY * (at + 2)) for at in (0, 10, 20)
+        ]
         assert [found.id for found in Threads(target).list(since=LONG_AGO + DAY * 12)] == ["c", "a"]
         assert [found.id for found in Threads(target).list(until=LONG_AGO + DAY * 12)] == ["b"]
         dated = Threads(target).dated_messages("a")
-        assert [moment for _, moment in dated] == [(LONG_AGO + DAY * (10 + at)).replace(microsecond=0) for at in range(3)]
+        assert [moment for _, moment in dated] == [
+            (LONG_AGO + DAY * (10 + at)).replace(microsecond=0) for at in range(3)
+        ]
         assert_sound(target)
 
 
-def test_what_a_thread_gives_no_time_for_was_written_as_it_was_copied(url: str, clock: Clock) -> None:
-    senseless = [None, "", "yesterday", "2024-05-17T09:30:15", "2024-05-17", "0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"]
+def test_what_a_thread_gives_no_time_for_was_written_as_it_was_copied(
+    url: str, clock: Clock
+) -> None:
+    senseless = [
+        None,
+        "",
+        "yesterday",
+        "2024-05-17T09:30:15",
+        "2024-05-17",
+        "0001-01-01T00:00:00+00:00",
+        "9999-12-31T23:59:59+00:00",
+    ]
     source = InMemorySaver()
     for number, moment in enumerate(senseless):
         keep(source, f"t{number}", [moment, moment])
@@ -100,23 +133,35 @@ def test_what_a_thread_gives_no_time_for_was_written_as_it_was_copied(url: str, 
         copy_saver(source, target)
         assert Threads(target).list() == before
         last = everything(target, ["some"]).popitem()[0][2]
-        target.put_writes(config_of("some", last), [("messages", "more")], "later")  # as any other thread is written to
+        target.put_writes(
+            config_of("some", last), [("messages", "more")], "later"
+        )  # as any other thread is written to
         assert times_of(target, "some") == (LONG_AGO, EARLY + DAY * 3)
         assert_sound(target)
 
 
 def test_a_time_in_another_zone_is_the_moment_that_it_names(url: str) -> None:
     source = InMemorySaver()
-    keep(source, "t", ["2024-05-17T11:30:15.250+02:00", "2024-05-17T09:30:15.250Z", "2024-05-17T04:30:15.250-05:00"])
+    keep(
+        source,
+        "t",
+        [
+            "2024-05-17T11:30:15.250+02:00",
+            "2024-05-17T09:30:15.250Z",
+            "2024-05-17T04:30:15.250-05:00",
+        ],
+    )
     with DeltaSaver.open(url) as target:
         copy_saver(source, target)
         assert times_of(target, "t") == (LONG_AGO, LONG_AGO)
 
 
-# -- from one of this package ------------------------------------------------------------------------------------------------------------
+# -- from one of this package ----------------------------------------------------------------------
 
 
-def test_a_thread_has_its_own_times_wherever_it_is_moved_and_when_it_comes_back(url: str, tmp_path: Path, mode: str, clock: Clock) -> None:
+def test_a_thread_has_its_own_times_wherever_it_is_moved_and_when_it_comes_back(
+    url: str, tmp_path: Path, mode: str, clock: Clock
+) -> None:
     with (
         DeltaSaver.open(str(tmp_path / "here.db")) as here,
         DeltaSaver.open(url) as there,
@@ -133,16 +178,22 @@ def test_a_thread_has_its_own_times_wherever_it_is_moved_and_when_it_comes_back(
         copy(there, back, mode)
         for thread in ("a", "b"):
             began = (
-                EARLY + (DAY * 2 + timedelta(milliseconds=7)) * (1 if thread == "a" else 2) + timedelta(hours=0 if thread == "a" else 30)
+                EARLY
+                + (DAY * 2 + timedelta(milliseconds=7)) * (1 if thread == "a" else 2)
+                + timedelta(hours=0 if thread == "a" else 30)
             )
             for saver in (here, there, back):
                 assert times_of(saver, thread) == (began, began + timedelta(hours=30))
                 assert_sound(saver)
-        assert [[found.id for found in Threads(saver).list()] for saver in (there, back)] == [["b", "a"]] * 2
+        assert [[found.id for found in Threads(saver).list()] for saver in (there, back)] == [
+            ["b", "a"]
+        ] * 2
         assert everything(here) == everything(there) == everything(back)
 
 
-def test_a_thread_whose_row_says_nothing_sensible_is_copied(tmp_path: Path, url: str, clock: Clock) -> None:
+def test_a_thread_whose_row_says_nothing_sensible_is_copied(
+    tmp_path: Path, url: str, clock: Clock
+) -> None:
     @operation
     def damage() -> Op[None]:
         yield from execute("UPDATE thread SET created_at = 'long ago'")
@@ -154,12 +205,17 @@ def test_a_thread_whose_row_says_nothing_sensible_is_copied(tmp_path: Path, url:
         assert times_of(there, "t") == (EARLY, EARLY)
 
 
-# -- again, and beside what is there -----------------------------------------------------------------------------------------------------
+# -- again, and beside what is there ---------------------------------------------------------------
 
 
-def test_a_thread_that_is_there_keeps_its_times_or_was_written_at_the_later_of_both(url: str, mode: str, clock: Clock) -> None:
+def test_a_thread_that_is_there_keeps_its_times_or_was_written_at_the_later_of_both(
+    url: str, mode: str, clock: Clock
+) -> None:
     source = InMemorySaver()
-    kept = {thread: keep(source, thread, [LONG_AGO, LONG_AGO + DAY]) for thread in ("same", "older", "newer")}
+    kept = {
+        thread: keep(source, thread, [LONG_AGO, LONG_AGO + DAY])
+        for thread in ("same", "older", "newer")
+    }
     with DeltaSaver.open(url) as target:
         copy(source, target, mode)
         clock.wait(days=1)
@@ -178,7 +234,9 @@ def test_a_thread_that_is_there_keeps_its_times_or_was_written_at_the_later_of_b
             clock.wait(days=1)
 
 
-def test_a_copy_that_is_stopped_leaves_no_thread_that_looks_older_than_it_is(url: str, clock: Clock) -> None:
+def test_a_copy_that_is_stopped_leaves_no_thread_that_looks_older_than_it_is(
+    url: str, clock: Clock
+) -> None:
     source, ends = InMemorySaver(), LONG_AGO + DAY * 99
 
     def stop(at: CopyProgress) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from apart import forks
-from forgotten import assert_sound, rows
+from forked_workers import forks
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from prune_reference import assert_sound, rows
 from savers import Backend, Calls, Mode
 
 from langmem_ext import (
@@ -61,10 +61,12 @@ def checkpoints(saver: DeltaSaver) -> list[Any]:
     return [tuple(found) for found in saver.list(CONFIG)]
 
 
-# -- what is remembered -------------------------------------------------------------------------------------------------------------------
+# -- what is remembered ----------------------------------------------------------------------------
 
 
-async def test_what_is_noted_is_there_for_every_later_handle(backend: Backend, mode: Mode, tmp_path: Path) -> None:
+async def test_what_is_noted_is_there_for_every_later_handle(
+    backend: Backend, mode: Mode, tmp_path: Path
+) -> None:
     url, calls = backend.new_url(tmp_path), Calls(mode)
     memory = ConversationMemory(url)
 
@@ -74,7 +76,11 @@ async def test_what_is_noted_is_there_for_every_later_handle(backend: Backend, m
     nothing = [[], {}, None, None, None, None]
     names = ("history", "params", "waiting", "last_intent_id", "last_result", "plan_execution")
     assert [await ask(name) for name in names] == nothing
-    messages = [said("hi", metadata={"channel": "web"}), said("hello", "agent"), said("3 rows", "tool", metadata={"rows": 3})]
+    messages = [
+        said("hi", metadata={"channel": "web"}),
+        said("hello", "agent"),
+        said("3 rows", "tool", metadata={"rows": 3}),
+    ]
     for message in messages:
         await ask("append", message)
     await ask("merge", {"order_id": "O-1", "note": ""})
@@ -123,7 +129,9 @@ def test_none_is_no_value_and_overwrites_none(session: SessionHandle, saver: Del
     assert checkpoints(saver) == before
 
 
-def test_what_changes_nothing_makes_no_checkpoint_and_no_session(session: SessionHandle, saver: DeltaSaver) -> None:
+def test_what_changes_nothing_makes_no_checkpoint_and_no_session(
+    session: SessionHandle, saver: DeltaSaver
+) -> None:
     def idle() -> None:
         session.merge({})
         session.set_waiting(None)
@@ -142,13 +150,19 @@ def test_what_changes_nothing_makes_no_checkpoint_and_no_session(session: Sessio
     assert checkpoints(saver) == before
 
 
-def test_a_write_follows_the_newest_checkpoint_and_differs_in_its_channel_alone(session: SessionHandle, saver: DeltaSaver) -> None:
+def test_a_write_follows_the_newest_checkpoint_and_differs_in_its_channel_alone(
+    session: SessionHandle, saver: DeltaSaver
+) -> None:
     session.append(said("hi"))
     session.merge({"a": 1})
     session.set_waiting("b")
     session.set_last_result([1])
     newest, *_, first = saver.list(CONFIG)
-    assert newest.metadata == {"source": "update", "step": first.metadata["step"] + 3, "parents": {}}
+    assert newest.metadata == {
+        "source": "update",
+        "step": first.metadata["step"] + 3,
+        "parents": {},
+    }
     chain = list(saver.list(CONFIG))
     for later, earlier in zip(chain, chain[1:], strict=False):
         assert later.parent_config == earlier.config
@@ -156,10 +170,14 @@ def test_a_write_follows_the_newest_checkpoint_and_differs_in_its_channel_alone(
         [new] = [channel for channel in values if channel not in before]
         assert {channel: values[channel] for channel in before} == before
         versions = later.checkpoint["channel_versions"]
-        assert {channel: version for channel, version in versions.items() if channel != new} == earlier.checkpoint["channel_versions"]
+        assert {
+            channel: version for channel, version in versions.items() if channel != new
+        } == earlier.checkpoint["channel_versions"]
 
 
-def test_the_threads_row_shows_what_is_waited_for(session: SessionHandle, saver: DeltaSaver) -> None:
+def test_the_threads_row_shows_what_is_waited_for(
+    session: SessionHandle, saver: DeltaSaver
+) -> None:
     def shown() -> Any:
         return rows(saver, "SELECT waiting_for, head_messages FROM thread")[0]
 
@@ -177,26 +195,44 @@ def test_the_threads_row_shows_what_is_waited_for(session: SessionHandle, saver:
     assert_sound(saver)
 
 
-# -- messages -----------------------------------------------------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 def test_it_is_the_threads_own_history(session: SessionHandle, saver: DeltaSaver) -> None:
     history = ThreadChatMessageHistory("s", saver)
-    history.add_messages([HumanMessage("hi", id="1", name="ann"), AIMessage("", id="2", tool_calls=[CALL])])
+    history.add_messages(
+        [HumanMessage("hi", id="1", name="ann"), AIMessage("", id="2", tool_calls=[CALL])]
+    )
     session.append(said("done", "tool", metadata={"langchain": {"tool_call_id": "c1"}}))
     first, second, third = history.messages
-    assert (first, second) == (HumanMessage("hi", id="1", name="ann"), AIMessage("", id="2", tool_calls=[CALL]))
+    assert (first, second) == (
+        HumanMessage("hi", id="1", name="ann"),
+        AIMessage("", id="2", tool_calls=[CALL]),
+    )
     assert isinstance(third, ToolMessage)
     assert (third.tool_call_id, third.text) == ("c1", "done")
-    assert [(message.role, message.id) for message in session.history()] == [("user", "1"), ("agent", "2"), ("tool", third.id)]
+    assert [(message.role, message.id) for message in session.history()] == [
+        ("user", "1"),
+        ("agent", "2"),
+        ("tool", third.id),
+    ]
     assert session.history()[1].metadata == {"langchain": {"tool_calls": [CALL]}}
 
 
-def test_a_message_without_a_time_has_the_one_at_which_it_was_stored(session: SessionHandle, saver: DeltaSaver) -> None:
+def test_a_message_without_a_time_has_the_one_at_which_it_was_stored(
+    session: SessionHandle, saver: DeltaSaver
+) -> None:
     ThreadChatMessageHistory("s", saver).add_messages([HumanMessage("hi")])
     session.append(said("told"))
-    [(stored,)] = rows(saver, "SELECT min(1000 * (thread.epoch + item.seconds)) FROM thread JOIN item ON [item of thread]")
-    assert [message.timestamp for message in session.history()] == [datetime.fromtimestamp(stored / 1000, UTC).isoformat(), THEN]
+    [(stored,)] = rows(
+        saver,
+        "SELECT min(1000 * (thread.epoch + item.seconds)) FROM thread JOIN item ON [item of"
+        " thread]",
+    )
+    assert [message.timestamp for message in session.history()] == [
+        datetime.fromtimestamp(stored / 1000, UTC).isoformat(),
+        THEN,
+    ]
     assert session.history() == session.history()
 
 
@@ -207,7 +243,9 @@ def test_a_message_with_a_known_id_takes_its_place(session: SessionHandle) -> No
     assert texts(session) == ["ONE", "two"]
 
 
-def test_pruning_narrows_the_view_and_keeps_the_log(session: SessionHandle, saver: DeltaSaver) -> None:
+def test_pruning_narrows_the_view_and_keeps_the_log(
+    session: SessionHandle, saver: DeltaSaver
+) -> None:
     for number in range(14):
         session.append(said(str(number)))
     session.prune()
@@ -216,7 +254,12 @@ def test_pruning_narrows_the_view_and_keeps_the_log(session: SessionHandle, save
     assert texts(session) == ["11", "12", "13"]
     earlier = [len(found.checkpoint["channel_values"]["messages"]) for found in saver.list(CONFIG)]
     assert earlier[:3] == [3, 10, 14]
-    kept = [text for (text,) in rows(saver, "SELECT text FROM conversation WHERE thread_id = 's' ORDER BY number")]
+    kept = [
+        text
+        for (text,) in rows(
+            saver, "SELECT text FROM conversation WHERE thread_id = 's' ORDER BY number"
+        )
+    ]
     assert kept == [str(number) for number in range(14)]
     session.prune(0)
     assert texts(session) == []
@@ -245,7 +288,7 @@ def test_a_tool_summary_without_a_call_is_a_message_like_any_other(session: Sess
     assert session.history() == [said("two", "tool")]
 
 
-# -- sessions -----------------------------------------------------------------------------------------------------------------------------
+# -- sessions --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -270,9 +313,14 @@ def test_an_interaction_names_its_session(interaction: Any, session_id: str) -> 
 
 
 def test_sessions_are_apart(backend: Backend, tmp_path: Path) -> None:
-    with ConversationMemory(backend.new_url(tmp_path)) as memory, ConversationMemory(backend.new_url(tmp_path)) as other:
+    with (
+        ConversationMemory(backend.new_url(tmp_path)) as memory,
+        ConversationMemory(backend.new_url(tmp_path)) as other,
+    ):
         memory.for_session("a").merge({"x": 1})
-        assert [handle.params() for handle in (memory.for_session("b"), other.for_session("a"))] == [{}, {}]
+        assert [
+            handle.params() for handle in (memory.for_session("b"), other.for_session("a"))
+        ] == [{}, {}]
 
 
 def test_a_session_of_another_owner_is_not_there(saver: DeltaSaver) -> None:
@@ -281,7 +329,11 @@ def test_a_session_of_another_owner_is_not_there(saver: DeltaSaver) -> None:
     ann.merge({"a": 1})
     before = checkpoints(saver)
     assert (bob.history(), bob.params(), bob.waiting()) == ([], {}, None)
-    for change in (lambda: bob.append(said("x")), lambda: bob.merge({"a": 2}), lambda: bob.set_waiting("a")):
+    for change in (
+        lambda: bob.append(said("x")),
+        lambda: bob.merge({"a": 2}),
+        lambda: bob.set_waiting("a"),
+    ):
         with pytest.raises(ThreadNotFound):
             change()
     bob.clear()
@@ -317,15 +369,25 @@ def test_a_memory_closes_what_it_opened_and_nothing_else(url: str) -> None:
         session.history()
 
 
-def test_it_is_the_state_of_a_graph_with_these_channels(session: SessionHandle, saver: DeltaSaver) -> None:
+def test_it_is_the_state_of_a_graph_with_these_channels(
+    session: SessionHandle, saver: DeltaSaver
+) -> None:
     class State(MessagesState):
         params: dict[str, Any]
         last_result: Any
 
     def answer(state: State) -> dict[str, Any]:
-        return {"messages": [AIMessage(f"I know {state['params']}")], "last_result": len(state["messages"])}
+        return {
+            "messages": [AIMessage(f"I know {state['params']}")],
+            "last_result": len(state["messages"]),
+        }
 
-    graph = StateGraph(State).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    graph = (
+        StateGraph(State)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
     session.merge({"a": False})
     session.append(said("first"))
     graph.invoke({"messages": [HumanMessage("second")]}, CONFIG)
@@ -335,7 +397,9 @@ def test_it_is_the_state_of_a_graph_with_these_channels(session: SessionHandle, 
     assert session.waiting() == "b", "no waiting graph has run here"
 
 
-def test_a_parameters_name_that_no_column_takes_is_waited_for_all_the_same(backend: Backend, tmp_path: Path) -> None:
+def test_a_parameters_name_that_no_column_takes_is_waited_for_all_the_same(
+    backend: Backend, tmp_path: Path
+) -> None:
     with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         session = ConversationMemory(saver).for_session("s")
         session.append(said("hi"))
@@ -345,7 +409,7 @@ def test_a_parameters_name_that_no_column_takes_is_waited_for_all_the_same(backe
         assert examine(saver).ok
 
 
-# -- bad input ----------------------------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 BAD: list[tuple[str, Any]] = [
     ("append", HumanMessage("x")),
@@ -395,13 +459,19 @@ def test_an_id_that_is_none_is_refused(session_id: Any) -> None:
         memory.for_session(session_id)
 
 
-@pytest.mark.parametrize("interaction", [None, {}, {"id": None}, SimpleNamespace(), {"id": "", "context": {"session_id": ""}}])
+@pytest.mark.parametrize(
+    "interaction",
+    [None, {}, {"id": None}, SimpleNamespace(), {"id": "", "context": {"session_id": ""}}],
+)
 def test_an_interaction_without_an_id_is_refused(interaction: Any) -> None:
-    with InMemoryConversationMemory() as memory, pytest.raises(InvalidInput, match=r"neither context\.session_id nor id"):
+    with (
+        InMemoryConversationMemory() as memory,
+        pytest.raises(InvalidInput, match=r"neither context\.session_id nor id"),
+    ):
         memory.for_interaction(interaction)
 
 
-# -- many writers -------------------------------------------------------------------------------------------------------------------------
+# -- many writers ----------------------------------------------------------------------------------
 
 EACH = 12
 
@@ -452,7 +522,9 @@ async def test_tasks_of_an_event_loop_lose_nothing(saver: DeltaSaver) -> None:
 def test_handles_in_many_processes_lose_nothing(saver: DeltaSaver, url: str) -> None:
     writers = [f"p{number}" for number in range(3)]
     context = forks()
-    processes = [context.Process(target=write_in_a_process, args=(url, writer)) for writer in writers]
+    processes = [
+        context.Process(target=write_in_a_process, args=(url, writer)) for writer in writers
+    ]
     for process in processes:
         process.start()
     write(ConversationMemory(saver).for_session("s"), "here")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pytest
-from forgotten import assert_sound
 from hypothesis import strategies as st
+from prune_reference import assert_sound
 from samples import TEXTS, json_values
 from savers import BACKENDS, SAMPLED, Backend, Calls, Mode
 from test_equivalence import explore
@@ -51,7 +51,9 @@ class Model:
             case "append":
                 self._append(argument)
             case "merge":
-                self.params |= {name: value for name, value in argument.items() if value is not None}
+                self.params |= {
+                    name: value for name, value in argument.items() if value is not None
+                }
             case "prune" if len(self.history) > argument:
                 self.history = self.history[len(self.history) - argument :]
                 while self.history and "tool_call_id" in str(self.history[0].metadata):
@@ -62,7 +64,11 @@ class Model:
                 setattr(self, method.removeprefix("set_"), argument)
 
     def _append(self, message: Message) -> None:
-        places = [place for place, known in enumerate(self.history) if known.id is not None and known.id == message.id]
+        places = [
+            place
+            for place, known in enumerate(self.history)
+            if known.id is not None and known.id == message.id
+        ]
         if places:
             self.history[places[0]] = message
         else:
@@ -71,13 +77,19 @@ class Model:
 
 def metadata_of(role: str, own: Mapping[str, Any], answers: bool) -> dict[str, Any]:
     """Metadata of a message; a tool's may name the call that it answers."""
-    foreign = {"langchain": {"tool_call_id": "c1", "status": "error"}} if answers and role == "tool" else {}
+    foreign = (
+        {"langchain": {"tool_call_id": "c1", "status": "error"}}
+        if answers and role == "tool"
+        else {}
+    )
     return {**own, **foreign}
 
 
 own_metadata = st.dictionaries(st.sampled_from(["a", "b", "channel"]), json_values, max_size=2)
 messages = st.builds(
-    lambda role, text, own, answers, message_id: Message(role, text, THEN, metadata_of(role, own, answers), message_id),
+    lambda role, text, own, answers, message_id: Message(
+        role, text, THEN, metadata_of(role, own, answers), message_id
+    ),
     st.sampled_from(["user", "agent", "tool"]),
     st.sampled_from(TEXTS),
     own_metadata,
@@ -88,8 +100,12 @@ names = st.none() | st.sampled_from(["order_id", "a", "ünïcödé"])
 alike = st.sampled_from([None, None, 0, False, 0.0, "", 1, True, 1.0])
 """Few values, which meet again and again and are easily taken for each other."""
 small = st.dictionaries(st.sampled_from(NAMES[:2]), alike, min_size=1, max_size=2)
-objects = st.one_of(small, small, small, st.dictionaries(st.sampled_from(NAMES), json_values, max_size=3))
-large = st.dictionaries(st.integers(0, 40).map("key {}".format), st.sampled_from(TEXTS), min_size=20, max_size=30)
+objects = st.one_of(
+    small, small, small, st.dictionaries(st.sampled_from(NAMES), json_values, max_size=3)
+)
+large = st.dictionaries(
+    st.integers(0, 40).map("key {}".format), st.sampled_from(TEXTS), min_size=20, max_size=30
+)
 ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "append": messages,
     "merge": st.one_of(small, small, objects, objects, large),
@@ -102,20 +118,34 @@ ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
 }
 FREQUENT = (*ARGUMENTS, *["append"] * 6, *["merge", "set_last_result"] * 4, "set_waiting", "prune")
 calls = st.sampled_from(FREQUENT).flatmap(
-    lambda method: st.builds(Do, st.sampled_from(["s", "s", "t"]), st.just(method), ARGUMENTS[method])  # type: ignore[arg-type]
+    lambda method: st.builds(
+        Do, st.sampled_from(["s", "s", "t"]), st.just(method), ARGUMENTS[method]
+    )  # type: ignore[arg-type]
 )
 programs = st.lists(calls | calls | calls | st.just(Reopen()), min_size=10, max_size=40)
 
 
-async def assert_same(calls: Calls, memory: ConversationMemory, models: Mapping[str, Model]) -> None:
+async def assert_same(
+    calls: Calls, memory: ConversationMemory, models: Mapping[str, Model]
+) -> None:
     for name, model in models.items():
         session = memory.for_session(name)
-        found = {remembered: await calls.call(session, remembered) for remembered in vars(model) if remembered != "history"}
-        wanted = {remembered: value for remembered, value in vars(model).items() if remembered != "history"}
+        found = {
+            remembered: await calls.call(session, remembered)
+            for remembered in vars(model)
+            if remembered != "history"
+        }
+        wanted = {
+            remembered: value
+            for remembered, value in vars(model).items()
+            if remembered != "history"
+        }
         assert repr(found) == repr(wanted), "with types and order"
         history = await calls.call(session, "history")
         assert history == model.history
-        assert [repr(message.metadata) for message in history] == [repr(message.metadata) for message in model.history]
+        assert [repr(message.metadata) for message in history] == [
+            repr(message.metadata) for message in model.history
+        ]
         assert [one.id for one, known in zip(history, model.history, strict=True) if known.id] == [
             one.id for one in model.history if one.id
         ]

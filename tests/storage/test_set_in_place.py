@@ -7,15 +7,17 @@ from datetime import date
 from typing import Any
 
 import pytest
-from forgotten import rows
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from prune_reference import rows
 from savers import MODES, Calls, Mode
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, examine
 
-pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the other savers
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Pydantic serializer warnings"
+)  # of the other savers
 
 
 class Shade(enum.StrEnum):
@@ -43,9 +45,10 @@ CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 def conversation(field: str, value: Any) -> list[BaseMessage]:
     """A message of each kind, one of them with a field set in place, and again as it was before."""
     spoiled, as_before = (
-        {"role": ChatMessage("aye", role="r", id="1"), "tool_call_id": ToolMessage("x", tool_call_id="c", id="1")}.get(
-            field, AIMessage("x", id="1")
-        )
+        {
+            "role": ChatMessage("aye", role="r", id="1"),
+            "tool_call_id": ToolMessage("x", tool_call_id="c", id="1"),
+        }.get(field, AIMessage("x", id="1"))
         for _ in range(2)
     )
     setattr(spoiled, field, value)
@@ -76,24 +79,40 @@ def form(value: Any) -> Any:
 
 async def read(calls: Calls, saver: Any) -> Any:
     found = await calls.call(saver, "get_tuple", CONFIG)
-    return form(found.checkpoint["channel_values"]), form([value for _, _, value in found.pending_writes])
+    return form(found.checkpoint["channel_values"]), form(
+        [value for _, _, value in found.pending_writes]
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("field", "value"), PLACES, ids=repr)
-async def test_what_is_no_text_is_stored_and_read_as_on_the_other_savers(field: str, value: Any, mode: Mode, url: str) -> None:
+async def test_what_is_no_text_is_stored_and_read_as_on_the_other_savers(
+    field: str, value: Any, mode: Mode, url: str
+) -> None:
     calls = Calls(mode)
     expected = []
-    with SqliteSaver.from_conn_string(":memory:") as sqlite, DeltaSaver.from_conn_string(url) as saver:
+    with (
+        SqliteSaver.from_conn_string(":memory:") as sqlite,
+        DeltaSaver.from_conn_string(url) as saver,
+    ):
         for target, how in ((InMemorySaver(), calls), (sqlite, Calls("sync")), (saver, calls)):
             messages = conversation(field, value)
             for number in range(3):
-                config = await how.call(target, "put", CONFIG, checkpoint(number, messages), {}, {"messages": number, "held": number})
+                config = await how.call(
+                    target,
+                    "put",
+                    CONFIG,
+                    checkpoint(number, messages),
+                    {},
+                    {"messages": number, "held": number},
+                )
                 messages = [*messages, HumanMessage("more", id=f"more {number}")]
             await how.call(target, "put_writes", config, [("messages", messages[:3])], "task")
             expected.append(await read(how, target))
         assert expected[2] == expected[0] == expected[1]
-        assert list(rows(saver, "SELECT count(*) FROM item")) == [(6,)]  # once each, whatever they hold
+        assert list(rows(saver, "SELECT count(*) FROM item")) == [
+            (6,)
+        ]  # once each, whatever they hold
     with DeltaSaver.from_conn_string(url) as cold:
         assert await read(calls, cold) == expected[0]
         assert not [finding for finding in examine(cold).findings if finding.severity != "note"]
@@ -104,4 +123,9 @@ def test_a_history_takes_it_too(url: str) -> None:
         history = ThreadChatMessageHistory("t", saver)
         history.add_messages(conversation("id", 5))
         history.add_messages([HumanMessage("other", id="0")])
-        assert [(message.content, message.id) for message in history.messages] == [("other", "0"), ("x", "5"), ("x", "1"), ("bye", "2")]
+        assert [(message.content, message.id) for message in history.messages] == [
+            ("other", "0"),
+            ("x", "5"),
+            ("x", "1"),
+            ("bye", "2"),
+        ]

@@ -1,4 +1,4 @@
-"""Promise: the statistics say what a database holds, to the byte of its file, and what a SqliteSaver would have needed for it.
+"""Promise: the statistics say what a database holds, to the byte of its file.
 
 On PostgreSQL the bytes are those of its tables and indexes.
 """
@@ -8,20 +8,17 @@ from __future__ import annotations
 import asyncio
 import operator
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from savers import Backend, Mode, new_schema
 
 from langmem_ext import DeltaSaver, Statistics, StorageUnavailable, astats, stats
-from langmem_ext.log import is_server
+from langmem_ext.log.message_log import is_server
 
 WORDS = "one sentence of a conversation that goes on for a while, as conversations do; "
 
@@ -37,7 +34,12 @@ def short(saver: Any) -> Any:
     def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(WORDS * 2)]}
 
-    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    return (
+        StateGraph(MessagesState)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
 
 
 def rich(saver: Any) -> Any:
@@ -46,48 +48,39 @@ def rich(saver: Any) -> Any:
         call = {"name": "look", "args": {"q": WORDS}, "id": f"call-{turn}"}
         usage: Any = {"input_tokens": 1523, "output_tokens": 87, "total_tokens": 1610}
         meta = {"model_name": "gpt-4o-mini", "finish_reason": "stop", "logprobs": None}
-        message = AIMessage(WORDS * 3, tool_calls=[call], usage_metadata=usage, response_metadata=meta)
-        files = {f"file-{number}": WORDS * 4 for number in range(12)} | {f"file-{turn % 12}": WORDS * (turn % 7)}
-        return {"messages": [message], "files": files, "log": [f"turn {turn}: {WORDS}"], "cursor": turn}
+        message = AIMessage(
+            WORDS * 3, tool_calls=[call], usage_metadata=usage, response_metadata=meta
+        )
+        files = {f"file-{number}": WORDS * 4 for number in range(12)} | {
+            f"file-{turn % 12}": WORDS * (turn % 7)
+        }
+        return {
+            "messages": [message],
+            "files": files,
+            "log": [f"turn {turn}: {WORDS}"],
+            "cursor": turn,
+        }
 
-    return StateGraph(Rich).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    return (
+        StateGraph(Rich)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
 
 
 def talk(graph: Any, thread: str, turns: int) -> None:
     for turn in range(turns):
-        graph.invoke({"messages": [HumanMessage(f"{turn}: {WORDS}")]}, {"configurable": {"thread_id": thread}})
+        graph.invoke(
+            {"messages": [HumanMessage(f"{turn}: {WORDS}")]},
+            {"configurable": {"thread_id": thread}},
+        )
 
 
 def size(path: Path) -> int:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path.stat().st_size
-
-
-@pytest.fixture(scope="module")
-def classic_size(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any, int], int]:
-    """How large a conversation is in SqliteSaver's database: the same whatever it is compared with."""
-
-    @cache
-    def talked(build: Any, turns: int) -> int:
-        path = tmp_path_factory.mktemp("classic") / "classic.db"
-        with SqliteSaver.from_conn_string(str(path)) as classic:
-            talk(build(classic), "a conversation", turns)
-        return size(path)
-
-    return talked
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("build", [short, rich])
-@pytest.mark.parametrize("turns", [20, 120])
-def test_the_estimate_for_a_sqlite_saver_is_within_fifteen_per_cent_of_a_real_one(
-    build: Any, turns: int, durable: Backend, tmp_path: Path, classic_size: Callable[[Any, int], int]
-) -> None:
-    with DeltaSaver.from_conn_string(durable.new_url(tmp_path)) as saver:
-        talk(build(saver), "a conversation", turns)
-        estimate = stats(saver).sqlite_saver_bytes
-    assert 0.85 < estimate / classic_size(build, turns) < 1.15
 
 
 @pytest.fixture
@@ -102,30 +95,48 @@ def several(url: str) -> str:
 def test_rows_are_counted_and_every_byte_of_the_database_is_of_one_kind(several: str) -> None:
     found = stats(several)
     turns = sum(range(1, 13)) + 4
-    assert (found.threads, found.messages, found.checkpoints, found.exact) == (13, 2 * turns, 3 * turns, True)
+    assert (found.threads, found.messages, found.checkpoints, found.exact) == (
+        13,
+        2 * turns,
+        3 * turns,
+        True,
+    )
     assert found.writes > turns
     assert sum(found.bytes.values()) == found.file_bytes
     assert is_server(several) or found.file_bytes == size(Path(several))
     assert all(amount >= 0 for amount in found.bytes.values())
     assert found.bytes["texts"] >= turns * 3 * len(WORDS)
-    assert min(found.bytes[kind] for kind in ("rests", "values", "checkpoints", "writes", "words", "threads", "indexes")) > 0
+    assert (
+        min(
+            found.bytes[kind]
+            for kind in ("rests", "values", "checkpoints", "writes", "words", "threads", "indexes")
+        )
+        > 0
+    )
     assert found.bytes_per_turn == pytest.approx(found.file_bytes / turns)
     with DeltaSaver.from_conn_string(several) as saver:
         saver.delete_thread("rich")
-        assert (stats(saver).bytes["free"] > 0) == (not is_server(several))  # who vacuums it knows of the free pages of a server
+        assert (stats(saver).bytes["free"] > 0) == (
+            not is_server(several)
+        )  # who vacuums it knows of the free pages of a server
 
 
 def test_the_ten_largest_threads_are_told_the_largest_first(several: str) -> None:
     largest = stats(several).largest
-    assert [thread.id for thread in largest] == ["rich", *(f"t{number}" for number in range(11, 2, -1))]
-    assert [thread.bytes for thread in largest] == sorted((thread.bytes for thread in largest), reverse=True)
-    assert (largest[1].messages, largest[1].checkpoints) == (24, 36)
+    assert len(largest) == 10
+    assert [thread.bytes for thread in largest] == sorted(
+        (thread.bytes for thread in largest), reverse=True
+    )
+    assert is_server(several) or largest[0].id == "rich"  # PostgreSQL compresses what is large
+    others = [thread for thread in largest if thread.id != "rich"]
+    assert [thread.id for thread in others] == [f"t{number}" for number in range(11, 2, -1)]
+    assert (others[0].messages, others[0].checkpoints) == (24, 36)
 
 
 def test_an_empty_database_has_statistics(backend: Backend, tmp_path: Path) -> None:
     with DeltaSaver(backend.new_url(tmp_path)) as saver:
         found = stats(saver)
-    assert (found.threads, found.messages, found.sqlite_saver_bytes, found.largest, found.bytes_per_turn) == (0, 0, 0, (), None)
+    assert (found.threads, found.messages, found.largest, found.bytes_per_turn) == (0, 0, (), None)
 
 
 def test_statistics_are_the_same_by_url_saver_and_event_loop(several: str) -> None:
@@ -136,9 +147,11 @@ def test_statistics_are_the_same_by_url_saver_and_event_loop(several: str) -> No
     assert isinstance(found, Statistics)
 
 
-async def test_a_database_that_is_not_there_is_an_error_and_is_not_made(durable: Backend, mode: Mode, tmp_path: Path) -> None:
+async def test_a_database_that_is_not_there_is_an_error_and_is_not_made(
+    durable: Backend, mode: Mode, tmp_path: Path
+) -> None:
     url = new_schema(tmp_path) if durable.name == "postgres" else str(tmp_path / "none.db")
     for _ in range(2):
-        with pytest.raises(StorageUnavailable, match="there is no database|has no tables"):
+        with pytest.raises(StorageUnavailable, match="not found: pass the path|has no tables"):
             stats(url) if mode == "sync" else await astats(url)
     assert list(tmp_path.iterdir()) == []

@@ -19,17 +19,17 @@ from typing import Any
 import pytest
 from carried import body_of, bring_in, exported, ids_of, rows_of
 from comparison import assert_same
-from forgotten import assert_sound, rows
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from moved import assert_moved
+from move_checks import assert_moved
 from patience import PATIENCE_S
 from programs import Program, programs
+from prune_reference import assert_sound, rows
 from puts import Branch, Call, call_lists, new_ids
 from savers import BACKENDS, COMPRESSED, Backend, Calls, Mode, Shelf, open_saver
-from searched import spoil
+from search_reference import spoil
 from sessions import Session
 from test_copy_thread import asking, begin, config, told
 from test_equivalence import explore
@@ -44,16 +44,20 @@ from langmem_ext import (
     ThreadNotFound,
     Threads,
 )
-from langmem_ext.storage import transit_ops
-from langmem_ext.storage.effects import operation
+from langmem_ext.storage.operation import operation
+from langmem_ext.storage.threads import rows_in_out as transit_ops
 from langmem_ext.threads.export import writer
 
 KINDS = (*BACKENDS, *(kind for kind in COMPRESSED if kind.survives_close))
 
 PARTS = {"file": 1, "postgres": 1}
-"""The sample is whole for these; what is in memory or compressed is exported by the same statements."""
+"""The sample is whole for these; what is in memory or compressed is exported by the same
+statements."""
 
-LONG = "It goes on about this for so long that it is worth being compressed, and so on, and so forth, as people do. " * 3
+LONG = (
+    "It goes on about this for so long that it is worth being compressed, and so on, and so forth,"
+    " as people do. " * 3
+)
 
 
 @pytest.fixture
@@ -69,15 +73,20 @@ def other(durable: Backend, tmp_path: Path) -> Iterator[DeltaSaver]:
 
 
 def say(saver: DeltaSaver, text: str, thread: str = "t", **notes: Any) -> None:
-    ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage(text, additional_kwargs={"langmem_ext": notes} if notes else {})])
+    ThreadChatMessageHistory(thread, saver).add_messages(
+        [HumanMessage(text, additional_kwargs={"langmem_ext": notes} if notes else {})]
+    )
 
 
-# -- the way there and back --------------------------------------------------------------------------------------------------------------
+# -- the way there and back ------------------------------------------------------------------------
 
 
 async def there_and_back(program: Program, backend: Backend, mode: Mode, folder: Path) -> None:
     """Run a program, export what it leaves, import it elsewhere, and compare every row and everything that can be read."""
-    shelf, target = Shelf(backend, mode, folder), open_saver(backend.new_url(folder), compress=backend.compress)
+    shelf, target = (
+        Shelf(backend, mode, folder),
+        open_saver(backend.new_url(folder), compress=backend.compress),
+    )
     try:
         session = Session(shelf, mode, program)
         for number, step in enumerate(program.steps):
@@ -88,9 +97,14 @@ async def there_and_back(program: Program, backend: Backend, mode: Mode, folder:
         await shelf.close()
 
 
-async def calls_there_and_back(calls: list[Call], backend: Backend, mode: Mode, folder: Path) -> None:
+async def calls_there_and_back(
+    calls: list[Call], backend: Backend, mode: Mode, folder: Path
+) -> None:
     """The same, of what was put by hand: other ids, other orders, writes without checkpoints."""
-    shelf, target = Shelf(backend, mode, folder), open_saver(backend.new_url(folder), compress=backend.compress)
+    shelf, target = (
+        Shelf(backend, mode, folder),
+        open_saver(backend.new_url(folder), compress=backend.compress),
+    )
     try:
         branch = Branch(shelf, mode, new_ids(len(calls) + 1))
         for number, call in enumerate(calls):
@@ -104,7 +118,9 @@ async def calls_there_and_back(calls: list[Call], backend: Backend, mode: Mode, 
 async def assert_comes_back(source: Any, target: Any, mode: Mode) -> None:
     """Export all of a database, import it into an empty one, and compare."""
     export = exported(source)
-    done = await Calls(mode).call(Threads(target), "import_from", io.StringIO(export), keep_ids=True)
+    done = await Calls(mode).call(
+        Threads(target), "import_from", io.StringIO(export), keep_ids=True
+    )
     assert list(done.ids) == ids_of(target) == ids_of(source)
     for thread in done.ids:
         assert_same(rows_of(source, thread), rows_of(target, thread), f"rows of {thread}")
@@ -114,29 +130,50 @@ async def assert_comes_back(source: Any, target: Any, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("backend", KINDS, ids=lambda backend: backend.name)
-def test_whatever_a_graph_has_left_comes_back_to_the_bit(backend: Backend, mode: Mode, folder: Path) -> None:
+def test_whatever_a_graph_has_left_comes_back_to_the_bit(
+    backend: Backend, mode: Mode, folder: Path
+) -> None:
     explore(programs, there_and_back, backend, mode, folder, part=PARTS.get(backend.name, 3))
 
 
 @pytest.mark.parametrize("backend", KINDS, ids=lambda backend: backend.name)
 def test_whatever_was_put_comes_back_to_the_bit(backend: Backend, mode: Mode, folder: Path) -> None:
-    explore(call_lists, calls_there_and_back, backend, mode, folder, part=PARTS.get(backend.name, 3))
+    explore(
+        call_lists, calls_there_and_back, backend, mode, folder, part=PARTS.get(backend.name, 3)
+    )
 
 
-async def test_a_thread_goes_on_where_it_was_whatever_its_id_is_now(saver: DeltaSaver, other: DeltaSaver, mode: Mode) -> None:
+async def test_a_thread_goes_on_where_it_was_whatever_its_id_is_now(
+    saver: DeltaSaver, other: DeltaSaver, mode: Mode
+) -> None:
     begin(saver)
     before = told(saver, "t")
     calls, buffer = Calls(mode), io.BytesIO()
     done = await calls.call(Threads(saver), "export_to", buffer)
-    assert (done.threads, done.messages, done.checkpoints) == (1, len(rows_of(saver, "t")["item"]), len(before))
+    assert (done.threads, done.messages, done.checkpoints) == (
+        1,
+        len(rows_of(saver, "t")["item"]),
+        len(before),
+    )
     buffer.seek(0)
     imported = await calls.call(Threads(other), "import_from", buffer)
     [(origin, thread)] = imported.ids.items()
     assert origin == "t" != thread
-    assert (imported.skipped, imported.messages, imported.checkpoints) == ((), done.messages, done.checkpoints)
+    assert (imported.skipped, imported.messages, imported.checkpoints) == (
+        (),
+        done.messages,
+        done.checkpoints,
+    )
     assert told(other, thread) == before == told(saver, "t")
-    assert asking(other).get_state(config(thread)).interrupts == asking(saver).get_state(config()).interrupts != ()
-    answered = [asking(one).invoke(Command(resume="go on"), config(name))["messages"] for one, name in ((saver, "t"), (other, thread))]
+    assert (
+        asking(other).get_state(config(thread)).interrupts
+        == asking(saver).get_state(config()).interrupts
+        != ()
+    )
+    answered = [
+        asking(one).invoke(Command(resume="go on"), config(name))["messages"]
+        for one, name in ((saver, "t"), (other, thread))
+    ]
     assert [one.text for one in answered[0]] == [one.text for one in answered[1]]
     assert_sound(other)
 
@@ -152,12 +189,24 @@ def test_what_somebody_said_of_a_thread_comes_with_it(saver: DeltaSaver, other: 
     ids = bring_in(other, exported(saver)).ids
     for name, to in ids.items():
         before, after = threads.get(name), Threads(other).get(to)
-        for field in ("title", "status", "created_at", "updated_at", "messages", "tokens", "tool", "tags", "metadata"):
+        for field in (
+            "title",
+            "status",
+            "created_at",
+            "updated_at",
+            "messages",
+            "tokens",
+            "tool",
+            "tags",
+            "metadata",
+        ):
             assert getattr(after, field) == getattr(before, field)
     assert Threads(other).get(ids["f"]).forked_from == ids["t"]
 
 
-def test_metadata_that_names_the_thread_names_it_by_its_new_id(saver: DeltaSaver, other: DeltaSaver) -> None:
+def test_metadata_that_names_the_thread_names_it_by_its_new_id(
+    saver: DeltaSaver, other: DeltaSaver
+) -> None:
     asking(saver).invoke({"messages": [HumanMessage("hello")]}, config())
     head = saver.get_tuple(config())
     assert head is not None
@@ -167,7 +216,11 @@ def test_metadata_that_names_the_thread_names_it_by_its_new_id(saver: DeltaSaver
     [to] = bring_in(other, export).ids.values()
 
     def named_in(thread: str) -> list[tuple[Any, Any]]:
-        return [(found["thread_id"], found["about"]) for one in other.list(config(thread)) if "about" in (found := dict(one.metadata))]
+        return [
+            (found["thread_id"], found["about"])
+            for one in other.list(config(thread))
+            if "about" in (found := dict(one.metadata))
+        ]
 
     assert named_in(to) == [(to, "t")]
     bring_in(other, export, keep_ids=True)
@@ -176,7 +229,9 @@ def test_metadata_that_names_the_thread_names_it_by_its_new_id(saver: DeltaSaver
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_an_export_says_what_is_said_and_not_how_it_was_stored(durable: Backend, tmp_path: Path, compress: bool) -> None:
+def test_an_export_says_what_is_said_and_not_how_it_was_stored(
+    durable: Backend, tmp_path: Path, compress: bool
+) -> None:
     with DeltaSaver.open(durable.new_url(tmp_path), compress=True) as small:
         say(small, LONG)
         export = exported(small)
@@ -193,16 +248,27 @@ def test_an_export_says_what_is_said_and_not_how_it_was_stored(durable: Backend,
 
 def test_the_readable_part_of_a_message_is_there(saver: DeltaSaver) -> None:
     call = {"name": "find", "args": {"about": ["ä", 1.5, None]}, "id": "call-1"}
-    asked, called = HumanMessage("Wo ist \U0001f642?", name="Zoë", id="m1"), AIMessage("", tool_calls=[call])
-    ThreadChatMessageHistory("t", saver).add_messages([asked, called, ToolMessage("there", tool_call_id="call-1")])
-    said = [line for line in map(json.loads, exported(saver).splitlines()) if line.get("kind") == "message"]
+    asked, called = (
+        HumanMessage("Wo ist \U0001f642?", name="Zoë", id="m1"),
+        AIMessage("", tool_calls=[call]),
+    )
+    ThreadChatMessageHistory("t", saver).add_messages(
+        [asked, called, ToolMessage("there", tool_call_id="call-1")]
+    )
+    said = [
+        line
+        for line in map(json.loads, exported(saver).splitlines())
+        if line.get("kind") == "message"
+    ]
     assert [line["role"] for line in said] == ["human", "ai", "tool"]
     assert (said[0]["text"], said[0]["name"], said[0]["id"]) == ("Wo ist \U0001f642?", "Zoë", "m1")
     assert said[1]["tool_calls"] == [{**call, "type": "tool_call"}]
     assert (said[2]["text"], said[2]["tool_call_id"]) == ("there", "call-1")
 
 
-def test_what_is_imported_is_found_where_there_is_a_search_index(saver: DeltaSaver, other: DeltaSaver) -> None:
+def test_what_is_imported_is_found_where_there_is_a_search_index(
+    saver: DeltaSaver, other: DeltaSaver
+) -> None:
     say(saver, "a lantern for the cellar")
     say(saver, "my pin is 4711", sensitive=["pin"], spans=[[10, 14]])
     say(other, "something else", "u")
@@ -218,10 +284,12 @@ def test_what_is_imported_is_found_where_there_is_a_search_index(saver: DeltaSav
     assert_sound(other)
 
 
-# -- which threads, and whose ------------------------------------------------------------------------------------------------------------
+# -- which threads, and whose ----------------------------------------------------------------------
 
 
-async def test_threads_are_named_or_wanted_and_archived_ones_belong_to_all(saver: DeltaSaver, mode: Mode) -> None:
+async def test_threads_are_named_or_wanted_and_archived_ones_belong_to_all(
+    saver: DeltaSaver, mode: Mode
+) -> None:
     for name in ("a", "b", "c"):
         say(saver, name, name)
     threads, calls = Threads(saver), Calls(mode)
@@ -229,8 +297,14 @@ async def test_threads_are_named_or_wanted_and_archived_ones_belong_to_all(saver
     threads.archive("c")
 
     async def names(*ids: str, **wanted: Any) -> list[str]:
-        lines = [json.loads(line) for line in await calls.collect(threads, "export_lines", *ids, **wanted)]
-        assert lines[-1] == {"kind": "total", "threads": len([line for line in lines if line.get("kind") == "end"])}
+        lines = [
+            json.loads(line)
+            for line in await calls.collect(threads, "export_lines", *ids, **wanted)
+        ]
+        assert lines[-1] == {
+            "kind": "total",
+            "threads": len([line for line in lines if line.get("kind") == "end"]),
+        }
         return [line["id"] for line in lines if line.get("kind") == "thread"]
 
     assert sorted(await names()) == ["a", "b", "c"]
@@ -245,11 +319,15 @@ async def test_threads_are_named_or_wanted_and_archived_ones_belong_to_all(saver
         await names("a", "gone")
 
 
-def test_another_owners_thread_is_not_exported_and_imported_ones_are_the_importers(saver: DeltaSaver, other: DeltaSaver) -> None:
+def test_another_owners_thread_is_not_exported_and_imported_ones_are_the_importers(
+    saver: DeltaSaver, other: DeltaSaver
+) -> None:
     say(saver.for_owner("alice"), "mine", "a")
     say(saver.for_owner("bob"), "his", "b")
     alices = Threads(saver.for_owner("alice"))
-    assert [json.loads(line)["id"] for line in alices.export_lines() if '"kind":"thread"' in line] == ["a"]
+    assert [
+        json.loads(line)["id"] for line in alices.export_lines() if '"kind":"thread"' in line
+    ] == ["a"]
     with pytest.raises(ThreadNotFound):
         list(alices.export_lines("b"))
     export = exported(saver)
@@ -272,7 +350,9 @@ def test_another_owners_thread_is_not_exported_and_imported_ones_are_the_importe
     assert owners() == [("a", "alice"), ("b", "bob")]
 
 
-def test_with_kept_ids_what_is_there_already_stays_as_it_is(saver: DeltaSaver, other: DeltaSaver) -> None:
+def test_with_kept_ids_what_is_there_already_stays_as_it_is(
+    saver: DeltaSaver, other: DeltaSaver
+) -> None:
     for name in ("a", "b"):
         say(saver, f"from {name}", name)
     say(other, "something else", "a")
@@ -284,7 +364,9 @@ def test_with_kept_ids_what_is_there_already_stays_as_it_is(saver: DeltaSaver, o
     assert (dict(again.ids), again.skipped, again.messages) == ({}, ("a", "b"), 0)
 
 
-def test_a_thread_of_another_serializer_is_carried_unread(other: DeltaSaver, durable: Backend, tmp_path: Path) -> None:
+def test_a_thread_of_another_serializer_is_carried_unread(
+    other: DeltaSaver, durable: Backend, tmp_path: Path
+) -> None:
     class Sealed(JsonPlusSerializer):
         """Stands for an encrypting serializer: what it writes says nothing."""
 
@@ -293,7 +375,9 @@ def test_a_thread_of_another_serializer_is_carried_unread(other: DeltaSaver, dur
             return f"sealed-{kind}", bytes(255 - byte for byte in body)
 
         def loads_typed(self, data: tuple[str, bytes]) -> Any:
-            return super().loads_typed((data[0].removeprefix("sealed-"), bytes(255 - byte for byte in data[1])))
+            return super().loads_typed(
+                (data[0].removeprefix("sealed-"), bytes(255 - byte for byte in data[1]))
+            )
 
     with DeltaSaver.open(durable.new_url(tmp_path), serde=Sealed()) as sealed:
         begin(sealed)
@@ -306,10 +390,12 @@ def test_a_thread_of_another_serializer_is_carried_unread(other: DeltaSaver, dur
         assert "hello" not in "".join(Threads(other).export_lines("t", format="markdown"))
 
 
-# -- while others work -------------------------------------------------------------------------------------------------------------------
+# -- while others work -----------------------------------------------------------------------------
 
 
-def test_no_lock_is_held_between_two_lines_and_a_thread_is_as_it_was_when_it_began(saver: DeltaSaver, other: DeltaSaver, url: str) -> None:
+def test_no_lock_is_held_between_two_lines_and_a_thread_is_as_it_was_when_it_began(
+    saver: DeltaSaver, other: DeltaSaver, url: str
+) -> None:
     for number in range(transit_ops.PAGE * 3):
         say(saver, f"message {number}")
     lines = Threads(saver).export_lines("t")
@@ -324,7 +410,9 @@ def test_no_lock_is_held_between_two_lines_and_a_thread_is_as_it_was_when_it_beg
     assert Threads(saver).get("t").messages == transit_ops.PAGE * 3 + 2
 
 
-def test_an_export_holds_a_page_and_not_the_database(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_holds_a_page_and_not_the_database(
+    saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(transit_ops, "PAGE", 4)
     for number in range(50):
         say(saver, f"message {number}", f"t{number % 3}")
@@ -347,7 +435,9 @@ def test_an_export_holds_a_page_and_not_the_database(saver: DeltaSaver, monkeypa
     assert max(sizes) == 4
 
 
-def test_a_damaged_row_ends_an_export_and_leaves_no_file(saver: DeltaSaver, durable: Backend, tmp_path: Path) -> None:
+def test_a_damaged_row_ends_an_export_and_leaves_no_file(
+    saver: DeltaSaver, durable: Backend, tmp_path: Path
+) -> None:
     say(saver, "one")
     (folder := tmp_path / "folder").mkdir()
     spoil(saver, "UPDATE item SET text = 'two'")
@@ -361,12 +451,17 @@ def test_a_damaged_row_ends_an_export_and_leaves_no_file(saver: DeltaSaver, dura
     assert list(folder.iterdir()) == []
 
 
-# -- places ------------------------------------------------------------------------------------------------------------------------------
+# -- places ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["threads.jsonl", "threads.jsonl.gz"])
 async def test_a_path_has_all_of_an_export_or_what_it_had_before(
-    saver: DeltaSaver, other: DeltaSaver, tmp_path: Path, mode: Mode, name: str, monkeypatch: pytest.MonkeyPatch
+    saver: DeltaSaver,
+    other: DeltaSaver,
+    tmp_path: Path,
+    mode: Mode,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     say(saver, LONG)
     folder = tmp_path / "folder"
@@ -386,16 +481,21 @@ async def test_a_path_has_all_of_an_export_or_what_it_had_before(
 
 
 @pytest.mark.process
-def test_what_a_killed_export_leaves_is_removed_by_a_later_one_to_the_same_path(saver: DeltaSaver, url: str, tmp_path: Path) -> None:
+def test_what_a_killed_export_leaves_is_removed_by_a_later_one_to_the_same_path(
+    saver: DeltaSaver, url: str, tmp_path: Path
+) -> None:
     say(saver, "hello")
     folder = tmp_path / "folder"
     folder.mkdir()
     path = folder / "a[b].jsonl"
     killed = (
-        "import os, signal, sys; from langmem_ext import Threads; "
-        "os.fsync = lambda file: os.kill(os.getpid(), signal.SIGKILL); Threads(sys.argv[1]).export_to(sys.argv[2])"
+        "import os, signal, sys; from langmem_ext import Threads; os.fsync = lambda file:"
+        " os.kill(os.getpid(), signal.SIGKILL); Threads(sys.argv[1]).export_to(sys.argv[2])"
     )
-    assert subprocess.run([sys.executable, "-c", killed, url, str(path)], check=False).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run([sys.executable, "-c", killed, url, str(path)], check=False).returncode
+        == -signal.SIGKILL
+    )
     [left] = folder.iterdir()
     assert "hello" in left.read_text()
     others = [folder / f".{name}.0123456789ab" for name in ("ab.jsonl", "a[b].jsonl.gz")]
@@ -409,7 +509,9 @@ def test_what_a_killed_export_leaves_is_removed_by_a_later_one_to_the_same_path(
     assert set(folder.iterdir()) == {path, *others}
 
 
-async def test_an_export_that_is_cancelled_leaves_no_file(saver: DeltaSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_export_that_is_cancelled_leaves_no_file(
+    saver: DeltaSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun, go_on, dumps = threading.Event(), threading.Event(), writer.dumps
 
     def slowly(line: Any) -> str:
@@ -430,7 +532,9 @@ async def test_an_export_that_is_cancelled_leaves_no_file(saver: DeltaSaver, tmp
     assert list(folder.iterdir()) == []
 
 
-def test_a_pipe_and_a_link_stay_what_they_are(saver: DeltaSaver, other: DeltaSaver, tmp_path: Path) -> None:
+def test_a_pipe_and_a_link_stay_what_they_are(
+    saver: DeltaSaver, other: DeltaSaver, tmp_path: Path
+) -> None:
     say(saver, "one")
     pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
     os.mkfifo(pipe)
@@ -448,12 +552,18 @@ def test_a_pipe_and_a_link_stay_what_they_are(saver: DeltaSaver, other: DeltaSav
     assert Threads(other).import_from(f"file://{link}").messages == 1
 
 
-def test_an_export_takes_no_databases_place(saver: DeltaSaver, durable: Backend, url: str, tmp_path: Path) -> None:
+def test_an_export_takes_no_databases_place(
+    saver: DeltaSaver, durable: Backend, url: str, tmp_path: Path
+) -> None:
     say(saver, "one")
-    of_the_database = ((url, "database"), (f"file://{url}", "database"), (f"{url}-wal", "database")) if durable.name == "file" else ()
+    of_the_database = (
+        ((url, "database"), (f"file://{url}", "database"), (f"{url}-wal", "database"))
+        if durable.name == "file"
+        else ()
+    )
     for place, why in (
         *of_the_database,
-        (tmp_path, "folder"),
+        (tmp_path, "directory"),
         (tmp_path / "no" / "where", "written"),
         ("", "path"),
         ("a\0b", "path"),
@@ -472,7 +582,9 @@ def test_an_export_takes_no_databases_place(saver: DeltaSaver, durable: Backend,
             Threads(saver).import_from(nothing)  # type: ignore[arg-type]
 
 
-async def test_a_url_is_written_and_read_with_fsspec(saver: DeltaSaver, other: DeltaSaver, durable: Backend, mode: Mode) -> None:
+async def test_a_url_is_written_and_read_with_fsspec(
+    saver: DeltaSaver, other: DeltaSaver, durable: Backend, mode: Mode
+) -> None:
     memory = pytest.importorskip("fsspec").filesystem("memory")
     say(saver, "one")
     calls, url = Calls(mode), f"memory://folder-{durable.name}-{mode}/threads.jsonl.gz"
@@ -488,15 +600,25 @@ async def test_a_url_is_written_and_read_with_fsspec(saver: DeltaSaver, other: D
         await calls.call(Threads(saver), "export_to", "nonsense://user:secret@here/x")
 
 
-@pytest.mark.parametrize("place", ["memory://user:SECRET@nothing/here.jsonl?sig=SECRET&v=1", "nosuch://host/here?databaseUrl=SECRET"])
-async def test_an_error_about_a_url_shows_no_secret(saver: DeltaSaver, mode: Mode, place: str) -> None:
+@pytest.mark.parametrize(
+    "place",
+    [
+        "memory://user:SECRET@nothing/here.jsonl?sig=SECRET&v=1",
+        "nosuch://host/here?databaseUrl=SECRET",
+    ],
+)
+async def test_an_error_about_a_url_shows_no_secret(
+    saver: DeltaSaver, mode: Mode, place: str
+) -> None:
     pytest.importorskip("fsspec")
     with pytest.raises(InvalidInput) as refused:
         await Calls(mode).call(Threads(saver), "import_from", place)
     assert "SECRET" not in str(refused.value)
 
 
-def test_a_missing_fsspec_names_the_pip_command(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_fsspec_names_the_pip_command(
+    saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
     with pytest.raises(ImportError, match=r"pip install 'langmem-ext\[fsspec\]'"):
         Threads(saver).export_to("memory://here")
@@ -505,7 +627,10 @@ def test_a_missing_fsspec_names_the_pip_command(saver: DeltaSaver, monkeypatch: 
 
 
 def test_standard_output_and_input_are_called_by_a_dash(
-    saver: DeltaSaver, other: DeltaSaver, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    saver: DeltaSaver,
+    other: DeltaSaver,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     say(saver, "Grüße")
     Threads(saver).export_to("-")
@@ -515,13 +640,22 @@ def test_standard_output_and_input_are_called_by_a_dash(
     assert Threads(other).import_from("-").messages == 1
 
 
-def test_a_database_that_is_only_read_is_exported(saver: DeltaSaver, durable: Backend, url: str) -> None:
+def test_a_database_that_is_only_read_is_exported(
+    saver: DeltaSaver, durable: Backend, url: str
+) -> None:
     say(saver, "one")
-    log = MessageLog.open(f"sqlite:///{url}?mode=ro" if durable.name == "file" else f"{url}&mode=ro")
+    log = MessageLog.open(
+        f"sqlite:///{url}?mode=ro" if durable.name == "file" else f"{url}&mode=ro"
+    )
     assert body_of("".join(Threads(log).export_lines())) == body_of(exported(saver))
     for_people = "".join(Threads(log).export_lines(format="markdown"))
     assert for_people == "".join(Threads(saver).export_lines(format="markdown"))
-    assert [fact.split(":")[0] for fact in for_people.splitlines()[2:6]] == ["- id", "- status", "- created_at", "- updated_at"]
+    assert [fact.split(":")[0] for fact in for_people.splitlines()[2:6]] == [
+        "- id",
+        "- status",
+        "- created_at",
+        "- updated_at",
+    ]
     log.close()
 
 
@@ -529,10 +663,19 @@ def test_a_graph_whose_list_has_gaps_is_told_in_its_order(saver: DeltaSaver) -> 
     def answer(state: MessagesState) -> Any:
         return {"messages": [AIMessage("B", id="b"), HumanMessage("A again", id="a")]}
 
-    graph = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    graph = (
+        StateGraph(MessagesState)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
     graph.invoke({"messages": [HumanMessage("A", id="a"), HumanMessage("C", id="c")]}, config())
     told_text = "".join(Threads(saver).export_lines("t", format="markdown"))
-    assert [line for line in told_text.splitlines() if line.startswith("> ")] == ["> A again", "> C", "> B"]
+    assert [line for line in told_text.splitlines() if line.startswith("> ")] == [
+        "> A again",
+        "> C",
+        "> B",
+    ]
 
 
 def test_each_message_is_told_with_the_time_at_which_it_was_stored(saver: DeltaSaver) -> None:
@@ -541,6 +684,13 @@ def test_each_message_is_told_with_the_time_at_which_it_was_stored(saver: DeltaS
     copy = Threads(saver).fork("t").id
     for thread in ("t", copy):
         told_text = "".join(Threads(saver).export_lines(thread, format="markdown"))
-        times = [line.rsplit(", ", 1)[1] for line in told_text.splitlines() if line.startswith("## ")]
+        times = [
+            line.rsplit(", ", 1)[1] for line in told_text.splitlines() if line.startswith("## ")
+        ]
         assert len(times) == 2
-        assert all(before <= datetime.strptime(time, "%Y-%m-%d %H:%M:%S %Z").replace(tzinfo=UTC) <= datetime.now(UTC) for time in times)
+        assert all(
+            before
+            <= datetime.strptime(time, "%Y-%m-%d %H:%M:%S %Z").replace(tzinfo=UTC)
+            <= datetime.now(UTC)
+            for time in times
+        )

@@ -18,20 +18,28 @@ from zlib import crc32
 import ormsgpack
 import pytest
 from carried import bring_in, changed, exported, ids_of, rows_of, sealed, threads_in, written
-from failing import Faults, failing_log
-from forgotten import assert_sound, rows
+from failing_database import Faults, failing_log
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG, EXT_NUMPY_ARRAY
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, interrupt
+from prune_reference import assert_sound, rows
 from savers import Backend, Calls, Mode
 from typing_extensions import Annotated, TypedDict  # noqa: UP035 - as graphs have it on 3.11
 
-from langmem_ext import DeltaSaver, InvalidInput, LangmemExtError, MalformedExport, StorageError, ThreadChatMessageHistory, Threads
-from langmem_ext.storage.compression import MARK
-from langmem_ext.storage.postgres.space import TABLES
+from langmem_ext import (
+    DeltaSaver,
+    InvalidInput,
+    LangmemExtError,
+    MalformedExport,
+    StorageError,
+    ThreadChatMessageHistory,
+    Threads,
+)
+from langmem_ext.storage.postgres.vacuum import TABLES
+from langmem_ext.storage.rows.compression import MARK
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 ROUNDS = 1000 if SOAK else 40
@@ -53,14 +61,29 @@ def build(saver: DeltaSaver) -> Any:
     def work(state: State) -> dict[str, Any]:
         turn = len(state["messages"])
         call = {"name": "find", "args": {"n": turn, "deep": [{"a": 1.5}]}, "id": f"call-{turn}"}
-        blocks: Any = [{"type": "text", "text": f"turn {turn} "}, {"type": "image_url", "image_url": {"url": "x.png"}}]
-        said = [AIMessage(blocks, tool_calls=[call], response_metadata={"m": "n" * 40}), ToolMessage("found", tool_call_id=f"call-{turn}")]
-        return {"messages": said, "notes": {f"key {number}": f"note {number} of {turn} " * 12 for number in range(12)}}
+        blocks: Any = [
+            {"type": "text", "text": f"turn {turn} "},
+            {"type": "image_url", "image_url": {"url": "x.png"}},
+        ]
+        said = [
+            AIMessage(blocks, tool_calls=[call], response_metadata={"m": "n" * 40}),
+            ToolMessage("found", tool_call_id=f"call-{turn}"),
+        ]
+        return {
+            "messages": said,
+            "notes": {f"key {number}": f"note {number} of {turn} " * 12 for number in range(12)},
+        }
 
     def ask(state: State) -> dict[str, Any]:
         return {"messages": [HumanMessage(interrupt("more?"))]}
 
-    builder = StateGraph(State).add_node("work", work).add_node("ask", ask).add_edge(START, "work").add_edge("work", "ask")
+    builder = (
+        StateGraph(State)
+        .add_node("work", work)
+        .add_node("ask", ask)
+        .add_edge(START, "work")
+        .add_edge("work", "ask")
+    )
     return builder.compile(checkpointer=saver)
 
 
@@ -70,7 +93,9 @@ def export() -> str:
     with DeltaSaver.open(":memory:") as saver:
         graph = build(saver)
         for thread in ("t", "u"):
-            graph.invoke({"messages": [HumanMessage(f"hello from {thread}")], "notes": {}}, config(thread))
+            graph.invoke(
+                {"messages": [HumanMessage(f"hello from {thread}")], "notes": {}}, config(thread)
+            )
             graph.invoke(Command(resume="yes"), config(thread))
         Threads(saver).note("t", {"a": [1, 2.5, None]})
         Threads(saver).tag("t", "vip")
@@ -88,10 +113,15 @@ def content_of(saver: DeltaSaver) -> list[Any]:
     path = getattr(saver.log.driver, "path", None)
     if path is not None:
         return [Path(path + end).read_bytes() for end in ("", "-wal") if Path(path + end).exists()]
-    return [sorted(rows(saver, f"SELECT CAST({table} AS text) FROM {table}")) for table in (*TABLES, "setting")]
+    return [
+        sorted(rows(saver, f"SELECT CAST({table} AS text) FROM {table}"))
+        for table in (*TABLES, "setting")
+    ]
 
 
-def assert_refused(target: DeltaSaver, export: str | bytes, match: str, **options: Any) -> MalformedExport:
+def assert_refused(
+    target: DeltaSaver, export: str | bytes, match: str, **options: Any
+) -> MalformedExport:
     """It is refused, and the database is as it was: to the byte, where it is a file."""
     before = content_of(target)
     source = io.StringIO(export) if isinstance(export, str) else io.BytesIO(export)
@@ -102,7 +132,7 @@ def assert_refused(target: DeltaSaver, export: str | bytes, match: str, **option
     return raised.value
 
 
-# -- what is no export -------------------------------------------------------------------------------------------------------------------
+# -- what is no export -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -110,21 +140,42 @@ def assert_refused(target: DeltaSaver, export: str | bytes, match: str, **option
     [
         ("", "line 1: the file ends too early"),
         ("\n", "line 1"),
-        ("SQLite format 3\0", "line 1: this is no export of threads; nothing was imported"),
-        ("[]", "line 1: it is no object"),
+        ("SQLite format 3\0", "line 1: this is not an export of threads; nothing was imported"),
+        ("[]", "line 1: it is not an object"),
         ("5", "line 1"),
         ("[" * 100_000, "line 1"),
-        ('{"format":"another","version":1}', "no export of threads"),
+        ('{"format":"another","version":1}', "not an export of threads"),
         ('{"format":"langmem-ext/threads","version":2,"created_at":"x"}', "a newer release"),
-        ('{"format":"langmem-ext/threads","version":1,"created_at":"x","more":1}', "not as an export writes it"),
-        ('{"format":"langmem-ext/threads", "version":1,"created_at":"x"}', "not as an export writes it"),
-        ('{"format":"langmem-ext/threads","version":1,"created_at":"x"}', "line 2: the file ends too early"),
-        ('{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"total","threads":1}', "line 2: the file has 0"),
-        ('{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"word","number":0,"body":""}', "stands in no thread"),
-        ('{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"end"}', "stands in no thread"),
+        (
+            '{"format":"langmem-ext/threads","version":1,"created_at":"x","more":1}',
+            "not written by an export",
+        ),
+        (
+            '{"format":"langmem-ext/threads", "version":1,"created_at":"x"}',
+            "not written by an export",
+        ),
+        (
+            '{"format":"langmem-ext/threads","version":1,"created_at":"x"}',
+            "line 2: the file ends too early",
+        ),
+        (
+            '{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"total","threads":1}',
+            "line 2: the file has 0",
+        ),
+        (
+            '{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"word","number":0,"body":""}',
+            "outside of any thread",
+        ),
+        (
+            '{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"end"}',
+            "outside of any thread",
+        ),
         ('{"format":"langmem-ext/threads","version":NaN,"created_at":"x"}', "NaN"),
         ('{"format":"langmem-ext/threads","version":' + "9" * 5000 + "}", "line 1"),
-        ('{"format":"langmem-ext/threads","version":[' + "[]," * 2_000_000 + "[]]}", "characters beside its texts"),
+        (
+            '{"format":"langmem-ext/threads","version":[' + "[]," * 2_000_000 + "[]]}",
+            "characters besides its texts",
+        ),
     ],
 )
 def test_what_is_no_export_is_refused(target: DeltaSaver, text: str, match: str) -> None:
@@ -132,17 +183,29 @@ def test_what_is_no_export_is_refused(target: DeltaSaver, text: str, match: str)
 
 
 def test_bytes_that_are_no_text_are_refused(target: DeltaSaver) -> None:
-    assert_refused(target, b"\xff\xfe", "line 1: this is no export of threads; nothing was imported")
-    assert_refused(target, "\ud800", "line 1: it is no text: this is no export of threads")
+    assert_refused(
+        target, b"\xff\xfe", "line 1: this is not an export of threads; nothing was imported"
+    )
+    assert_refused(target, "\ud800", "line 1: it is not text: this is not an export of threads")
     header = b'{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n'
-    assert_refused(target, header + b"\x80\n", "line 2: it is no JSON: the file was changed, or damaged")
+    assert_refused(
+        target, header + b"\x80\n", "line 2: it is not JSON: the file was changed or damaged"
+    )
 
 
-def test_what_is_compressed_under_another_name_is_said_to_be(target: DeltaSaver, export: str) -> None:
-    assert_refused(target, gzip.compress(export.encode(), mtime=0), r"line 1: .* a compressed one, whose name ends in \.gz")
+def test_what_is_compressed_under_another_name_is_said_to_be(
+    target: DeltaSaver, export: str
+) -> None:
+    assert_refused(
+        target,
+        gzip.compress(export.encode(), mtime=0),
+        r"line 1: .* a compressed one, whose name ends in \.gz",
+    )
 
 
-def test_an_export_that_was_cut_off_anywhere_is_refused_whole(target: DeltaSaver, export: str) -> None:
+def test_an_export_that_was_cut_off_anywhere_is_refused_whole(
+    target: DeltaSaver, export: str
+) -> None:
     lines = export.splitlines(keepends=True)
     for end in range(len(lines)):
         assert_refused(target, "".join(lines[:end]), f"line {end + 1}: the file ends too early")
@@ -150,41 +213,51 @@ def test_an_export_that_was_cut_off_anywhere_is_refused_whole(target: DeltaSaver
         assert_refused(target, export[:end], "line")
 
 
-def test_a_line_that_is_missing_doubled_or_elsewhere_is_noticed(target: DeltaSaver, export: str) -> None:
+def test_a_line_that_is_missing_doubled_or_elsewhere_is_noticed(
+    target: DeltaSaver, export: str
+) -> None:
     lines = export.splitlines(keepends=True)
     for at in range(1, len(lines)):
         assert_refused(target, "".join(lines[:at] + lines[at + 1 :]), "line")
         assert_refused(target, "".join(lines[:at] + [lines[at]] + lines[at:]), "line")
-    assert_refused(target, export + lines[-1], "something follows")
-    assert_refused(target, "".join([*lines[:-1], *lines[1:]]), "there is twice|is there twice")
+    assert_refused(target, export + lines[-1], "data after the last line")
+    assert_refused(target, "".join([*lines[:-1], *lines[1:]]), "there is twice|appears twice")
 
 
 def test_a_changed_letter_is_noticed(target: DeltaSaver, export: str) -> None:
-    error = assert_refused(target, export.replace("hello from u", "hello from v", 1), "file was changed, or damaged|not as an export")
+    error = assert_refused(
+        target,
+        export.replace("hello from u", "hello from v", 1),
+        "file was changed or damaged|not written by an export",
+    )
     assert error.line > 1
 
 
 def test_lines_may_end_as_on_windows(target: DeltaSaver, export: str) -> None:
-    done = Threads(target).import_from(io.BytesIO(export.replace("\n", "\r\n").encode()), keep_ids=True)
+    done = Threads(target).import_from(
+        io.BytesIO(export.replace("\n", "\r\n").encode()), keep_ids=True
+    )
     assert list(done.ids) == ["t", "u"]
     assert threads_in(exported(target)) == threads_in(export)
 
 
-# -- what is too large -------------------------------------------------------------------------------------------------------------------
+# -- what is too large -----------------------------------------------------------------------------
 
 
 def test_what_is_larger_than_allowed_is_refused(target: DeltaSaver, export: str) -> None:
     size = len(export.encode())
-    assert_refused(target, export, "allow more with max_bytes", max_bytes=size - 1)
+    assert_refused(target, export, "raise max_bytes", max_bytes=size - 1)
     longest = max(len(line.encode()) for line in export.splitlines())
-    assert_refused(target, export, "allow more with max_line", max_line=longest - 1)
+    assert_refused(target, export, "raise max_line", max_line=longest - 1)
     for limits in ({"max_bytes": 0}, {"max_line": True}, {"max_bytes": "all"}):
         with pytest.raises(InvalidInput):
             bring_in(target, export, **limits)
     assert len(bring_in(target, export, max_bytes=size, max_line=longest).ids) == 2
 
 
-def test_a_file_that_expands_to_more_than_is_allowed_is_not_expanded(target: DeltaSaver, tmp_path: Path, export: str) -> None:
+def test_a_file_that_expands_to_more_than_is_allowed_is_not_expanded(
+    target: DeltaSaver, tmp_path: Path, export: str
+) -> None:
     bomb = tmp_path / "bomb.jsonl.gz"
     with gzip.open(bomb, "wb") as file:
         for _ in range(64):
@@ -204,7 +277,7 @@ def test_a_file_that_expands_to_more_than_is_allowed_is_not_expanded(target: Del
     assert ids_of(target) == []
 
 
-# -- what somebody has written who knows the format --------------------------------------------------------------------------------------
+# -- what somebody has written who knows the format ------------------------------------------------
 
 
 def also(**fields: Any) -> Callable[[dict[str, Any]], None]:
@@ -274,27 +347,37 @@ def packed(value: Any) -> str:
         ("write", also(task=None)),
     ],
 )
-def test_a_forged_line_is_refused(target: DeltaSaver, export: str, kind: str, change: Callable[[dict[str, Any]], None]) -> None:
+def test_a_forged_line_is_refused(
+    target: DeltaSaver, export: str, kind: str, change: Callable[[dict[str, Any]], None]
+) -> None:
     other = changed(export, kind, change)
     if other != sealed(export.splitlines()):
         error = assert_refused(target, other, "line")
         assert 1 < error.line < len(export.splitlines())
 
 
-def test_tool_calls_that_are_shown_must_be_those_that_are_made(target: DeltaSaver, export: str) -> None:
+def test_tool_calls_that_are_shown_must_be_those_that_are_made(
+    target: DeltaSaver, export: str
+) -> None:
     def change(line: dict[str, Any]) -> None:
         line["tool_calls"][0]["name"] = "something harmless"
 
     which = next(at for at, line in enumerate(kinds_of(export, "message")) if "tool_calls" in line)
-    assert_refused(target, changed(export, "message", change, which), "not as an export writes it")
+    assert_refused(target, changed(export, "message", change, which), "not written by an export")
 
 
 def kinds_of(export: str, kind: str) -> list[dict[str, Any]]:
     return [line for line in map(json.loads, export.splitlines()) if line.get("kind") == kind]
 
 
-def test_what_follows_from_other_rows_is_counted_and_not_believed(target: DeltaSaver, export: str) -> None:
-    forged = changed(export, "thread", also(tokens=1 << 40, messages=3, stored_messages=0, waiting_for="everything"))
+def test_what_follows_from_other_rows_is_counted_and_not_believed(
+    target: DeltaSaver, export: str
+) -> None:
+    forged = changed(
+        export,
+        "thread",
+        also(tokens=1 << 40, messages=3, stored_messages=0, waiting_for="everything"),
+    )
     forged = changed(forged, "message", also(tokens=12345))
     bring_in(target, forged, keep_ids=True)
     assert threads_in(exported(target)) == threads_in(export)
@@ -312,12 +395,19 @@ class Trap:
 
 @pytest.mark.parametrize(
     ("durable", "code"),
-    [*(("file", code) for code in range(128)), *(("postgres", code) for code in range(9))],  # those from 8 on mean nothing to anybody
+    [
+        *(("file", code) for code in range(128)),
+        *(("postgres", code) for code in range(9)),
+    ],  # those from 8 on mean nothing to anybody
     indirect=["durable"],
 )
 def test_nothing_is_built_that_a_file_names(export: str, target: DeltaSaver, code: int) -> None:
     Trap.sprung = 0
-    names = [(__name__, "Trap", ["echo"], "__call__"), ("os", "system", "exit 1"), ("os", "getenv", "HOME")]
+    names = [
+        (__name__, "Trap", ["echo"], "__call__"),
+        ("os", "system", "exit 1"),
+        ("os", "getenv", "HOME"),
+    ]
     for payload in names:
         value = ormsgpack.Ext(code, ormsgpack.packb(payload))
         body = b64encode(ormsgpack.packb({f"k{number}": value for number in range(3)})).decode()
@@ -328,11 +418,14 @@ def test_nothing_is_built_that_a_file_names(export: str, target: DeltaSaver, cod
     assert Trap.sprung == 0
 
 
-def test_an_array_in_a_file_imports_nothing(export: str, target: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_in_a_file_imports_nothing(
+    export: str, target: DeltaSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)
     array = ormsgpack.Ext(EXT_NUMPY_ARRAY, ormsgpack.packb(("O", (1 << 40,), "C", b"\0" * 8)))
     inside = ormsgpack.Ext(
-        EXT_CONSTRUCTOR_SINGLE_ARG, ormsgpack.packb(("collections", "deque", [array]), option=ormsgpack.OPT_NON_STR_KEYS)
+        EXT_CONSTRUCTOR_SINGLE_ARG,
+        ormsgpack.packb(("collections", "deque", [array]), option=ormsgpack.OPT_NON_STR_KEYS),
     )
     forged = changed(export, "write", also(body=packed([[ormsgpack.packb(inside)]])))
     with pytest.raises(MalformedExport):
@@ -350,7 +443,27 @@ def assert_reads(saver: DeltaSaver, thread: str) -> None:
 
 
 VALUES: list[Any] = [
-    *(None, True, 0, 1, -1, 3, 2**31, 2**32, 2**63, 2**70, 1.5, "", "a", "\ud800", "0" * 200, [], [1], {}, {"a": 1}),
+    *(
+        None,
+        True,
+        0,
+        1,
+        -1,
+        3,
+        2**31,
+        2**32,
+        2**63,
+        2**70,
+        1.5,
+        "",
+        "a",
+        "\ud800",
+        "0" * 200,
+        [],
+        [1],
+        {},
+        {"a": 1},
+    ),
     *("wQ==", "gA==", "kA=="),
 ]
 
@@ -364,7 +477,11 @@ def mutated(export: str, chance: random.Random) -> str:
         case 0:
             text = lines[at]
             where = chance.randrange(len(text))
-            lines[at] = text[:where] + chance.choice('"{}[],:0a\\ \0é') + text[where + chance.randrange(2) :]
+            lines[at] = (
+                text[:where]
+                + chance.choice('"{}[],:0a\\ \0é')
+                + text[where + chance.randrange(2) :]
+            )
             return "".join(f"{one}\n" for one in lines)
         case 1:
             del lines[at]
@@ -376,7 +493,11 @@ def mutated(export: str, chance: random.Random) -> str:
             lines[at] = written(line)
         case _:
             # The bytes of a row, which only the doctor can tell apart.
-            of_bytes = [number for number, text in enumerate(lines) if '"body":' in text or '"rest":' in text]
+            of_bytes = [
+                number
+                for number, text in enumerate(lines)
+                if '"body":' in text or '"rest":' in text
+            ]
             at = chance.choice(of_bytes)
             line = json.loads(lines[at])
             name = "body" if "body" in line else "rest"
@@ -393,14 +514,22 @@ def mutated(export: str, chance: random.Random) -> str:
 async def test_random_changes_are_refused_without_a_trace_or_give_a_sound_thread(
     export: str, backend: Backend, mode: Mode, tmp_path: Path
 ) -> None:
-    seed = random.SystemRandom().randrange(1 << 32) if SOAK else crc32(f"{backend.name} {mode}".encode())
+    seed = (
+        random.SystemRandom().randrange(1 << 32)
+        if SOAK
+        else crc32(f"{backend.name} {mode}".encode())
+    )
     chance, taken = random.Random(seed), 0
     with DeltaSaver.open(backend.new_url(tmp_path), synchronous="normal") as saver:
         for number in range(ROUNDS):
             forged = mutated(export, chance)
             note = f"seed {seed}, round {number}"
             try:
-                done = await Calls(mode).call(Threads(saver), "import_from", io.BytesIO(forged.encode("utf-8", "surrogatepass")))
+                done = await Calls(mode).call(
+                    Threads(saver),
+                    "import_from",
+                    io.BytesIO(forged.encode("utf-8", "surrogatepass")),
+                )
             except MalformedExport:
                 pass
             else:
@@ -412,11 +541,23 @@ async def test_random_changes_are_refused_without_a_trace_or_give_a_sound_thread
                     except LangmemExtError as error:
                         raise AssertionError(f"{note}: {error}") from error
                 Threads(saver).delete(*done.ids.values())
-            assert [one for table in TABLES for one in rows(saver, f"SELECT '{table}' FROM {table}")] == [], note
+            assert [
+                one for table in TABLES for one in rows(saver, f"SELECT '{table}' FROM {table}")
+            ] == [], note
     assert 0 < taken < ROUNDS
 
 
-@given(st.lists(st.one_of(BYTES, st.sampled_from([b"{", b"}", b'"kind":', b'"thread"', b"\n", b"1", b",", b"[", b"\xff"])), max_size=30))
+@given(
+    st.lists(
+        st.one_of(
+            BYTES,
+            st.sampled_from(
+                [b"{", b"}", b'"kind":', b'"thread"', b"\n", b"1", b",", b"[", b"\xff"]
+            ),
+        ),
+        max_size=30,
+    )
+)
 def test_noise_is_refused(target: DeltaSaver, noise: list[bytes]) -> None:
     with pytest.raises(MalformedExport):
         Threads(target).import_from(io.BytesIO(b"".join(noise)))
@@ -440,7 +581,10 @@ def test_an_import_that_fails_while_it_stores_has_stored_whole_threads(
                 stored.add(len(there))
                 assert there in ([], ["t"], ["u"])
                 for thread in there:
-                    assert len(rows_of(target, thread)["checkpoint"]) == len(kinds_of(export, "checkpoint")) // 2
+                    assert (
+                        len(rows_of(target, thread)["checkpoint"])
+                        == len(kinds_of(export, "checkpoint")) // 2
+                    )
                 Threads(target).delete("t", "u")
             else:
                 break

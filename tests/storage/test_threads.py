@@ -13,18 +13,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from asked import plan_of, watch
+from asked_statements import plan_of, watch
 from clock import EARLY, Clock
-from forgotten import assert_sound, rows
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+)
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
 from langgraph.types import Command, interrupt
+from prune_reference import assert_sound, rows
 from savers import Backend, Calls, Mode, brief_saver
-from searched import spoil
+from search_reference import spoil
 from typing_extensions import TypedDict
 
 from langmem_ext import (
@@ -39,7 +45,7 @@ from langmem_ext import (
     examine,
 )
 from langmem_ext.messages.annotations import HIDDEN, TITLE_LENGTH, shown_text, title_of
-from langmem_ext.messages.tokens import approximate_tokens
+from langmem_ext.messages.token_costs.tokens import approximate_tokens
 
 
 @pytest.fixture
@@ -63,25 +69,36 @@ def counting(saver: DeltaSaver) -> Any:
     def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
 
-    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    return (
+        StateGraph(MessagesState)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
 
 
 def asking(saver: DeltaSaver) -> Any:
     """A graph that asks after each answer."""
-    builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage(f"I see {len(state['messages'])}")]})
+    builder = StateGraph(MessagesState).add_node(
+        "answer", lambda state: {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
+    )
     builder.add_node("ask", lambda state: {"messages": [HumanMessage(interrupt("more?"))]})
     return builder.add_edge(START, "answer").add_edge("answer", "ask").compile(checkpointer=saver)
 
 
 def say(saver: DeltaSaver, text: str, thread: str = "t", **notes: Any) -> None:
-    ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage(text, additional_kwargs={"langmem_ext": notes} if notes else {})])
+    ThreadChatMessageHistory(thread, saver).add_messages(
+        [HumanMessage(text, additional_kwargs={"langmem_ext": notes} if notes else {})]
+    )
 
 
 def texts(saver: DeltaSaver, thread: str) -> list[Any]:
     return [message.content for message in ThreadChatMessageHistory(thread, saver).messages]
 
 
-async def test_threads_close_the_database_that_they_have_opened_and_no_other(saver: DeltaSaver, tmp_path: Path) -> None:
+async def test_threads_close_the_database_that_they_have_opened_and_no_other(
+    saver: DeltaSaver, tmp_path: Path
+) -> None:
     with Threads(saver) as threads:
         assert threads.list() == []
     async with Threads(saver) as threads:
@@ -93,7 +110,7 @@ async def test_threads_close_the_database_that_they_have_opened_and_no_other(sav
         threads.list()
 
 
-# -- what a row says ---------------------------------------------------------------------------------------------------------------------
+# -- what a row says -------------------------------------------------------------------------------
 
 
 async def test_a_thread_is_there_from_its_first_message_on(saver: DeltaSaver, calls: Calls) -> None:
@@ -103,11 +120,25 @@ async def test_a_thread_is_there_from_its_first_message_on(saver: DeltaSaver, ca
         await calls.call(threads, "get", "t")
     with pytest.raises(InvalidThreadId):
         await calls.call(threads, "get", "")
-    counting(saver).invoke({"messages": [SystemMessage("be kind"), HumanMessage("Where is my order?")]}, config("t"))
+    counting(saver).invoke(
+        {"messages": [SystemMessage("be kind"), HumanMessage("Where is my order?")]}, config("t")
+    )
     [found] = await calls.call(threads, "list")
     assert found == await calls.call(threads, "get", "t")
-    assert (found.id, found.title, found.messages, found.stored_messages) == ("t", "Where is my order?", 3, 3)
-    assert (found.status, found.owner, found.waiting_for, found.tool, found.tags, found.metadata) == ("active", None, None, None, (), {})
+    assert (found.id, found.title, found.messages, found.stored_messages) == (
+        "t",
+        "Where is my order?",
+        3,
+        3,
+    )
+    assert (
+        found.status,
+        found.owner,
+        found.waiting_for,
+        found.tool,
+        found.tags,
+        found.metadata,
+    ) == ("active", None, None, None, (), {})
     assert found.tokens > 0
     assert found.created_at.tzinfo is not None
     assert found.created_at <= found.updated_at
@@ -119,11 +150,25 @@ def test_the_title_is_the_first_prompt_in_one_line_cut_between_words() -> None:
     words = title_of({"content": "word " * 40})
     assert words == "word " * 19 + "word…"
     assert title_of({"content": "x" * 500}) == "x" * (TITLE_LENGTH - 1) + "…"
-    assert title_of({"content": [{"type": "text", "text": "a picture"}, {"type": "image", "base64": "AAAA"}]}) == "a picture"
+    assert (
+        title_of(
+            {
+                "content": [
+                    {"type": "text", "text": "a picture"},
+                    {"type": "image", "base64": "AAAA"},
+                ]
+            }
+        )
+        == "a picture"
+    )
 
 
-CONTENTS = st.text() | st.lists(st.text() | st.builds(lambda text: {"type": "text", "text": text}, st.text()), max_size=2)
-CALLS = st.just([]) | st.just([{"name": "look", "args": {"order": "O-1"}, "id": "c1", "type": "tool_call"}])
+CONTENTS = st.text() | st.lists(
+    st.text() | st.builds(lambda text: {"type": "text", "text": text}, st.text()), max_size=2
+)
+CALLS = st.just([]) | st.just(
+    [{"name": "look", "args": {"order": "O-1"}, "id": "c1", "type": "tool_call"}]
+)
 COUNTED = st.one_of(
     st.builds(HumanMessage, CONTENTS, name=st.none() | st.text()),
     st.builds(SystemMessage, CONTENTS, name=st.none() | st.text()),
@@ -143,15 +188,25 @@ def test_a_thread_costs_as_many_tokens_as_its_messages(messages: list[AnyMessage
 @given(st.text(max_size=2000))
 def test_a_title_is_short_and_of_one_line_whatever_was_said(text: str) -> None:
     title = title_of({"content": text})
-    assert title is None or (0 < len(title) <= TITLE_LENGTH and len(title.splitlines()) == 1 and "\0" not in title)
+    assert title is None or (
+        0 < len(title) <= TITLE_LENGTH and len(title.splitlines()) == 1 and "\0" not in title
+    )
 
 
 def test_a_title_shows_no_sensitive_value() -> None:
     def fields(**notes: Any) -> dict[str, Any]:
-        return {"content": "my card is 4111 and my pin 99", "additional_kwargs": {"langmem_ext": notes}}
+        return {
+            "content": "my card is 4111 and my pin 99",
+            "additional_kwargs": {"langmem_ext": notes},
+        }
 
-    assert title_of(fields(sensitive=["card"], spans=[[11, 15], [27, 29]])) == f"my card is {HIDDEN} and my pin {HIDDEN}"
-    assert shown_text(fields(sensitive=["card"], spans=[[11, 15], [12, 29]])) == f"my card is {HIDDEN}"
+    assert (
+        title_of(fields(sensitive=["card"], spans=[[11, 15], [27, 29]]))
+        == f"my card is {HIDDEN} and my pin {HIDDEN}"
+    )
+    assert (
+        shown_text(fields(sensitive=["card"], spans=[[11, 15], [12, 29]])) == f"my card is {HIDDEN}"
+    )
     for spans in (None, [], "all", [[11]], [[5, 3]], [[11, 300]], [[True, 4]]):
         assert title_of(fields(sensitive=["card"], spans=spans)) == HIDDEN
     assert title_of(fields(sensitive=[])) == "my card is 4111 and my pin 99"
@@ -163,9 +218,21 @@ def test_a_prompt_that_a_graph_marks_is_in_no_column_unmarked(saver: DeltaSaver)
     def mark(state: MessagesState) -> dict[str, Any]:
         seen.append(Threads(saver).get("t").title)
         said = state["messages"][-1]
-        return {"messages": [said.model_copy(update={"additional_kwargs": {"langmem_ext": {"sensitive": ["pin"]}}}), AIMessage("fine")]}
+        return {
+            "messages": [
+                said.model_copy(
+                    update={"additional_kwargs": {"langmem_ext": {"sensitive": ["pin"]}}}
+                ),
+                AIMessage("fine"),
+            ]
+        }
 
-    graph: Any = StateGraph(MessagesState).add_node("mark", mark).add_edge(START, "mark").compile(checkpointer=saver)
+    graph: Any = (
+        StateGraph(MessagesState)
+        .add_node("mark", mark)
+        .add_edge(START, "mark")
+        .compile(checkpointer=saver)
+    )
     graph.invoke({"messages": [HumanMessage("my pin is 1234")]}, config("t"), durability="sync")
     assert seen == [None]
     assert Threads(saver).get("t").title == HIDDEN
@@ -175,10 +242,19 @@ def test_a_prompt_that_a_graph_marks_is_in_no_column_unmarked(saver: DeltaSaver)
 def test_a_prompt_that_is_marked_late_leaves_nothing_in_the_title(url: str, anew: bool) -> None:
     def mark(state: MessagesState) -> dict[str, Any]:
         notes = {"langmem_ext": {"sensitive": ["pin"], "spans": [[10, 14]]}}
-        return {"messages": [message.model_copy(update={"additional_kwargs": notes}) for message in state["messages"][:1]]}
+        return {
+            "messages": [
+                message.model_copy(update={"additional_kwargs": notes})
+                for message in state["messages"][:1]
+            ]
+        }
 
     def graph(saver: DeltaSaver) -> Any:
-        builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage("fine")]}).add_node("mark", mark)
+        builder = (
+            StateGraph(MessagesState)
+            .add_node("answer", lambda state: {"messages": [AIMessage("fine")]})
+            .add_node("mark", mark)
+        )
         builder.add_edge(START, "answer").add_edge("answer", "mark")
         return builder.compile(checkpointer=saver, interrupt_before=["mark"])
 
@@ -191,7 +267,11 @@ def test_a_prompt_that_is_marked_late_leaves_nothing_in_the_title(url: str, anew
     graph(saver).invoke(None, config("t"))
     assert Threads(saver).get("t").title == f"my pin is {HIDDEN} ok"
     # Somebody goes back to where it was not marked yet, and on from there.
-    [early] = [state for state in graph(saver).get_state_history(config("t")) if state.metadata["step"] == 0]
+    [early] = [
+        state
+        for state in graph(saver).get_state_history(config("t"))
+        if state.metadata["step"] == 0
+    ]
     graph(saver).invoke(None, early.config)
     assert Threads(saver).get("t").title == f"my pin is {HIDDEN} ok"
     saver.close()
@@ -199,7 +279,9 @@ def test_a_prompt_that_is_marked_late_leaves_nothing_in_the_title(url: str, anew
 
 def test_a_title_follows_its_prompt_unless_somebody_gave_it(saver: DeltaSaver) -> None:
     history, threads = ThreadChatMessageHistory("t", saver), Threads(saver)
-    history.add_messages([SystemMessage("be kind"), HumanMessage("first words", id="m"), AIMessage("well")])
+    history.add_messages(
+        [SystemMessage("be kind"), HumanMessage("first words", id="m"), AIMessage("well")]
+    )
     history.add_messages([HumanMessage("other words", id="m")])
     assert threads.get("t").title == "other words"
     threads.rename("t", "mine")
@@ -208,18 +290,25 @@ def test_a_title_follows_its_prompt_unless_somebody_gave_it(saver: DeltaSaver) -
 
 
 def test_a_graph_that_is_done_at_once_leaves_a_title(saver: DeltaSaver) -> None:
-    counting(saver).update_state(config("t"), {"messages": [HumanMessage("put by hand")]}, as_node="answer")
+    counting(saver).update_state(
+        config("t"), {"messages": [HumanMessage("put by hand")]}, as_node="answer"
+    )
     assert Threads(saver).get("t").title == "put by hand"
 
 
-def test_a_list_reads_threads_rows_and_nothing_else(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_reads_threads_rows_and_nothing_else(
+    saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         say(saver, f"prompt {number}", f"t{number}")
     asked = watch(monkeypatch)
     assert len(Threads(saver).list(tool="chat")) == 0
     assert len(Threads(saver).list()) == 3
     assert len(asked.statements) == 2
-    assert all(re.findall(r'(?:FROM|JOIN) (?:"\w+"\.)?(\w+)', statement.sql) == ["thread"] for statement in asked.statements)
+    assert all(
+        re.findall(r'(?:FROM|JOIN) (?:"\w+"\.)?(\w+)', statement.sql) == ["thread"]
+        for statement in asked.statements
+    )
     assert "thread_by_activity" in plan_of(saver, asked.statements[1])
 
 
@@ -239,21 +328,25 @@ def test_a_title_goes_with_the_prompt_that_gave_it(saver: DeltaSaver) -> None:
     assert_sound(saver)
 
 
-# -- finding -----------------------------------------------------------------------------------------------------------------------------
+# -- finding ---------------------------------------------------------------------------------------
 
 
-async def test_messages_are_read_with_the_times_at_which_they_were_stored(saver: DeltaSaver, calls: Calls, clock: Clock) -> None:
+async def test_messages_are_read_with_the_times_at_which_they_were_stored(
+    saver: DeltaSaver, calls: Calls, clock: Clock
+) -> None:
     threads = Threads(saver)
     for question in ("one", "two", "three"):
         counting(saver).invoke({"messages": [HumanMessage(question)]}, config("t"))
         clock.wait(days=1, seconds=2.5)
     dated = await calls.call(threads, "dated_messages", "t")
     assert [message for message, _ in dated] == await calls.call(threads, "messages", "t")
-    assert [stored for _, stored in dated] == [EARLY + timedelta(days=days, seconds=2.5 * days // 1) for days in (0, 0, 1, 1, 2, 2)]
+    assert [stored for _, stored in dated] == [
+        EARLY + timedelta(days=days, seconds=2.5 * days // 1) for days in (0, 0, 1, 1, 2, 2)
+    ]
     assert await calls.call(threads, "dated_messages", "t", last=3) == dated[-3:]
     with pytest.raises(ThreadNotFound):
         await calls.call(threads, "dated_messages", "u")
-    with pytest.raises(InvalidInput, match="last is how many"):
+    with pytest.raises(InvalidInput, match="last must be"):
         await calls.call(threads, "dated_messages", "t", last=0)
 
 
@@ -267,7 +360,10 @@ async def test_the_newest_is_the_first_also_within_a_minute_and_a_page_goes_on_w
     for number in (5, 70, 3):
         say(saver, "again", f"t{number}")
         clock.wait(seconds=1)
-    order = [f"t{number}" for number in (3, 70, 5, *(n for n in range(119, -1, -1) if n not in (3, 5, 70)))]
+    order = [
+        f"t{number}"
+        for number in (3, 70, 5, *(n for n in range(119, -1, -1) if n not in (3, 5, 70)))
+    ]
     first = await calls.call(threads, "list", limit=7)
     assert [thread.id for thread in first] == order[:7]
     after = await calls.call(threads, "list", limit=200, after=first[-1])
@@ -290,7 +386,12 @@ KINDS = st.lists(
 )
 
 
-@given(kinds=KINDS, owner=st.sampled_from(["alice", None]), tool=st.sampled_from(["chat", None]), tag=st.sampled_from(["vip", None]))
+@given(
+    kinds=KINDS,
+    owner=st.sampled_from(["alice", None]),
+    tool=st.sampled_from(["chat", None]),
+    tag=st.sampled_from(["vip", None]),
+)
 def test_a_filter_finds_what_a_look_at_each_thread_finds(
     kinds: Any, owner: str | None, tool: str | None, tag: str | None, backend: Backend, folder: Path
 ) -> None:
@@ -303,7 +404,11 @@ def test_a_filter_finds_what_a_look_at_each_thread_finds(
             threads.tag(f"t{number}", *([given_tag] if given_tag else []))
             if archived:
                 threads.archive(f"t{number}")
-        wanted: Any = {name: value for name, value in (("owner", owner), ("tool", tool), ("tag", tag)) if value is not None}
+        wanted: Any = {
+            name: value
+            for name, value in (("owner", owner), ("tool", tool), ("tag", tag))
+            if value is not None
+        }
         since, until = EARLY + timedelta(seconds=60), EARLY + timedelta(seconds=200)
         for status in ("active", "archived", None):
             found = threads.list(status=status, since=since, until=until, **wanted)
@@ -316,7 +421,9 @@ def test_a_filter_finds_what_a_look_at_each_thread_finds(
                 and (status is None or archived == (status == "archived"))
                 and 60 <= seconds < 200
             ]
-            assert [thread.id for thread in found] == [f"t{number}" for _, number in sorted(expected, reverse=True)]
+            assert [thread.id for thread in found] == [
+                f"t{number}" for _, number in sorted(expected, reverse=True)
+            ]
             assert threads.count(status=status, since=since, until=until, **wanted) == len(expected)
 
 
@@ -342,7 +449,13 @@ def test_threads_are_found_by_what_they_wait_for_and_by_their_title(saver: Delta
     assert ids(waiting_for="name") == set()
     assert ids(title="ORDER_?") == ids(title="100%") == {"waits"}
     assert ids(title="%s_") == set()
-    wrong: list[dict[str, Any]] = [{"status": "gone"}, {"since": datetime(2026, 1, 1)}, {"colour": "red"}, {"tag": "a\nb"}, {"owner": ""}]
+    wrong: list[dict[str, Any]] = [
+        {"status": "gone"},
+        {"since": datetime(2026, 1, 1)},
+        {"colour": "red"},
+        {"tag": "a\nb"},
+        {"owner": ""},
+    ]
     for arguments in wrong:
         with pytest.raises(InvalidInput):
             threads.list(**arguments)
@@ -356,7 +469,15 @@ async def test_another_owners_thread_is_not_there(saver: DeltaSaver, calls: Call
     assert await calls.call(alices, "count") == 1
     before = rows(saver, "SELECT * FROM thread WHERE id = 'b'")
     looks = (("get",), ("messages",), ("turns",), ("continue_",), ("usage",))
-    changes = (("rename", "x"), ("tag", "x"), ("note", {}), ("archive",), ("unarchive",), ("clear",), ("fork",))
+    changes = (
+        ("rename", "x"),
+        ("tag", "x"),
+        ("note", {}),
+        ("archive",),
+        ("unarchive",),
+        ("clear",),
+        ("fork",),
+    )
     for name, *arguments in (*looks, *changes):
         with pytest.raises(ThreadNotFound):
             await calls.call(alices, name, "b", *arguments)
@@ -374,30 +495,48 @@ async def test_another_owners_thread_is_not_there(saver: DeltaSaver, calls: Call
     with pytest.raises(InvalidInput, match="another owner"):
         Threads(saver.for_owner("alice"), owner="bob")
     everybodys = Threads(saver)
-    assert {thread.id: thread.title for thread in await calls.call(everybodys, "list")} == {"a": "mine", "b": "his"}
+    assert {thread.id: thread.title for thread in await calls.call(everybodys, "list")} == {
+        "a": "mine",
+        "b": "his",
+    }
     assert [thread.id for thread in await calls.call(everybodys, "list", owner="bob")] == ["b"]
 
 
-# -- naming ------------------------------------------------------------------------------------------------------------------------------
+# -- naming ----------------------------------------------------------------------------------------
 
 
-async def test_what_somebody_says_of_a_thread_stays_and_does_not_make_it_newer(saver: DeltaSaver, calls: Calls, clock: Clock) -> None:
+async def test_what_somebody_says_of_a_thread_stays_and_does_not_make_it_newer(
+    saver: DeltaSaver, calls: Calls, clock: Clock
+) -> None:
     threads = Threads(saver)
     say(saver, "one", "t")
     clock.wait(minutes=5)
     say(saver, "two", "u")
-    assert (await calls.call(threads, "rename", "t", "  The  broken\nlamp ")).title == "The broken lamp"
+    assert (
+        await calls.call(threads, "rename", "t", "  The  broken\nlamp ")
+    ).title == "The broken lamp"
     assert (await calls.call(threads, "tag", "t", "vip", " late ")).tags == ("late", "vip")
     assert (await calls.call(threads, "tag", "t", "new", remove=["late"])).tags == ("new", "vip")
-    assert (await calls.call(threads, "note", "t", {"a": [1, {"b": None}], "ü": "x"})).metadata == {"a": [1, {"b": None}], "ü": "x"}
-    assert (await calls.call(threads, "note", "t", {"a": None, "c": False})).metadata == {"ü": "x", "c": False}
+    assert (await calls.call(threads, "note", "t", {"a": [1, {"b": None}], "ü": "x"})).metadata == {
+        "a": [1, {"b": None}],
+        "ü": "x",
+    }
+    assert (await calls.call(threads, "note", "t", {"a": None, "c": False})).metadata == {
+        "ü": "x",
+        "c": False,
+    }
     assert (await calls.call(threads, "archive", "t")).status == "archived"
     assert [thread.id for thread in await calls.call(threads, "list")] == ["u"]
     assert [thread.id for thread in await calls.call(threads, "list", status=None)] == ["u", "t"]
     assert (await calls.call(threads, "unarchive", "t")).updated_at == EARLY
     say(saver, "three", "t")
     found = await calls.call(threads, "get", "t")
-    assert (found.title, found.tags, found.metadata, found.messages) == ("The broken lamp", ("new", "vip"), {"ü": "x", "c": False}, 2)
+    assert (found.title, found.tags, found.metadata, found.messages) == (
+        "The broken lamp",
+        ("new", "vip"),
+        {"ü": "x", "c": False},
+        2,
+    )
     assert (await calls.call(threads, "rename", "t", "")).title is None
     say(saver, "four", "t")
     assert (await calls.call(threads, "get", "t")).title == "one"
@@ -423,7 +562,9 @@ async def test_what_somebody_says_of_a_thread_stays_and_does_not_make_it_newer(s
         ("note", [{"a": reduce(lambda inner, _: [inner], range(300), 1)}]),
     ],
 )
-def test_what_cannot_be_said_of_a_thread_changes_nothing(saver: DeltaSaver, name: str, arguments: list[Any]) -> None:
+def test_what_cannot_be_said_of_a_thread_changes_nothing(
+    saver: DeltaSaver, name: str, arguments: list[Any]
+) -> None:
     say(saver, "one")
     before = Threads(saver).note("t", {"earlier": "x" * 20_000})
     with pytest.raises(InvalidInput):
@@ -484,10 +625,15 @@ OF_ANOTHER_TYPE = ("updated_at = 'never'", "tags = x'00ff'", "title = x'ff'", "t
 
 @pytest.mark.parametrize(
     ("durable", "damage"),
-    [*(("file", one) for one in (*DAMAGE, *OF_ANOTHER_TYPE)), *(("postgres", one) for one in DAMAGE)],
+    [
+        *(("file", one) for one in (*DAMAGE, *OF_ANOTHER_TYPE)),
+        *(("postgres", one) for one in DAMAGE),
+    ],
     indirect=["durable"],
 )
-def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(saver: DeltaSaver, damage: str) -> None:
+def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(
+    saver: DeltaSaver, damage: str
+) -> None:
     say(saver, "one word", "good")
     say(saver, "other words", "bad")
     threads = Threads(saver)
@@ -507,10 +653,12 @@ def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(
     assert_sound(saver)
 
 
-# -- copying and deleting ----------------------------------------------------------------------------------------------------------------
+# -- copying and deleting --------------------------------------------------------------------------
 
 
-async def test_a_fork_of_a_whole_thread_waits_for_the_same_answer(saver: DeltaSaver, calls: Calls) -> None:
+async def test_a_fork_of_a_whole_thread_waits_for_the_same_answer(
+    saver: DeltaSaver, calls: Calls
+) -> None:
     graph = asking(saver)
     graph.invoke({"messages": [HumanMessage("one")]}, config("t"))
     copy = await calls.call(Threads(saver), "fork", "t")
@@ -522,7 +670,9 @@ async def test_a_fork_of_a_whole_thread_waits_for_the_same_answer(saver: DeltaSa
     assert_sound(saver)
 
 
-async def test_a_fork_ends_where_it_is_told_to_and_what_was_still_to_be_done_is_done_again(saver: DeltaSaver, calls: Calls) -> None:
+async def test_a_fork_ends_where_it_is_told_to_and_what_was_still_to_be_done_is_done_again(
+    saver: DeltaSaver, calls: Calls
+) -> None:
     graph, threads = asking(saver), Threads(saver)
     graph.invoke({"messages": [HumanMessage("one", id="m1")]}, config("t"))
     graph.invoke(Command(resume="two"), config("t"))
@@ -530,7 +680,9 @@ async def test_a_fork_ends_where_it_is_told_to_and_what_was_still_to_be_done_is_
     said = ThreadChatMessageHistory("t", saver).messages
     history = list(graph.get_state_history(config("t")))
     for snapshot in history:
-        copy = await calls.call(threads, "fork", "t", checkpoint_id=snapshot.config["configurable"]["checkpoint_id"])
+        copy = await calls.call(
+            threads, "fork", "t", checkpoint_id=snapshot.config["configurable"]["checkpoint_id"]
+        )
         state = graph.get_state(config(copy.id))
         assert state.values.get("messages", []) == snapshot.values.get("messages", [])
         assert state.next == snapshot.next
@@ -546,11 +698,18 @@ async def test_a_fork_ends_where_it_is_told_to_and_what_was_still_to_be_done_is_
     assert_sound(saver)
 
 
-async def test_a_fork_that_ends_before_a_tools_turns_is_not_that_tools(saver: DeltaSaver, calls: Calls) -> None:
+async def test_a_fork_that_ends_before_a_tools_turns_is_not_that_tools(
+    saver: DeltaSaver, calls: Calls
+) -> None:
     history, threads = ThreadChatMessageHistory("t", saver), Threads(saver)
     for number, tool in enumerate((None, "review", None, "debug")):
         notes = {"langmem_ext": {"tool": tool}} if tool is not None else {}
-        history.add_messages([HumanMessage("go on", id=f"m{number}", additional_kwargs=notes), AIMessage("done", id=f"a{number}")])
+        history.add_messages(
+            [
+                HumanMessage("go on", id=f"m{number}", additional_kwargs=notes),
+                AIMessage("done", id=f"a{number}"),
+            ]
+        )
     assert threads.get("t").tool == "debug"
     forks = [await calls.call(threads, "fork", "t", message_id=f"a{number}") for number in range(4)]
     assert [fork.tool for fork in forks] == [None, "review", "review", "debug"]
@@ -581,8 +740,15 @@ class DeltaState(TypedDict):
     messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer, snapshot_frequency=10)]
 
 
-async def test_a_fork_at_a_message_that_only_the_graph_can_find_says_so(saver: DeltaSaver, calls: Calls) -> None:
-    graph: Any = StateGraph(DeltaState).add_node("answer", lambda state: {}).add_edge(START, "answer").compile(checkpointer=saver)
+async def test_a_fork_at_a_message_that_only_the_graph_can_find_says_so(
+    saver: DeltaSaver, calls: Calls
+) -> None:
+    graph: Any = (
+        StateGraph(DeltaState)
+        .add_node("answer", lambda state: {})
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
     graph.invoke({"messages": [HumanMessage("hi", id="m1")]}, config("d"))
     threads = Threads(saver)
     for message in ("m1", "nope"):
@@ -593,7 +759,9 @@ async def test_a_fork_at_a_message_that_only_the_graph_can_find_says_so(saver: D
     assert [message.id for message in graph.get_state(config(copy.id)).values["messages"]] == ["m1"]
 
 
-async def test_a_fork_lives_on_when_its_source_is_deleted(saver: DeltaSaver, calls: Calls, tmp_path: Path) -> None:
+async def test_a_fork_lives_on_when_its_source_is_deleted(
+    saver: DeltaSaver, calls: Calls, tmp_path: Path
+) -> None:
     threads = Threads(saver)
     say(saver, "the quick brown fox")
     say(saver.for_owner("alice"), "alices own", "a")
@@ -607,43 +775,69 @@ async def test_a_fork_lives_on_when_its_source_is_deleted(saver: DeltaSaver, cal
     assert_sound(saver)
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
-@given(lengths=st.lists(st.integers(1, 4), min_size=1, max_size=6), removed=st.sets(st.integers(0, 20)), last=st.integers(1, 30))
+@given(
+    lengths=st.lists(st.integers(1, 4), min_size=1, max_size=6),
+    removed=st.sets(st.integers(0, 20)),
+    last=st.integers(1, 30),
+)
 def test_the_last_messages_are_the_end_of_all_of_them(
     lengths: list[int], removed: set[int], last: int, backend: Backend, folder: Path
 ) -> None:
     with brief_saver(backend, folder) as saver:
-        graph: Any = StateGraph(MessagesState).add_node("n", lambda state: {}).add_edge(START, "n").compile(checkpointer=saver)
+        graph: Any = (
+            StateGraph(MessagesState)
+            .add_node("n", lambda state: {})
+            .add_edge(START, "n")
+            .compile(checkpointer=saver)
+        )
         for turn, length in enumerate(lengths):
             graph.invoke(
-                {"messages": [HumanMessage(f"{turn}.{at}", id=f"m{sum(lengths[:turn]) + at}") for at in range(length)]}, config("t")
+                {
+                    "messages": [
+                        HumanMessage(f"{turn}.{at}", id=f"m{sum(lengths[:turn]) + at}")
+                        for at in range(length)
+                    ]
+                },
+                config("t"),
             )
         there = {message.id for message in graph.get_state(config("t")).values["messages"]}
-        graph.update_state(config("t"), {"messages": [RemoveMessage(f"m{at}") for at in removed if f"m{at}" in there]})
+        graph.update_state(
+            config("t"),
+            {"messages": [RemoveMessage(f"m{at}") for at in removed if f"m{at}" in there]},
+        )
         messages = graph.get_state(config("t")).values["messages"]
         assert Threads(saver).messages("t") == messages
         saver.log.indexes.forget()
         assert Threads(saver).messages("t", last=last) == messages[-last:]
 
 
-async def test_messages_that_are_not_there_to_be_read_are_one_clear_error(saver: DeltaSaver, calls: Calls) -> None:
+async def test_messages_that_are_not_there_to_be_read_are_one_clear_error(
+    saver: DeltaSaver, calls: Calls
+) -> None:
     with pytest.raises(ThreadNotFound):
         await calls.call(Threads(saver), "messages", "t")
     say(saver, "one")
     for last in (0, -1, True, "2"):
         with pytest.raises(InvalidInput, match="last"):
             await calls.call(Threads(saver), "messages", "t", last=last)
-    assert [message.content for message in await calls.call(Threads(saver), "messages", "t", last=5)] == ["one"]
+    assert [
+        message.content for message in await calls.call(Threads(saver), "messages", "t", last=5)
+    ] == ["one"]
 
 
-@given(minutes=st.lists(st.integers(0, 3), min_size=1, max_size=40), limit=st.integers(1, 7), status=st.sampled_from(["active", None]))
+@given(
+    minutes=st.lists(st.integers(0, 3), min_size=1, max_size=40),
+    limit=st.integers(1, 7),
+    status=st.sampled_from(["active", None]),
+)
 def test_pages_together_are_all_threads_once_whatever_was_written_in_one_minute(
     minutes: list[int], limit: int, status: str | None, backend: Backend, folder: Path
 ) -> None:
     with brief_saver(backend, folder) as saver, pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("langmem_ext.storage.listing_ops.MINUTE", 5)
+        monkeypatch.setattr("langmem_ext.storage.threads.list.MINUTE", 5)
         clock, threads = Clock(monkeypatch), Threads(saver)
         for number, minute in enumerate(minutes):
             clock.now = EARLY + timedelta(minutes=minute, seconds=number % 50)
@@ -654,10 +848,15 @@ def test_pages_together_are_all_threads_once_whatever_was_written_in_one_minute(
         while page := threads.list(limit=limit, after=after, status=status):
             found += page
             after = page[-1]
-        assert sorted(thread.id for thread in found) == sorted(f"t{number}" for number in range(len(minutes)))
+        assert sorted(thread.id for thread in found) == sorted(
+            f"t{number}" for number in range(len(minutes))
+        )
         minute_of = [(thread.updated_at - EARLY) // timedelta(minutes=1) for thread in found]
         assert minute_of == sorted(minute_of, reverse=True)
         for minute in set(minutes):
             group = [thread for thread, its in zip(found, minute_of, strict=True) if its == minute]
-            order = [(thread.updated_at, thread.number) if len(group) <= 5 else thread.number for thread in group]
+            order = [
+                (thread.updated_at, thread.number) if len(group) <= 5 else thread.number
+                for thread in group
+            ]
             assert order == sorted(order, reverse=True)  # type: ignore[type-var]  # of one kind each

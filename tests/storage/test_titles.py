@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forgotten import assert_sound
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from patience import PATIENCE_S
+from prune_reference import assert_sound
 from savers import Backend, Calls, Mode
 
-from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, ThreadNotFound, Threads, TitleWriter
+from langmem_ext import (
+    DeltaSaver,
+    InvalidInput,
+    ThreadChatMessageHistory,
+    ThreadNotFound,
+    Threads,
+    TitleWriter,
+)
 from langmem_ext.messages.annotations import HIDDEN
 
 
@@ -52,11 +59,16 @@ def calls(mode: Mode) -> Calls:
 
 def say(saver: DeltaSaver, *texts: str, thread: str = "t", **notes: Any) -> None:
     kwargs: Any = {"langmem_ext": notes} if notes else {}
-    said = [HumanMessage(text, additional_kwargs=kwargs) if at % 2 == 0 else AIMessage(text) for at, text in enumerate(texts)]
+    said = [
+        HumanMessage(text, additional_kwargs=kwargs) if at % 2 == 0 else AIMessage(text)
+        for at, text in enumerate(texts)
+    ]
     ThreadChatMessageHistory(thread, saver).add_messages(said)
 
 
-async def test_a_model_names_a_thread_by_its_first_exchange(saver: DeltaSaver, calls: Calls) -> None:
+async def test_a_model_names_a_thread_by_its_first_exchange(
+    saver: DeltaSaver, calls: Calls
+) -> None:
     say(saver, "hi, ehm, where is my lamp?", "On its way.", "and my table?", "Also.")
     scripted = model('\nTitle: "The lost lamp."\n')
     named = await calls.call(TitleWriter(Threads(saver), scripted), "write", "t")
@@ -87,7 +99,10 @@ def test_a_thread_that_is_named_while_the_model_thinks_keeps_its_name(saver: Del
             threads.rename("t", "Named meanwhile")
             return super()._generate(messages, *args, **kwargs)
 
-    assert TitleWriter(threads, Slow(messages=iter([AIMessage("Too late")]))).write("t").title == "Named meanwhile"
+    assert (
+        TitleWriter(threads, Slow(messages=iter([AIMessage("Too late")]))).write("t").title
+        == "Named meanwhile"
+    )
 
 
 async def test_a_model_is_shown_no_sensitive_value(saver: DeltaSaver, calls: Calls) -> None:
@@ -97,14 +112,23 @@ async def test_a_model_is_shown_no_sensitive_value(saver: DeltaSaver, calls: Cal
     writer = TitleWriter(Threads(saver), scripted)
     assert (await calls.call(writer, "write", "t")).title == "A pin"
     assert (await calls.call(writer, "write", "hidden")).title == HIDDEN
-    assert [messages[-1].text for messages in scripted.asked] == [f"User: my pin is {HIDDEN}\n\nAssistant: Thank you."]
+    assert [messages[-1].text for messages in scripted.asked] == [
+        f"User: my pin is {HIDDEN}\n\nAssistant: Thank you."
+    ]
 
 
-ANSWERS = [("", "the prompt"), (" \n''\n", "the prompt"), ("“Ein Titel”", "Ein Titel"), ("x " * 300, None)]
+ANSWERS = [
+    ("", "the prompt"),
+    (" \n''\n", "the prompt"),
+    ("“Ein Titel”", "Ein Titel"),
+    ("x " * 300, None),
+]
 
 
 @pytest.mark.parametrize(("answer", "title"), ANSWERS)
-def test_whatever_a_model_answers_a_title_is_one_short_line(saver: DeltaSaver, answer: str, title: str | None) -> None:
+def test_whatever_a_model_answers_a_title_is_one_short_line(
+    saver: DeltaSaver, answer: str, title: str | None
+) -> None:
     say(saver, "the prompt")
     named = TitleWriter(Threads(saver), model(answer)).write("t").title
     assert named is not None
@@ -112,14 +136,19 @@ def test_whatever_a_model_answers_a_title_is_one_short_line(saver: DeltaSaver, a
     assert title is None or named == title
 
 
-def test_titles_are_written_in_the_background_and_what_fails_leaves_the_title(saver: DeltaSaver, caplog: pytest.LogCaptureFixture) -> None:
+def test_titles_are_written_in_the_background_and_what_fails_leaves_the_title(
+    saver: DeltaSaver, caplog: pytest.LogCaptureFixture
+) -> None:
     say(saver, "the first prompt")
     say(saver, "another prompt", thread="u")
     threads = Threads(saver)
     with TitleWriter(threads, model("A title")) as writer:
         assert (named := writer.submit("t").result(PATIENCE_S)) is not None
         assert named.title == "A title"
-    with TitleWriter(threads, FailingModel(messages=iter([]))) as writer, caplog.at_level(logging.WARNING):
+    with (
+        TitleWriter(threads, FailingModel(messages=iter([]))) as writer,
+        caplog.at_level(logging.WARNING),
+    ):
         assert writer.submit("u").result(PATIENCE_S) is None
     assert threads.get("u").title == "another prompt"
     assert "RuntimeError" in caplog.text

@@ -23,8 +23,8 @@ import ormsgpack
 import psycopg
 import pytest
 from comparison import Names, assert_same
-from dying import Steps, dying_log
-from forged import reseal_rows
+from dying_database import Steps, dying_log
+from forged_rows import reseal_rows
 from hypothesis import example, given
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -32,13 +32,21 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
-from moved import SqliteShelf, assert_moved, assert_same_histories, everything, forms_of, rows, sqlite_saver
+from move_checks import (
+    SqliteShelf,
+    assert_moved,
+    assert_same_histories,
+    everything,
+    forms_of,
+    rows,
+    sqlite_saver,
+)
 from programs import REFUSED, Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from pydantic import BaseModel
 from samples import Said
 from savers import Backend, new_schema, run_without_loop
-from searched import spoil
+from search_reference import spoil
 from sessions import Session
 from test_delta_channels import CHANNELS, DeltaSession, Turn
 
@@ -60,16 +68,16 @@ from langmem_ext import (
     stats,
 )
 from langmem_ext.maintenance import moving
-from langmem_ext.storage.compression import MARK
-from langmem_ext.storage.dialect import KEY
-from langmem_ext.storage.effects import fetch, operation
+from langmem_ext.storage.operation import fetch, operation
+from langmem_ext.storage.rows.compression import MARK
+from langmem_ext.storage.schema.dialect import KEY
 
 
 def config(thread: str = "t") -> RunnableConfig:
     return {"configurable": {"thread_id": thread}}
 
 
-# -- an application that uses most of LangGraph ------------------------------------------------------------------------------------------
+# -- an application that uses most of LangGraph ----------------------------------------------------
 
 
 class Point(NamedTuple):
@@ -106,19 +114,32 @@ def build(saver: Any) -> Any:
     def work(state: State) -> dict[str, Any]:
         turn = len(state["messages"])
         call = {"name": "find", "args": {"flags": [True, 1, 1.0]}, "id": f"call-{turn}"}
-        said = [AIMessage("", tool_calls=[call]), ToolMessage(f"found {turn}", tool_call_id=f"call-{turn}", artifact={"at": Point(1, 2.0)})]
+        said = [
+            AIMessage("", tool_calls=[call]),
+            ToolMessage(
+                f"found {turn}", tool_call_id=f"call-{turn}", artifact={"at": Point(1, 2.0)}
+            ),
+        ]
         return {
             "messages": said,
             "point": Point(turn, 1.0),
-            "parcel": Parcel(f"P-{turn}", [HumanMessage("inside a dataclass " * 9, id=f"in-{turn}")]),
+            "parcel": Parcel(
+                f"P-{turn}", [HumanMessage("inside a dataclass " * 9, id=f"in-{turn}")]
+            ),
             "address": Address(street="Main", tags=("a", "b")),
         }
 
     def fan(state: State) -> list[Send]:
-        return [Send("part", {"number": number, "messages": [HumanMessage(f"part {number}")]}) for number in range(3)]
+        return [
+            Send("part", {"number": number, "messages": [HumanMessage(f"part {number}")]})
+            for number in range(3)
+        ]
 
     def part(state: dict[str, Any]) -> dict[str, Any]:
-        return {"results": [f"part {state['number']}"], "messages": [("ai", f"did {state['number']}")]}
+        return {
+            "results": [f"part {state['number']}"],
+            "messages": [("ai", f"did {state['number']}")],
+        }
 
     def inner(state: Inner) -> dict[str, Any]:
         return {"messages": [AIMessage(f"inner saw {len(state['messages'])}")]}
@@ -128,7 +149,12 @@ def build(saver: Any) -> Any:
         last = [RemoveMessage(id=str(state["messages"][0].id))] if said == "forget" else []
         return {"messages": [*last, AIMessage(f"you said {said}")]}
 
-    child = StateGraph(Inner).add_node("inner", inner).add_edge(START, "inner").compile(checkpointer=True)
+    child = (
+        StateGraph(Inner)
+        .add_node("inner", inner)
+        .add_edge(START, "inner")
+        .compile(checkpointer=True)
+    )
     builder = StateGraph(State)
     for name, node in (("work", work), ("part", part), ("ask", ask), ("child", child)):
         builder.add_node(name, node)  # type: ignore[call-overload]
@@ -146,7 +172,9 @@ def live(saver: Any) -> None:
     graph.invoke({"messages": [("user", "and now?")]}, config("a"))
     graph.invoke({"messages": [HumanMessage("one", id="h1")]}, config("b"))
     history = list(graph.get_state_history(config("b")))
-    fork = graph.update_state(history[2].config, {"messages": [AIMessage("forked")]}, as_node="work")
+    fork = graph.update_state(
+        history[2].config, {"messages": [AIMessage("forked")]}, as_node="work"
+    )
     graph.invoke(None, fork)
     graph.update_state(config("b"), {"messages": [AIMessage("edited")]}, as_node="ask")
     graph.invoke({"messages": [("user", "only this")]}, config("c"))
@@ -185,13 +213,17 @@ def assert_imported(source: Path, target: str, *, unused: tuple[str, ...] = ()) 
     assert tuple(finding.kind for finding in examine(target).findings) == unused
 
 
-# -- what is moved -----------------------------------------------------------------------------------------------------------------------
+# -- what is moved ---------------------------------------------------------------------------------
 
 
 def test_every_state_of_an_application_reads_as_it_did(source: Path, target: str) -> None:
     report = import_checkpoints(source, target, verify=True)
     assert (report.threads, report.skipped, report.damaged) == (3, 0, ())
-    assert report.verified == report.checkpoints == rows(source, "SELECT count(*) FROM checkpoints")[0][0]
+    assert (
+        report.verified
+        == report.checkpoints
+        == rows(source, "SELECT count(*) FROM checkpoints")[0][0]
+    )
     assert report.writes == rows(source, "SELECT count(*) FROM writes")[0][0]
     assert_imported(source, target)
     with sqlite_saver(source) as old, DeltaSaver.open(target) as new:
@@ -212,9 +244,13 @@ def test_a_thread_that_waits_goes_on_as_it_would_have(source: Path, target: str)
         assert_same(answers[0], answers[1], "the thread's end")
 
 
-def test_a_message_is_stored_once_and_the_database_is_small(source: Path, target: str, durable: Backend) -> None:
+def test_a_message_is_stored_once_and_the_database_is_small(
+    source: Path, target: str, durable: Backend
+) -> None:
     report = import_checkpoints(source, target)
-    ids = found(target, "SELECT thread_id, message_id FROM conversation WHERE message_id IS NOT NULL")
+    ids = found(
+        target, "SELECT thread_id, message_id FROM conversation WHERE message_id IS NOT NULL"
+    )
     assert len(ids) == len(set(ids)) > 20
     assert report.bytes_before == source.stat().st_size
     assert report.bytes_after == stats(target).file_bytes
@@ -222,12 +258,18 @@ def test_a_message_is_stored_once_and_the_database_is_small(source: Path, target
         assert report.bytes_after == Path(target).stat().st_size < report.bytes_before
 
 
-@pytest.mark.parametrize("late", [None, "m1"], ids=["written without its id", "written with its id"])
+@pytest.mark.parametrize(
+    "late", [None, "m1"], ids=["written without its id", "written with its id"]
+)
 @pytest.mark.parametrize("given", [None, "m1"], ids=["given without its id", "given with its id"])
-def test_an_input_is_one_row_whenever_its_message_got_its_id(given: str | None, late: str | None, tmp_path: Path, target: str) -> None:
+def test_an_input_is_one_row_whenever_its_message_got_its_id(
+    given: str | None, late: str | None, tmp_path: Path, target: str
+) -> None:
     source = tmp_path / "old.sqlite"
     place: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-    with sqlite_saver(source) as old:  # LangGraph sets the id while it saves: what a row holds is a matter of chance
+    with sqlite_saver(
+        source
+    ) as old:  # LangGraph sets the id while it saves: what a row holds is a matter of chance
         first, second = empty_checkpoint(), empty_checkpoint()
         first["channel_values"] = {"__start__": {"messages": [HumanMessage("hello", id=given)]}}
         second["channel_values"] = {"messages": [HumanMessage("hello", id="m1")]}
@@ -242,21 +284,38 @@ def test_an_input_is_one_row_whenever_its_message_got_its_id(given: str | None, 
 def test_times_are_those_of_the_checkpoints(source: Path, target: str) -> None:
     import_checkpoints(source, target)
     with sqlite_saver(source) as old:
-        moments = {found.config["configurable"]["thread_id"]: found.checkpoint["ts"] for found in old.list(config("a"))}
+        moments = {
+            found.config["configurable"]["thread_id"]: found.checkpoint["ts"]
+            for found in old.list(config("a"))
+        }
     [(first,)] = found(target, "SELECT min(created_at) FROM thread WHERE id = 'a'")
-    assert moments["a"].startswith(datetime.fromtimestamp(first / 1000, UTC).strftime("%Y-%m-%dT%H:%M"))
+    assert moments["a"].startswith(
+        datetime.fromtimestamp(first / 1000, UTC).strftime("%Y-%m-%dT%H:%M")
+    )
 
 
-@pytest.mark.parametrize("ts", ["1969-12-31T00:00:00+00:00", "9999-12-31T23:59:59+00:00", "2024-05-17T09:30:15", "yesterday"])
-def test_a_thread_whose_times_make_no_sense_was_written_as_it_was_imported_and_goes_on(ts: str, tmp_path: Path, target: str) -> None:
-    source, place = tmp_path / "old.sqlite", {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+@pytest.mark.parametrize(
+    "ts",
+    ["1969-12-31T00:00:00+00:00", "9999-12-31T23:59:59+00:00", "2024-05-17T09:30:15", "yesterday"],
+)
+def test_a_thread_whose_times_make_no_sense_was_written_as_it_was_imported_and_goes_on(
+    ts: str, tmp_path: Path, target: str
+) -> None:
+    source, place = (
+        tmp_path / "old.sqlite",
+        {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
+    )
     with sqlite_saver(source) as old:
         stored = old.put(place, empty_checkpoint() | {"ts": ts}, {"step": 0}, {})  # type: ignore[arg-type]
     began = datetime.now(UTC)
     import_checkpoints(source, target)
     with DeltaSaver.open(target) as new:
         new.put(stored, empty_checkpoint(), {"step": 1}, {})
-        assert timedelta() <= Threads(new).get("t").created_at - began + timedelta(milliseconds=1) < timedelta(minutes=5)
+        assert (
+            timedelta()
+            <= Threads(new).get("t").created_at - began + timedelta(milliseconds=1)
+            < timedelta(minutes=5)
+        )
 
 
 def test_one_text_is_no_list_of_threads(source: Path, target: str) -> None:
@@ -272,8 +331,13 @@ def test_what_is_imported_is_compressed_where_that_is_asked_for(source: Path, ta
         assert_moved(old, new)
 
 
-def test_whether_an_open_target_compresses_is_not_for_the_import_to_say(source: Path, target: str) -> None:
-    with DeltaSaver.open(target) as saver, pytest.raises(InvalidInput, match="open it with compress=True"):
+def test_whether_an_open_target_compresses_is_not_for_the_import_to_say(
+    source: Path, target: str
+) -> None:
+    with (
+        DeltaSaver.open(target) as saver,
+        pytest.raises(InvalidInput, match="open it with compress=True"),
+    ):
         import_checkpoints(source, saver, compress=True)
     assert found(target, "SELECT count(*) FROM thread") == [(0,)]
     with DeltaSaver.open(target, compress=True) as saver:
@@ -288,7 +352,7 @@ def test_only_the_threads_asked_for_are_imported(source: Path, target: str) -> N
     with sqlite_saver(source) as old, DeltaSaver.open(target) as new:
         expected = forms_of(old.list(config("c")))
         assert everything(new) == expected
-    with pytest.raises(ThreadNotFound, match="no thread 'nobody'"):
+    with pytest.raises(ThreadNotFound, match="thread 'nobody' not found"):
         import_checkpoints(source, target, threads=["a", "nobody"])
     assert found(target, "SELECT id FROM thread") == [("c",)]
 
@@ -310,17 +374,28 @@ def test_a_database_from_before_task_paths_is_read(source: Path, target: str) ->
 
 
 def test_rows_in_json_of_an_older_release_are_read(source: Path, target: str) -> None:
-    old_message = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "HumanMessage"], "kwargs": {"content": "old"}}
+    old_message = {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["langchain", "schema", "messages", "HumanMessage"],
+        "kwargs": {"content": "old"},
+    }
     with closing(sqlite3.connect(source)) as connection:
         [(checkpoint_id, blob)] = connection.execute(
-            "SELECT checkpoint_id, checkpoint FROM checkpoints WHERE thread_id = 'c' AND checkpoint_ns = '' ORDER BY checkpoint_id LIMIT 1"
+            "SELECT checkpoint_id, checkpoint FROM checkpoints WHERE thread_id = 'c' AND"
+            " checkpoint_ns = '' ORDER BY checkpoint_id LIMIT 1"
         ).fetchall()
         checkpoint = ormsgpack.unpackb(blob, ext_hook=lambda code, data: None)
         checkpoint["channel_values"] = {"messages": [old_message], "value": [1, True]}
         checkpoint["pending_sends"] = []
         connection.execute(
-            "UPDATE checkpoints SET type = 'json', checkpoint = ?, metadata = ? WHERE checkpoint_id = ?",
-            (json.dumps(checkpoint).encode(), '{"step": -1, "note": "nul \\u0000 in it"}', checkpoint_id),
+            "UPDATE checkpoints SET type = 'json', checkpoint = ?, metadata = ? WHERE"
+            " checkpoint_id = ?",
+            (
+                json.dumps(checkpoint).encode(),
+                '{"step": -1, "note": "nul \\u0000 in it"}',
+                checkpoint_id,
+            ),
         )
         connection.commit()
     import_checkpoints(source, target, verify=True)
@@ -345,7 +420,9 @@ def test_random_programs_are_moved_whole(program: Program, durable: Backend, fol
 
 
 @given(calls=call_lists)
-def test_random_calls_are_moved_whole_and_once(calls: list[Call], durable: Backend, folder: Path) -> None:
+def test_random_calls_are_moved_whole_and_once(
+    calls: list[Call], durable: Backend, folder: Path
+) -> None:
     path, new = folder / f"{uuid4().hex}.sqlite", durable.new_url(folder)
 
     async def work() -> None:
@@ -366,20 +443,32 @@ def test_delta_channels_are_rebuilt_as_they_were(tmp_path: Path, target: str) ->
     shelf = SqliteShelf(tmp_path / "old.sqlite")
     turn = Turn((Said(content="turn"),), ({"n": 1},), 2, False, False, False, "async", None)
     session = DeltaSession(shelf, "sync")  # type: ignore[arg-type]
-    turns = [dataclasses.replace(turn, messages=(Said(content=f"turn {number}", id=f"h{number}"),)) for number in range(5)]
-    for step in (*turns, dataclasses.replace(turn, at=4, overwrite=True), dataclasses.replace(turn, ask=True, durability="exit")):
+    turns = [
+        dataclasses.replace(turn, messages=(Said(content=f"turn {number}", id=f"h{number}"),))
+        for number in range(5)
+    ]
+    for step in (
+        *turns,
+        dataclasses.replace(turn, at=4, overwrite=True),
+        dataclasses.replace(turn, ask=True, durability="exit"),
+    ):
         run_without_loop(session.carry_out(step, observed=False))
     run_without_loop(shelf.close())
     import_checkpoints(tmp_path / "old.sqlite", target, verify=True)
     assert_imported(tmp_path / "old.sqlite", target)
     with sqlite_saver(tmp_path / "old.sqlite") as old, DeltaSaver.open(target) as new:
-        assert_same_histories(lambda saver: session.builder.compile(checkpointer=saver), old, new, "t")
+        assert_same_histories(
+            lambda saver: session.builder.compile(checkpointer=saver), old, new, "t"
+        )
         for found in list(old.list(config())):
-            rebuilt = [saver.get_delta_channel_history(config=found.config, channels=CHANNELS) for saver in (old, new)]
+            rebuilt = [
+                saver.get_delta_channel_history(config=found.config, channels=CHANNELS)
+                for saver in (old, new)
+            ]
             assert_same(*(Names(keep=True).form(one) for one in rebuilt), "the delta history")
 
 
-# -- again and again ---------------------------------------------------------------------------------------------------------------------
+# -- again and again -------------------------------------------------------------------------------
 
 
 def test_what_is_there_is_skipped(source: Path, target: str) -> None:
@@ -402,7 +491,9 @@ def test_what_the_source_got_since_is_brought_in(source: Path, target: str) -> N
     assert_imported(source, target)
 
 
-def test_a_question_that_was_answered_and_asked_again_since_is_brought_in(tmp_path: Path, target: str) -> None:
+def test_a_question_that_was_answered_and_asked_again_since_is_brought_in(
+    tmp_path: Path, target: str
+) -> None:
     def ask(state: State) -> dict[str, Any]:
         return {"results": [interrupt("first?"), interrupt("second?"), interrupt("third?")]}
 
@@ -416,8 +507,14 @@ def test_a_question_that_was_answered_and_asked_again_since_is_brought_in(tmp_pa
             graph.invoke(Command(resume=answer), config())
     import_checkpoints(source, target, verify=True)
     with DeltaSaver.open(target) as new:
-        assert builder.compile(checkpointer=new).get_state(config()).values["results"] == ["one", "two", "three"]
-    assert_imported(source, target, unused=("unused",))  # the questions and answers that others have replaced
+        assert builder.compile(checkpointer=new).get_state(config()).values["results"] == [
+            "one",
+            "two",
+            "three",
+        ]
+    assert_imported(
+        source, target, unused=("unused",)
+    )  # the questions and answers that others have replaced
 
 
 def test_a_thread_that_went_on_in_the_target_stays_as_it_is(source: Path, target: str) -> None:
@@ -444,8 +541,12 @@ def import_until(source: Path, target: str, step: int) -> bool:
 
 
 @pytest.mark.process
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a fork with threads about, since 3.12
-def test_a_killed_import_run_again_gives_the_same(source: Path, durable: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.filterwarnings(
+    "ignore:This process:DeprecationWarning"
+)  # of a fork with threads about, since 3.12
+def test_a_killed_import_run_again_gives_the_same(
+    source: Path, durable: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(moving, "BATCH", 4)
     whole = durable.new_url(tmp_path)
     import_checkpoints(source, whole)
@@ -463,11 +564,15 @@ def test_a_killed_import_run_again_gives_the_same(source: Path, durable: Backend
     assert_imported(source, whole)
 
 
-# -- the source stays as it is -----------------------------------------------------------------------------------------------------------
+# -- the source stays as it is ---------------------------------------------------------------------
 
 
 def stamps(folder: Path) -> dict[str, tuple[int, bytes]]:
-    return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir() if not path.name.endswith("-shm")}
+    return {
+        path.name: (path.stat().st_mtime_ns, path.read_bytes())
+        for path in folder.iterdir()
+        if not path.name.endswith("-shm")
+    }
 
 
 def test_nothing_about_the_source_changes(original: Path, tmp_path: Path, target: str) -> None:
@@ -480,7 +585,9 @@ def test_nothing_about_the_source_changes(original: Path, tmp_path: Path, target
     assert [path.name for path in folder.iterdir()] == [source.name]
 
 
-def test_a_source_that_its_application_has_open_is_read_with_its_log(tmp_path: Path, target: str) -> None:
+def test_a_source_that_its_application_has_open_is_read_with_its_log(
+    tmp_path: Path, target: str
+) -> None:
     folder = tmp_path / "source"
     folder.mkdir()
     source = folder / "old.sqlite"
@@ -515,7 +622,7 @@ def test_a_source_that_is_opened_meanwhile_ends_the_import(source: Path, target:
         connection.close()
 
 
-# -- classes -----------------------------------------------------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------------------
 
 MODULE = "application_of_another_process"
 
@@ -550,10 +657,16 @@ def test_a_class_that_is_not_there_is_not_needed_and_not_lost(
     foreign: Any, tmp_path: Path, target: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = tmp_path / "old.sqlite"
-    builder = StateGraph(AnyState).add_node("say", lambda state: {"messages": [("ai", "yes")]}).add_edge(START, "say")
+    builder = (
+        StateGraph(AnyState)
+        .add_node("say", lambda state: {"messages": [("ai", "yes")]})
+        .add_edge(START, "say")
+    )
     with sqlite_saver(source) as old:
         ticket = foreign.Ticket(7, [HumanMessage("words in a ticket " * 9, id="m1")])
-        builder.compile(checkpointer=old).invoke({"value": ticket, "messages": [("user", "a ticket")]}, config())
+        builder.compile(checkpointer=old).invoke(
+            {"value": ticket, "messages": [("user", "a ticket")]}, config()
+        )
     del sys.modules[MODULE]
     with caplog.at_level(logging.WARNING):
         import_checkpoints(source, target, verify=True)
@@ -570,9 +683,13 @@ def test_a_class_that_is_not_there_is_not_needed_and_not_lost(
     assert said.count("words in a ticket " * 9) == 1
 
 
-def test_a_row_that_names_a_function_runs_nothing(source: Path, target: str, tmp_path: Path) -> None:
+def test_a_row_that_names_a_function_runs_nothing(
+    source: Path, target: str, tmp_path: Path
+) -> None:
     witness = tmp_path / "witness"
-    forged = ormsgpack.packb({"value": ormsgpack.Ext(0, ormsgpack.packb(["os", "mkdir", str(witness)]))})
+    forged = ormsgpack.packb(
+        {"value": ormsgpack.Ext(0, ormsgpack.packb(["os", "mkdir", str(witness)]))}
+    )
     with closing(sqlite3.connect(source)) as connection:
         connection.execute("UPDATE writes SET type = 'msgpack', value = ?", (forged,))
         connection.commit()
@@ -607,7 +724,9 @@ def test_a_source_with_a_serializer_of_its_own_is_read_with_it(tmp_path: Path, t
         assert everything(new) == expected
 
 
-def test_a_target_with_a_serializer_of_its_own_is_written_with_it(source: Path, target: str) -> None:
+def test_a_target_with_a_serializer_of_its_own_is_written_with_it(
+    source: Path, target: str
+) -> None:
     with DeltaSaver.open(target, serde=ReversingSerializer()) as new:
         import_checkpoints(source, new, verify=True)
     with DeltaSaver.open(target, serde=ReversingSerializer()) as new, sqlite_saver(source) as old:
@@ -615,22 +734,30 @@ def test_a_target_with_a_serializer_of_its_own_is_written_with_it(source: Path, 
     assert {text for (text,) in found(target, "SELECT text FROM item")} == {None}
 
 
-def test_a_class_that_must_be_built_and_may_not_be_is_an_error_that_says_how(foreign: Any, tmp_path: Path, target: str) -> None:
+def test_a_class_that_must_be_built_and_may_not_be_is_an_error_that_says_how(
+    foreign: Any, tmp_path: Path, target: str
+) -> None:
     source = tmp_path / "old.sqlite"
     builder = StateGraph(AnyState).add_node("say", lambda state: {}).add_edge(START, "say")
     with sqlite_saver(source) as old:
         builder.compile(checkpointer=old).invoke({"value": foreign.Ticket(7, [])}, config())
     del sys.modules[MODULE]
     with DeltaSaver.open(target, serde=ReversingSerializer()) as new:
-        with pytest.raises(InvalidInput, match=rf"{MODULE}\.Ticket.*DataSerializer\(allow=") as caught:
+        with pytest.raises(
+            InvalidInput, match=rf"{MODULE}\.Ticket.*DataSerializer\(allow="
+        ) as caught:
             import_checkpoints(source, new)
         assert "checkpoint" in str(caught.value)
         sys.modules[MODULE] = foreign
-        import_checkpoints(source, new, serde=DataSerializer(allow=[(MODULE, "Ticket")]), verify=True)
-        assert builder.compile(checkpointer=new).get_state(config()).values["value"] == foreign.Ticket(7, [])
+        import_checkpoints(
+            source, new, serde=DataSerializer(allow=[(MODULE, "Ticket")]), verify=True
+        )
+        assert builder.compile(checkpointer=new).get_state(config()).values[
+            "value"
+        ] == foreign.Ticket(7, [])
 
 
-# -- what is wrong -----------------------------------------------------------------------------------------------------------------------
+# -- what is wrong ---------------------------------------------------------------------------------
 
 
 def is_there(target: str) -> bool:
@@ -642,22 +769,26 @@ def is_there(target: str) -> bool:
         return connection.execute("SELECT to_regnamespace(%s)", [schema]).fetchone() != (None,)
 
 
-def test_a_source_that_is_none_is_one_clear_error_and_makes_no_target(source: Path, durable: Backend, tmp_path: Path) -> None:
+def test_a_source_that_is_none_is_one_clear_error_and_makes_no_target(
+    source: Path, durable: Backend, tmp_path: Path
+) -> None:
     target = new_schema(tmp_path) if durable.name == "postgres" else durable.new_url(tmp_path)
     with DeltaSaver.open(str(tmp_path / "own.db")):
         pass
     (tmp_path / "text").write_text("no database at all, but long enough to be one")
     (tmp_path / "nothing").touch()
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
-        connection.execute("CREATE TABLE checkpoints (thread_id, thread_ts, parent_ts, checkpoint, metadata)")
+        connection.execute(
+            "CREATE TABLE checkpoints (thread_id, thread_ts, parent_ts, checkpoint, metadata)"
+        )
         connection.commit()
     refused: list[tuple[str, type[Exception], str]] = [
-        ("missing", StorageUnavailable, "there is no database"),
-        ("own.db", InvalidInput, "a database of this package already"),
+        ("missing", StorageUnavailable, "not found: pass the path"),
+        ("own.db", InvalidInput, "a langmem_ext database already"),
         ("text", NotADatabase, "not a SQLite database"),
         ("nothing", NotADatabase, "no table 'checkpoints'"),
         ("other.db", NotADatabase, "no column 'checkpoint_id'"),
-        (".", StorageUnavailable, "there is no database"),
+        (".", StorageUnavailable, "not found: pass the path"),
     ]
     for name, error, words in refused:
         with pytest.raises(error, match=words):
@@ -673,18 +804,29 @@ def damage(source: Path) -> tuple[str, str]:
     """Cut a checkpoint and a write short; their ids."""
     with closing(sqlite3.connect(source)) as connection:
         ids = connection.execute(
-            "SELECT checkpoint_id FROM checkpoints WHERE thread_id = 'b' AND checkpoint_ns = '' ORDER BY checkpoint_id"
+            "SELECT checkpoint_id FROM checkpoints WHERE thread_id = 'b' AND checkpoint_ns = ''"
+            " ORDER BY checkpoint_id"
         ).fetchall()
         cut, written = ids[1][0], ids[2][0]
-        connection.execute("UPDATE checkpoints SET checkpoint = substr(checkpoint, 1, 100) WHERE checkpoint_id = ?", (cut,))
-        connection.execute("UPDATE writes SET value = x'c1' WHERE checkpoint_id = ? AND idx = 0", (written,))
+        connection.execute(
+            "UPDATE checkpoints SET checkpoint = substr(checkpoint, 1, 100) WHERE"
+            " checkpoint_id = ?",
+            (cut,),
+        )
+        connection.execute(
+            "UPDATE writes SET value = x'c1' WHERE checkpoint_id = ? AND idx = 0", (written,)
+        )
         connection.commit()
     return cut, written
 
 
-def test_a_damaged_row_is_named_and_left_out_where_that_is_asked_for(source: Path, target: str) -> None:
+def test_a_damaged_row_is_named_and_left_out_where_that_is_asked_for(
+    source: Path, target: str
+) -> None:
     cut, written = damage(source)
-    with pytest.raises(DamagedRow, match=rf"checkpoint {cut} of thread 'b' does not decode.*skip_damaged"):
+    with pytest.raises(
+        DamagedRow, match=rf"checkpoint {cut} of thread 'b' does not decode.*skip_damaged"
+    ):
         import_checkpoints(source, target)
     report = import_checkpoints(source, target, skip_damaged=True, verify=True)
     assert [cut in report.damaged[0], written in report.damaged[1]] == [True, True]
@@ -696,7 +838,9 @@ def test_a_damaged_row_is_named_and_left_out_where_that_is_asked_for(source: Pat
         assert_moved(old, new)
 
 
-def test_a_thread_without_a_name_is_left_out_where_that_is_asked_for(source: Path, target: str) -> None:
+def test_a_thread_without_a_name_is_left_out_where_that_is_asked_for(
+    source: Path, target: str
+) -> None:
     with closing(sqlite3.connect(source)) as connection:
         connection.execute("UPDATE checkpoints SET thread_id = '' WHERE thread_id = 'c'")
         connection.commit()
@@ -712,11 +856,14 @@ def test_a_comparison_finds_what_is_not_the_same(source: Path, target: str) -> N
     with DeltaSaver.open(target) as new:
         spoil(new, "UPDATE item SET text = 'never said' WHERE text = 'hello 0'")
         reseal_rows(new)
-    with pytest.raises(StorageError, match=r"of thread 'a' \(namespace ''\) is not as in the source: its checkpoint differs"):
+    with pytest.raises(
+        StorageError,
+        match=r"of thread 'a' \(namespace ''\) is not as in the source: its checkpoint differs",
+    ):
         import_checkpoints(source, target, verify=True)
 
 
-# -- owners, progress, async ---------------------------------------------------------------------------------------------------------------
+# -- owners, progress, async -----------------------------------------------------------------------
 
 
 def test_a_saver_that_is_bound_to_an_owner_imports_for_him(source: Path, target: str) -> None:
@@ -750,7 +897,9 @@ async def test_a_cancelled_import_ends_with_its_step_and_can_be_run_again(
 ) -> None:
     monkeypatch.setattr(moving, "BATCH", 2)
     halfway = asyncio.Event()
-    task = asyncio.create_task(aimport_checkpoints(source, target, progress=lambda at: halfway.set()))
+    task = asyncio.create_task(
+        aimport_checkpoints(source, target, progress=lambda at: halfway.set())
+    )
     await halfway.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

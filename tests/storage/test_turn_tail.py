@@ -11,14 +11,28 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from savers import Backend, brief_saver
 
-from langmem_ext import DeltaSaver, MessageLog, ThreadChatMessageHistory, Threads, TurnFile, TurnLimitReached
+from langmem_ext import (
+    DeltaSaver,
+    MessageLog,
+    ThreadChatMessageHistory,
+    Threads,
+    TurnFile,
+    TurnLimitReached,
+)
 from langmem_ext.messages.turns import cut_turns
-from langmem_ext.storage import turn_ops
-from langmem_ext.threads.continuation.files import complete, given_in, told
+from langmem_ext.storage.threads import turns as turn_ops
+from langmem_ext.threads.continuation.files import complete, given_in, message_content
 
 LONG = 400
 
@@ -32,16 +46,29 @@ def call(*ids: str) -> AIMessage:
 
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
-USER, ASKED = st.just(HumanMessage("hi")), st.sets(IDS, min_size=1, max_size=2).map(lambda ids: call(*sorted(ids)))
+USER, ASKED = (
+    st.just(HumanMessage("hi")),
+    st.sets(IDS, min_size=1, max_size=2).map(lambda ids: call(*sorted(ids))),
+)
 SPOKEN: st.SearchStrategy[Any] = st.one_of(
     USER,
     USER,
     st.just(AIMessage("yes")),
     ASKED,
     IDS.map(lambda name: ToolMessage("found", tool_call_id=name)),
-    st.sampled_from([SystemMessage("be kind"), ToolMessage("summary", tool_call_id=""), call(""), ChatMessage("hm", role="critic")]),
+    st.sampled_from(
+        [
+            SystemMessage("be kind"),
+            ToolMessage("summary", tool_call_id=""),
+            call(""),
+            ChatMessage("hm", role="critic"),
+        ]
+    ),
 )
-FILES = st.lists(st.sampled_from([TurnFile("a.py", "one"), TurnFile("b.py", "one"), TurnFile("a.py", "two")]), max_size=2)
+FILES = st.lists(
+    st.sampled_from([TurnFile("a.py", "one"), TurnFile("b.py", "one"), TurnFile("a.py", "two")]),
+    max_size=2,
+)
 
 
 def with_files(said: list[Any]) -> list[BaseMessage]:
@@ -49,8 +76,10 @@ def with_files(said: list[Any]) -> list[BaseMessage]:
     messages: list[BaseMessage] = []
     for number, one in enumerate(said):
         if isinstance(one, list):
-            content, notes = told("look", one, given_in(messages))
-            one = HumanMessage(content, additional_kwargs={"langmem_ext": {"files": notes}} if notes else {})
+            content, notes = message_content("look", one, given_in(messages))
+            one = HumanMessage(
+                content, additional_kwargs={"langmem_ext": {"files": notes}} if notes else {}
+            )
         messages.append(one.model_copy(update={"id": str(number)}))
     return messages
 
@@ -65,7 +94,14 @@ def with_files(said: list[Any]) -> list[BaseMessage]:
     own=st.booleans(),
 )
 def test_the_newest_turns_are_what_reading_everything_gives(
-    said: list[Any], replaced: set[int], count: int, page: int, near: int, own: bool, backend: Backend, folder: Path
+    said: list[Any],
+    replaced: set[int],
+    count: int,
+    page: int,
+    near: int,
+    own: bool,
+    backend: Backend,
+    folder: Path,
 ) -> None:
     messages = with_files(said)
     if own and messages:
@@ -85,7 +121,10 @@ def test_the_newest_turns_are_what_reading_everything_gives(
         threads = Threads(saver)
         assert threads.turns("t", count) == list(turns[-count:])
         shown, left_out = turns[-count:], turns[:-count]
-        expected = complete([one for turn in shown for one in turn.messages], [one for turn in left_out for one in turn.messages])
+        expected = complete(
+            [one for turn in shown for one in turn.messages],
+            [one for turn in left_out for one in turn.messages],
+        )
         assert threads.continue_("t").history(count) == [*system, *expected]
 
 
@@ -95,7 +134,11 @@ def spoken(url: str) -> str:
     with closing(MessageLog.open(url, synchronous="normal")) as log:
         messages: list[BaseMessage] = [SystemMessage("be kind")]
         for number in range(LONG):
-            messages += [HumanMessage(f"question {number}"), call(f"c{number}"), ToolMessage("found", tool_call_id=f"c{number}")]
+            messages += [
+                HumanMessage(f"question {number}"),
+                call(f"c{number}"),
+                ToolMessage("found", tool_call_id=f"c{number}"),
+            ]
         messages.append(AIMessage("so it is"))
         ThreadChatMessageHistory("t", log).add_messages(messages)
     return url
@@ -110,7 +153,10 @@ def read(log: MessageLog) -> int:
     ("most", "do"),
     [
         (13, lambda thread: thread.history(4)),
-        (13 + LONG, lambda thread: thread.turns(4)),  # the number of a turn is told by the calls before it
+        (
+            13 + LONG,
+            lambda thread: thread.turns(4),
+        ),  # the number of a turn is told by the calls before it
     ],
 )
 def test_no_other_turn_is_read(spoken: str, most: int, do: Any) -> None:
@@ -126,7 +172,10 @@ def test_with_a_serializer_of_ones_own_all_is_read_and_the_same_is_found(url: st
         thread = Threads(saver, max_turns=2).begin("chat")
         for number in range(4):
             thread.say(f"question {number}", files=[TurnFile("a.py", "one")])
-        assert [(turn.number, turn.said) for turn in thread.turns()] == [(3, "question 2"), (4, "question 3")]
+        assert [(turn.number, turn.said) for turn in thread.turns()] == [
+            (3, "question 2"),
+            (4, "question 3"),
+        ]
         assert "one" in thread.history()[0].text
         assert "one" not in thread.history()[1].text.partition("the same")[0].partition("File")[2]
 
@@ -145,7 +194,7 @@ def test_what_is_compressed_is_found(url: str) -> None:
         assert "line 199" not in Threads(saver).messages(thread.id)[1].text
 
 
-# -- in one transaction with what is stored ----------------------------------------------------------------------------------------------
+# -- in one transaction with what is stored --------------------------------------------------------
 
 
 def at_once(count: int, do: Any) -> list[Any]:
@@ -164,15 +213,24 @@ def at_once(count: int, do: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("how", ["say", "add"])
-def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(url: str, how: str) -> None:
+def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(
+    url: str, how: str
+) -> None:
     logs = [MessageLog.open(url, synchronous="normal") for _ in range(4)]
     first = Threads(logs[0]).begin("chat")
     first.say("first")
-    tools = [Threads(log, max_turns=3, on_limit="error").continue_(first.id, tool=f"tool{number}") for number, log in enumerate(logs)]
+    tools = [
+        Threads(log, max_turns=3, on_limit="error").continue_(first.id, tool=f"tool{number}")
+        for number, log in enumerate(logs)
+    ]
 
     def speak(number: int) -> None:
         for again in range(3):
-            tools[number].say(f"{number} {again}") if how == "say" else tools[number].add(HumanMessage(f"{number} {again}"))
+            (
+                tools[number].say(f"{number} {again}")
+                if how == "say"
+                else tools[number].add(HumanMessage(f"{number} {again}"))
+            )
 
     found = at_once(4, speak)
     assert all(isinstance(one, TurnLimitReached) for one in found)
@@ -185,9 +243,19 @@ def test_a_content_that_several_send_at_once_is_stored_once(url: str) -> None:
     logs = [MessageLog.open(url, synchronous="normal") for _ in range(4)]
     first = Threads(logs[0]).begin("chat")
     first.say("hello")
-    at_once(4, lambda number: Threads(logs[number]).continue_(first.id).say("look", files=[TurnFile(f"{number}.py", "the content")]))
+    at_once(
+        4,
+        lambda number: (
+            Threads(logs[number])
+            .continue_(first.id)
+            .say("look", files=[TurnFile(f"{number}.py", "the content")])
+        ),
+    )
     messages = Threads(logs[0]).messages(first.id)
-    assert sum("the content" in message.text.replace("the same content", "") for message in messages) == 1
+    assert (
+        sum("the content" in message.text.replace("the same content", "") for message in messages)
+        == 1
+    )
     for log in logs:
         log.close()
 
@@ -199,6 +267,6 @@ def test_what_is_added_between_a_call_and_its_result_is_no_turn_more(url: str) -
         thread.say("hello")
         thread.add(call("c1"), HumanMessage("hurry"), ToolMessage("found", tool_call_id="c1"))
         thread.answer("done")
-        with pytest.raises(TurnLimitReached, match="has 1 turns, of at most 1"):
+        with pytest.raises(TurnLimitReached, match="has 1 turns, the maximum is 1"):
             thread.add(AIMessage("by the way"), HumanMessage("a new one"))
         assert len(thread.history()) == 6, "nothing of it is stored"

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forgotten import rows
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
+from prune_reference import rows
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory
 
-TEXT = "a long text, long enough to be lifted out of an input when it arrives, before there is a message"
+TEXT = (
+    "a long text, long enough to be lifted out of an input when it arrives, before there is a"
+    " message"
+)
 Pair = tuple[DeltaSaver, DeltaSaver]
 
 
@@ -40,7 +43,9 @@ def put(saver: DeltaSaver, number: int, values: dict[str, Any], parent: int | No
         "versions_seen": {},
         "updated_channels": None,
     }
-    saver.put({"configurable": configurable}, checkpoint, {"step": number}, dict.fromkeys(values, number))
+    saver.put(
+        {"configurable": configurable}, checkpoint, {"step": number}, dict.fromkeys(values, number)
+    )
 
 
 def values_of(saver: DeltaSaver) -> Any:
@@ -49,7 +54,9 @@ def values_of(saver: DeltaSaver) -> Any:
     return found.checkpoint["channel_values"]
 
 
-def test_a_text_that_became_one_savers_message_is_not_taken_for_the_others(pair: Pair, url: str) -> None:
+def test_a_text_that_became_one_savers_message_is_not_taken_for_the_others(
+    pair: Pair, url: str
+) -> None:
     one, other = pair
     put(one, 1, {"__start__": {"messages": [("user", TEXT)]}})
     put(other, 2, {"n": 1}, 1)  # the other has seen the bare text
@@ -73,31 +80,48 @@ def test_a_message_named_elsewhere_has_its_name_here(pair: Pair) -> None:
     one, other = pair
     put(one, 1, {"messages": [HumanMessage("yes")]})
     put(other, 2, {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]})
-    assert values_of(one) == {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]}
+    assert values_of(one) == {
+        "messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]
+    }
     put(one, 3, {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="3")]})
-    assert values_of(other) == {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="3")]}
+    assert values_of(other) == {
+        "messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="3")]
+    }
 
 
-def test_a_message_is_stored_once_where_another_saver_has_named_one_that_was_equal(pair: Pair) -> None:
+def test_a_message_is_stored_once_where_another_saver_has_named_one_that_was_equal(
+    pair: Pair,
+) -> None:
     one, other = pair
     put(one, 1, {"messages": [HumanMessage("yes")]})
     put(other, 2, {"n": 1}, 1)  # the other has seen it without a name
     put(one, 3, {"messages": [HumanMessage("yes", id="1")]}, 2)
     put(one, 4, {"messages": [HumanMessage("yes", id="1")]}, 3)
-    put(one, 5, {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes")]}, 4)  # said again, and nameless
+    put(
+        one, 5, {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes")]}, 4
+    )  # said again, and nameless
     put(other, 6, {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]}, 5)
     for saver in pair:
-        assert values_of(saver) == {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]}
+        assert values_of(saver) == {
+            "messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]
+        }
         assert rows(saver, "SELECT count(*) FROM item") == [(2,)]
 
 
-def test_a_text_that_came_twice_becomes_one_message_where_another_saver_has_made_one_of_the_first(pair: Pair) -> None:
+def test_a_text_that_came_twice_becomes_one_message_where_another_saver_has_made_one_of_the_first(
+    pair: Pair,
+) -> None:
     one, other = pair
     put(one, 1, {"__start__": {"messages": [("user", TEXT)]}})
     put(other, 2, {"n": 1}, 1)  # the other has seen the bare text
     put(one, 3, {"messages": [HumanMessage(TEXT, id="1")]}, 2)
     put(one, 4, {"messages": [HumanMessage(TEXT, id="1")]}, 3)
-    put(one, 5, {"__start__": {"messages": [("user", TEXT)]}, "messages": [HumanMessage(TEXT, id="1")]}, 4)
+    put(
+        one,
+        5,
+        {"__start__": {"messages": [("user", TEXT)]}, "messages": [HumanMessage(TEXT, id="1")]},
+        4,
+    )
     expected = [HumanMessage(TEXT, id="1"), HumanMessage(TEXT, id="2")]
     put(other, 6, {"messages": expected}, 5)
     for saver in pair:
@@ -139,7 +163,12 @@ def test_a_cleared_history_is_readable_with_every_serializer(url: str) -> None:
         history.clear()
         assert values_of(saver) == {"messages": []}
         assert history.messages == []
-        graph = StateGraph(MessagesState).add_node("none", lambda state: {}).add_edge(START, "none").compile(checkpointer=saver)
+        graph = (
+            StateGraph(MessagesState)
+            .add_node("none", lambda state: {})
+            .add_edge(START, "none")
+            .compile(checkpointer=saver)
+        )
         graph.invoke({"messages": []}, {"configurable": {"thread_id": "u"}})
         assert ThreadChatMessageHistory("u", saver).messages == []
 
@@ -156,7 +185,10 @@ def test_two_savers_on_one_connection_take_turns(tmp_path: Path) -> None:
         def talk(number: int) -> None:
             graph = echo(savers[number % 2])
             for turn in range(5):
-                graph.invoke({"messages": [HumanMessage(f"{turn}")]}, {"configurable": {"thread_id": f"t{number}"}})
+                graph.invoke(
+                    {"messages": [HumanMessage(f"{turn}")]},
+                    {"configurable": {"thread_id": f"t{number}"}},
+                )
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(talk, range(4)))
@@ -171,4 +203,9 @@ def echo(saver: DeltaSaver) -> Any:
     def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage("heard")]}
 
-    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    return (
+        StateGraph(MessagesState)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )

@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from apart import forks
-from forgotten import assert_sound
+from forked_workers import forks
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from prune_reference import assert_sound
 
 from langmem_ext import DeltaSaver, Retention, ThreadChatMessageHistory, ThreadNotFound, Threads
 
@@ -28,12 +28,16 @@ def chat(url: str, done: Any) -> list[int]:
     """Say something in one thread after the other until the other process has done its work, and look at what is there each time."""
     turns = [0] * CHATS
     with DeltaSaver.open(url, synchronous="normal", retention=Retention(keep_last=20)) as saver:
-        builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage(f"answer {len(state['messages'])}")]})
+        builder = StateGraph(MessagesState).add_node(
+            "answer", lambda state: {"messages": [AIMessage(f"answer {len(state['messages'])}")]}
+        )
         graph = builder.add_edge(START, "answer").compile(checkpointer=saver)
         while not done.is_set() or min(turns) < 3:
             for at in range(CHATS):
                 config: Any = {"configurable": {"thread_id": f"chat-{at}"}}
-                said = graph.invoke({"messages": [HumanMessage(f"prompt {turns[at]} of chat {at}")]}, config)["messages"]
+                said = graph.invoke(
+                    {"messages": [HumanMessage(f"prompt {turns[at]} of chat {at}")]}, config
+                )["messages"]
                 turns[at] += 1
                 assert [message.text for message in said] == conversation(at, turns[at])
     return turns
@@ -41,7 +45,11 @@ def chat(url: str, done: Any) -> list[int]:
 
 def conversation(at: int, turns: int) -> list[str]:
     """What a thread of the chat has said after so many turns."""
-    return [text for turn in range(turns) for text in (f"prompt {turn} of chat {at}", f"answer {2 * turn + 1}")]
+    return [
+        text
+        for turn in range(turns)
+        for text in (f"prompt {turn} of chat {at}", f"answer {2 * turn + 1}")
+    ]
 
 
 class Upkeep:
@@ -58,7 +66,12 @@ class Upkeep:
         if not self.there:
             self.make()
             return
-        getattr(self, self.chance.choice(("make", "make", "search", "export", "copy", "delete", "compact", "sweep", "listed")))()
+        getattr(
+            self,
+            self.chance.choice(
+                ("make", "make", "search", "export", "copy", "delete", "compact", "sweep", "listed")
+            ),
+        )()
 
     def _one(self) -> str:
         return self.chance.choice(sorted(self.there))
@@ -66,13 +79,17 @@ class Upkeep:
     def make(self) -> None:
         self.made += 1
         name, count = f"other-{self.made}", self.chance.randrange(1, 6)
-        ThreadChatMessageHistory(name, self.threads.log).add_messages([HumanMessage(f"zebra {name} {at}") for at in range(count)])
+        ThreadChatMessageHistory(name, self.threads.log).add_messages(
+            [HumanMessage(f"zebra {name} {at}") for at in range(count)]
+        )
         self.there[name] = count
 
     def search(self) -> None:
         name = self._one()
         assert len(self.threads.search("zebra", thread=name, limit=50)) == self.there[name]
-        assert {hit.thread_id for hit in self.threads.search("zebra", limit=50)} <= self.there.keys()
+        assert {
+            hit.thread_id for hit in self.threads.search("zebra", limit=50)
+        } <= self.there.keys()
 
     def export(self) -> None:
         name, told = self._one(), io.StringIO()
@@ -99,14 +116,22 @@ class Upkeep:
         assert self.threads.sweep().threads == 0
 
     def listed(self) -> None:
-        found = {thread.id: thread.messages for thread in self.threads.each() if not thread.id.startswith("chat-")}
+        found = {
+            thread.id: thread.messages
+            for thread in self.threads.each()
+            if not thread.id.startswith("chat-")
+        }
         assert found == self.there
 
 
 @pytest.mark.process
 def test_a_chat_loses_nothing_to_the_upkeep_of_other_threads(url: str) -> None:
     context = forks()
-    with DeltaSaver.open(url, synchronous="normal") as saver, context.Manager() as manager, context.Pool(1) as pool:
+    with (
+        DeltaSaver.open(url, synchronous="normal") as saver,
+        context.Manager() as manager,
+        context.Pool(1) as pool,
+    ):
         done = manager.Event()
         talking = pool.apply_async(chat, (url, done))
         threads = Threads(saver, ttl=timedelta(days=1))
@@ -119,7 +144,11 @@ def test_a_chat_loses_nothing_to_the_upkeep_of_other_threads(url: str) -> None:
         turns = talking.get(600)
         assert min(turns) >= 3
         for at, count in enumerate(turns):
-            assert [message.text for message in threads.messages(f"chat-{at}")] == conversation(at, count)
-            assert len(threads.search(f'"of chat {at}"', thread=f"chat-{at}", limit=10_000)) == count
+            assert [message.text for message in threads.messages(f"chat-{at}")] == conversation(
+                at, count
+            )
+            assert (
+                len(threads.search(f'"of chat {at}"', thread=f"chat-{at}", limit=10_000)) == count
+            )
         upkeep.listed()
         assert_sound(saver)

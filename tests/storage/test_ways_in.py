@@ -1,4 +1,4 @@
-"""Promises: a `str` or a `pathlib.Path` names a database, and `aopen` never blocks an event loop."""
+"""Promise: a `str` or a `pathlib.Path` names a database; `aopen` never blocks a loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from moved import sqlite_saver
+from move_checks import sqlite_saver
 from savers import Backend, new_schema
 
 from langmem_ext import (
@@ -33,10 +33,10 @@ from langmem_ext import (
     import_checkpoints,
     stats,
 )
-from langmem_ext.opening import Closing
+from langmem_ext.checkpointer.opening import Closing
 from langmem_ext.threads.lifetime import LimitedThreads, ThreadsOptions
 
-# -- paths -------------------------------------------------------------------------------------------------------------------------------
+# -- paths -----------------------------------------------------------------------------------------
 
 
 def keep(path: Path) -> None:
@@ -51,7 +51,9 @@ READERS: dict[str, Callable[[Any], object]] = {
     "DeltaSaver.open": lambda path: Threads(DeltaSaver.open(path)).messages("t"),
     "Threads": lambda path: Threads(path).messages("t"),
     "ThreadChatMessageHistory": lambda path: ThreadChatMessageHistory("t", path).messages,
-    "ConversationMemory": lambda path: [message.text for message in ConversationMemory(path).for_session("t").history()],
+    "ConversationMemory": lambda path: [
+        message.text for message in ConversationMemory(path).for_session("t").history()
+    ],
     "stats": lambda path: stats(path).messages,
     "examine": lambda path: examine(path).ok,
     "Settings": lambda path: Threads(Settings(storage_path=path).storage_path).messages("t"),
@@ -60,10 +62,15 @@ READERS: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", [Path, PurePath, os.fspath], ids=["Path", "PurePath", "str"])
-def test_a_path_and_its_text_name_the_same_database(reader: str, kind: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_a_path_and_its_text_name_the_same_database(
+    reader: str, kind: Callable[[Path], Any], tmp_path: Path
+) -> None:
     keep(tmp_path / "memory.db")
     assert READERS[reader](kind(tmp_path / "memory.db"))
-    assert {path.name for path in tmp_path.iterdir()} <= {"memory.db", *(f"memory.db-{end}" for end in ("wal", "shm", "lock"))}
+    assert {path.name for path in tmp_path.iterdir()} <= {
+        "memory.db",
+        *(f"memory.db-{end}" for end in ("wal", "shm", "lock")),
+    }
 
 
 async def test_a_path_opens_by_async_with_and_is_imported_into(tmp_path: Path) -> None:
@@ -75,7 +82,9 @@ async def test_a_path_opens_by_async_with_and_is_imported_into(tmp_path: Path) -
         pass
     for number in range(2):
         import_checkpoints(tmp_path / "old.sqlite", tmp_path / f"{number}.db")
-        assert (await aimport_checkpoints(tmp_path / "old.sqlite", tmp_path / f"{number}.db")).threads == 0
+        assert (
+            await aimport_checkpoints(tmp_path / "old.sqlite", tmp_path / f"{number}.db")
+        ).threads == 0
 
 
 def test_an_import_into_its_own_source_is_refused_for_a_path_too(tmp_path: Path) -> None:
@@ -85,10 +94,12 @@ def test_an_import_into_its_own_source_is_refused_for_a_path_too(tmp_path: Path)
         import_checkpoints(tmp_path / "old.sqlite", tmp_path / "old.sqlite")
 
 
-def test_a_url_that_was_made_a_path_is_refused_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_that_was_made_a_path_is_refused_without_its_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for url in ("postgresql://me:hidden@host/name", "sqlite:///memory.db"):
-        with pytest.raises(InvalidInput, match="neither a path nor a URL") as refused:
+        with pytest.raises(InvalidInput, match="neither a path nor a supported URL") as refused:
             DeltaSaver.open(Path(url))
         assert "hidden" not in str(refused.value)
     assert list(tmp_path.iterdir()) == []
@@ -112,20 +123,28 @@ def test_a_history_closes_what_its_path_has_opened_and_nothing_else(tmp_path: Pa
         assert len(Threads(saver).messages("t")) == 1
 
 
-# -- event loops -------------------------------------------------------------------------------------------------------------------------
+# -- event loops -----------------------------------------------------------------------------------
 
 OPENERS: dict[str, Callable[[Any], Awaitable[Closing]]] = {
-    "MessageLog": lambda url: MessageLog.aopen(url, synchronous="normal", cache_bytes=1 << 20, compress=False, own=True),
+    "MessageLog": lambda url: MessageLog.aopen(
+        url, synchronous="normal", cache_bytes=1 << 20, compress=False, own=True
+    ),
     "DeltaSaver": lambda url: DeltaSaver.aopen(url, owner="u1"),
     "Threads": lambda url: Threads.aopen(url, owner="u1", max_turns=3),
-    "ThreadChatMessageHistory": lambda url: ThreadChatMessageHistory.aopen("t", url, channel="said", owner="u1"),
-    "ConversationMemory": lambda url: ConversationMemory.aopen(url, owner="u1", channels={"params": "known"}),
+    "ThreadChatMessageHistory": lambda url: ThreadChatMessageHistory.aopen(
+        "t", url, channel="said", owner="u1"
+    ),
+    "ConversationMemory": lambda url: ConversationMemory.aopen(
+        url, owner="u1", channels={"params": "known"}
+    ),
 }
 """Opens by `aopen`; blocking calls raise here (`tests.conftest`)."""
 
 
 @pytest.mark.parametrize("name", OPENERS)
-async def test_a_database_is_made_and_opened_again_off_the_event_loop(name: str, durable: Backend, tmp_path: Path) -> None:
+async def test_a_database_is_made_and_opened_again_off_the_event_loop(
+    name: str, durable: Backend, tmp_path: Path
+) -> None:
     """The first time its tables are made, too: what `aopen` does on the loop itself would raise."""
     url = new_schema(tmp_path) if durable.name == "postgres" else str(tmp_path / "memory.db")
     for _ in range(2):
@@ -135,7 +154,9 @@ async def test_a_database_is_made_and_opened_again_off_the_event_loop(name: str,
     assert (await astats(url)).threads == 0
 
 
-async def test_what_was_opened_on_an_event_loop_works_there_and_closes(durable: Backend, tmp_path: Path) -> None:
+async def test_what_was_opened_on_an_event_loop_works_there_and_closes(
+    durable: Backend, tmp_path: Path
+) -> None:
     url = durable.new_url(tmp_path)
     async with await ThreadChatMessageHistory.aopen("t", url, owner="u1") as history:
         await history.aadd_messages([HumanMessage("hello")])
@@ -146,7 +167,9 @@ async def test_what_was_opened_on_an_event_loop_works_there_and_closes(durable: 
     async with await DeltaSaver.aopen(url, owner="u1") as saver:
         assert saver.owner == "u1"
         [found] = [found async for found in saver.alist(None)]
-        assert [message.text for message in found.checkpoint["channel_values"]["messages"]] == ["hello"]
+        assert [message.text for message in found.checkpoint["channel_values"]["messages"]] == [
+            "hello"
+        ]
     with pytest.raises(StorageUnavailable, match="closed"):
         await saver.aget_tuple({"configurable": {"thread_id": "t"}})
 
@@ -158,8 +181,10 @@ async def test_sessions_in_memory_open_off_the_event_loop() -> None:
 
 
 @pytest.mark.parametrize("name", OPENERS)
-async def test_what_cannot_be_opened_is_refused_as_without_an_event_loop(name: str, tmp_path: Path) -> None:
-    with pytest.raises(StorageUnavailable, match="is a folder"):
+async def test_what_cannot_be_opened_is_refused_as_without_an_event_loop(
+    name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(StorageUnavailable, match="is a directory"):
         await OPENERS[name](tmp_path)
 
 
@@ -168,7 +193,9 @@ def test_aopen_takes_what_its_class_takes() -> None:
         made: Any = MessageLog.open if cls is MessageLog else cls.__init__
         given, taken = (dict(parameters_of(function)) for function in (made, cls.aopen))
         assert given == taken
-    assert set(ThreadsOptions.__annotations__) == parameters_of(LimitedThreads.__init__).keys() - {"log"}
+    assert set(ThreadsOptions.__annotations__) == parameters_of(LimitedThreads.__init__).keys() - {
+        "log"
+    }
 
 
 def parameters_of(function: Any) -> dict[str, str]:

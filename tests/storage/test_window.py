@@ -1,4 +1,7 @@
-"""Promise: a window is the newest whole turns within its tokens, and only the end of a thread is read for it."""
+"""Promise: a window is the newest whole turns within its tokens.
+
+Only the end of a thread is read for it.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,23 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from forgotten import rows
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
 from savers import Backend, brief_saver
 
 from langmem_ext import ApproximateCounter, DeltaSaver, InvalidInput, ThreadChatMessageHistory
-from langmem_ext.messages.memo import Memo
+from langmem_ext.messages.token_costs.memo import Memo
 
 COUNTER = ApproximateCounter()
 
@@ -47,7 +57,10 @@ def callers(messages: list[BaseMessage]) -> dict[int, int | None]:
     for at, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             asked = [
-                before for before in range(at) if message.tool_call_id in [one["id"] for one in getattr(messages[before], "tool_calls", [])]
+                before
+                for before in range(at)
+                if message.tool_call_id
+                in [one["id"] for one in getattr(messages[before], "tool_calls", [])]
             ]
             found[at] = asked[-1] if asked else None
     return found
@@ -59,8 +72,14 @@ def expected(messages: list[BaseMessage], tokens: int) -> list[BaseMessage]:
         return messages
     pairs = callers(messages).items()
     for start, message in enumerate(messages):
-        whole = all(result < start or (asked is not None and asked >= start) for result, asked in pairs)
-        if isinstance(message, HumanMessage) and whole and sum(map(COUNTER.count, messages[start:])) <= tokens:
+        whole = all(
+            result < start or (asked is not None and asked >= start) for result, asked in pairs
+        )
+        if (
+            isinstance(message, HumanMessage)
+            and whole
+            and sum(map(COUNTER.count, messages[start:])) <= tokens
+        ):
             return messages[start:]
     return []
 
@@ -71,27 +90,48 @@ def test_a_window_is_the_most_whole_turns_that_are_within_its_tokens(
 ) -> None:
     with brief_saver(backend, folder) as saver:
         history = ThreadChatMessageHistory("t", saver)
-        history.add_messages([message.model_copy(update={"id": str(at)}) for at, message in enumerate(messages)])
+        history.add_messages(
+            [message.model_copy(update={"id": str(at)}) for at, message in enumerate(messages)]
+        )
         assert history.window(tokens) == expected(history.messages, tokens)
 
 
 def test_only_the_end_of_a_thread_is_read(saver: DeltaSaver) -> None:
     history = ThreadChatMessageHistory("t", saver)
-    history.add_messages([kind(f"message {number}") for number in range(2_000) for kind in (HumanMessage, AIMessage)])
+    history.add_messages(
+        [kind(f"message {number}") for number in range(2_000) for kind in (HumanMessage, AIMessage)]
+    )
     for tokens in (200, 1_000):
         saver.log.indexes.forget()
         window = history.window(tokens)
-        [(number, generation)] = rows(saver, "SELECT number, generation FROM thread")
-        read = saver.log.indexes.of(number, generation, saver.codec).content
+        index = saver.log.indexes.take("t", saver.codec)
+        assert index is not None
+        read = index.content
         assert len(window) <= len(read) <= len(window) * 5 // 4 + 20
         assert tokens - 20 <= sum(map(COUNTER.count, window)) <= tokens
 
 
 def test_a_list_that_was_changed_gives_its_own_end(saver: DeltaSaver) -> None:
-    graph: Any = StateGraph(MessagesState).add_node("a", lambda state: {}).add_edge(START, "a").compile(checkpointer=saver)
+    graph: Any = (
+        StateGraph(MessagesState)
+        .add_node("a", lambda state: {})
+        .add_edge(START, "a")
+        .compile(checkpointer=saver)
+    )
     config: Any = {"configurable": {"thread_id": "t"}}
-    graph.invoke({"messages": [HumanMessage(f"message {number}", id=str(number)) for number in range(90)]}, config)
-    graph.invoke({"messages": [*(RemoveMessage(str(number)) for number in range(1, 90, 3)), HumanMessage("new", id="5")]}, config)
+    graph.invoke(
+        {"messages": [HumanMessage(f"message {number}", id=str(number)) for number in range(90)]},
+        config,
+    )
+    graph.invoke(
+        {
+            "messages": [
+                *(RemoveMessage(str(number)) for number in range(1, 90, 3)),
+                HumanMessage("new", id="5"),
+            ]
+        },
+        config,
+    )
     history = ThreadChatMessageHistory("t", saver)
     for tokens in (1, 30, 200, 10_000):
         assert history.window(tokens) == expected(history.messages, tokens)
@@ -146,7 +186,12 @@ def test_a_channel_without_a_list_of_messages_has_no_window(saver: DeltaSaver) -
         folded: Annotated[list[Any], DeltaChannel(lambda left, right: [*left, *right])]
 
     node: Any = {"plain": {"a": 1}, "folded": [[HumanMessage("x", id="x")]]}
-    graph = StateGraph(State).add_node("node", lambda state: node).add_edge(START, "node").compile(checkpointer=saver)
+    graph = (
+        StateGraph(State)
+        .add_node("node", lambda state: node)
+        .add_edge(START, "node")
+        .compile(checkpointer=saver)
+    )
     graph.invoke({"plain": 1}, {"configurable": {"thread_id": "t"}})  # type: ignore[call-overload]
     for channel in ("plain", "folded"):
         with pytest.raises(InvalidInput):

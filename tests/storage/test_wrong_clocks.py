@@ -1,7 +1,8 @@
 """Promise: a turn that was answered is the thread's state, whatever the clocks of those who write to it say.
 
-LangGraph names checkpoints by the time at which they are made. What follows a thread's newest checkpoint is the newest, even if
-its id is lower; a fork of an earlier checkpoint stays a branch on a clock that is behind that of the machine that wrote last.
+LangGraph names checkpoints by the time at which they are made. What follows a thread's newest
+checkpoint is the newest, even if its id is lower; a fork of an earlier checkpoint stays a branch on
+a clock that is behind that of the machine that wrote last.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from langgraph.types import Command, interrupt
 from programs import Continue, Invoke, Program, Step, Update, programs
 from savers import Backend, Mode, ReferenceShelf, Shelf, run_without_loop
 from sessions import Session
-from skewed import SKEWS, clock_off_by
+from wrong_clock import SKEWS, clock_off_by
 
 from langmem_ext import (
     ConversationMemory,
@@ -36,7 +37,7 @@ from langmem_ext import (
     copy_saver,
     examine,
 )
-from langmem_ext.storage.ids import encode_id, is_behind, key_behind
+from langmem_ext.storage.rows.ids import encode_id, is_behind, key_behind
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
@@ -45,7 +46,12 @@ def chat(saver: Any) -> Any:
     def answer(state: MessagesState) -> Any:
         return {"messages": [AIMessage(f"a{len(state['messages'])}")]}
 
-    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    return (
+        StateGraph(MessagesState)
+        .add_node("answer", answer)
+        .add_edge(START, "answer")
+        .compile(checkpointer=saver)
+    )
 
 
 def say(saver: Any, *texts: str) -> list[str]:
@@ -79,7 +85,9 @@ def assert_clean(saver: DeltaSaver) -> None:
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-def test_turns_on_a_clock_that_is_behind_are_the_state_for_every_reader(url: str, skew: float, tmp_path: Path) -> None:
+def test_turns_on_a_clock_that_is_behind_are_the_state_for_every_reader(
+    url: str, skew: float, tmp_path: Path
+) -> None:
     with DeltaSaver.open(url) as saver:
         say(saver, "q0", "q1")
     with DeltaSaver.open(url) as saver, clock_off_by(skew):
@@ -89,32 +97,51 @@ def test_turns_on_a_clock_that_is_behind_are_the_state_for_every_reader(url: str
         assert conversation(saver) == answered
         steps = history(saver)
         assert [step for step, *_ in steps] == sorted((step for step, *_ in steps), reverse=True)
-        assert [parent for _, _, parent, _ in steps[:-1]] == [name for _, name, _, _ in steps[1:]], "each follows the one before"
+        assert [parent for _, _, parent, _ in steps[:-1]] == [
+            name for _, name, _, _ in steps[1:]
+        ], "each follows the one before"
         for _, name, parent, length in steps:
-            found = chat(saver).get_state({"configurable": {"thread_id": "t", "checkpoint_id": name}})
+            found = chat(saver).get_state(
+                {"configurable": {"thread_id": "t", "checkpoint_id": name}}
+            )
             assert len(found.values.get("messages", ())) == length
-            assert (found.parent_config and found.parent_config["configurable"]["checkpoint_id"]) == parent
-            before = [one.config["configurable"]["checkpoint_id"] for one in chat(saver).get_state_history(THREAD, before=found.config)]
-            assert before == [other for _, other, _, _ in steps[[one for _, one, _, _ in steps].index(name) + 1 :]]
+            assert (
+                found.parent_config and found.parent_config["configurable"]["checkpoint_id"]
+            ) == parent
+            before = [
+                one.config["configurable"]["checkpoint_id"]
+                for one in chat(saver).get_state_history(THREAD, before=found.config)
+            ]
+            assert before == [
+                other for _, other, _, _ in steps[[one for _, one, _, _ in steps].index(name) + 1 :]
+            ]
         [shown] = Threads(saver).list()
         assert shown.messages == 8
         assert [hit.thread_id for hit in Threads(saver).search("q3")] == ["t"]
         assert_clean(saver)
         # Copies, forks and exports keep the order.
         Threads(saver).fork("t", to="whole")
-        assert [row[0] for row in history(saver, {"configurable": {"thread_id": "whole"}})] == [row[0] for row in steps]
+        assert [row[0] for row in history(saver, {"configurable": {"thread_id": "whole"}})] == [
+            row[0] for row in steps
+        ]
         half = next(name for step, name, _, length in steps if length == 5)
         Threads(saver).fork("t", to="half", checkpoint_id=half)
         assert conversation(saver, {"configurable": {"thread_id": "half"}}) == answered[:5]
         lines = "".join(Threads(saver).export_lines("t"))
-        with DeltaSaver.open(str(tmp_path / "copied.db")) as copied, DeltaSaver.open(str(tmp_path / "imported.db")) as imported:
+        with (
+            DeltaSaver.open(str(tmp_path / "copied.db")) as copied,
+            DeltaSaver.open(str(tmp_path / "imported.db")) as imported,
+        ):
             copy_saver(saver, copied)
             Threads(imported).import_from(io.BytesIO(lines.encode()), keep_ids=True)
             for other in (copied, imported):
                 assert history(other) == steps
                 assert conversation(other) == answered
                 assert_clean(other)
-            assert "".join(Threads(imported).export_lines("t")).splitlines()[1:-1] == lines.splitlines()[1:-1]
+            assert (
+                "".join(Threads(imported).export_lines("t")).splitlines()[1:-1]
+                == lines.splitlines()[1:-1]
+            )
         saver.prune(["t"])
         assert conversation(saver) == answered
         assert len(history(saver)) == 1
@@ -124,7 +151,9 @@ def test_turns_on_a_clock_that_is_behind_are_the_state_for_every_reader(url: str
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-async def test_history_sessions_and_async_runs_go_on_on_a_clock_that_is_behind(url: str, skew: float) -> None:
+async def test_history_sessions_and_async_runs_go_on_on_a_clock_that_is_behind(
+    url: str, skew: float
+) -> None:
     async with DeltaSaver.open(url) as saver:
         await chat(saver).ainvoke({"messages": [HumanMessage("q0")]}, THREAD)
         kept = ThreadChatMessageHistory("h", saver)
@@ -135,7 +164,12 @@ async def test_history_sessions_and_async_runs_go_on_on_a_clock_that_is_behind(u
             await chat(saver).ainvoke({"messages": [HumanMessage("q1")]}, THREAD)
             await kept.aadd_messages([HumanMessage("two")])
             await memory.amerge({"b": 2})
-        assert [one.text for one in (await chat(saver).aget_state(THREAD)).values["messages"]] == ["q0", "a1", "q1", "a3"]
+        assert [one.text for one in (await chat(saver).aget_state(THREAD)).values["messages"]] == [
+            "q0",
+            "a1",
+            "q1",
+            "a3",
+        ]
         assert [one.text for one in await kept.aget_messages()] == ["one", "two"]
         assert await memory.aparams() == {"a": 1, "b": 2}
 
@@ -143,7 +177,11 @@ async def test_history_sessions_and_async_runs_go_on_on_a_clock_that_is_behind(u
 @pytest.mark.parametrize("skew", SKEWS)
 def test_processes_whose_clocks_differ_take_turns(url: str, skew: float) -> None:
     said: list[str] = []
-    with DeltaSaver.open(url) as right, DeltaSaver.open(url) as behind, DeltaSaver.open(url) as further:
+    with (
+        DeltaSaver.open(url) as right,
+        DeltaSaver.open(url) as behind,
+        DeltaSaver.open(url) as further,
+    ):
         for number in range(12):
             saver, apart = [(right, 0.0), (behind, skew), (further, 3 * skew)][number % 3]
             with clock_off_by(apart):
@@ -173,7 +211,9 @@ def test_a_fork_that_is_made_on_purpose_stays_a_branch(url: str, skew: float) ->
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-def test_what_a_subgraph_did_comes_behind_the_checkpoint_in_whose_step_it_did_it(url: str, skew: float) -> None:
+def test_what_a_subgraph_did_comes_behind_the_checkpoint_in_whose_step_it_did_it(
+    url: str, skew: float
+) -> None:
     put: list[Any] = []
 
     class Noting(DeltaSaver):
@@ -181,15 +221,31 @@ def test_what_a_subgraph_did_comes_behind_the_checkpoint_in_whose_step_it_did_it
             put.append(super().put(*given)["configurable"])
             return {"configurable": put[-1]}
 
-    child = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage("a")]}).add_edge(START, "answer").compile()
+    child = (
+        StateGraph(MessagesState)
+        .add_node("answer", lambda state: {"messages": [AIMessage("a")]})
+        .add_edge(START, "answer")
+        .compile()
+    )
     with Noting(url) as saver:
-        graph: Any = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+        graph: Any = (
+            StateGraph(MessagesState)
+            .add_node("child", child)
+            .add_edge(START, "child")
+            .compile(checkpointer=saver)
+        )
         graph.invoke({"messages": [HumanMessage("q0")]}, THREAD, durability="sync")
         earlier = graph.get_state(THREAD).config
         with clock_off_by(skew):
             graph.invoke({"messages": [HumanMessage("q1")]}, THREAD, durability="sync")
         names = [(one["checkpoint_ns"], one["checkpoint_id"]) for one in put]
-        listed = [(one.config["configurable"]["checkpoint_ns"], one.config["configurable"]["checkpoint_id"]) for one in saver.list(THREAD)]
+        listed = [
+            (
+                one.config["configurable"]["checkpoint_ns"],
+                one.config["configurable"]["checkpoint_id"],
+            )
+            for one in saver.list(THREAD)
+        ]
         assert listed == names[::-1]
         with clock_off_by(skew - 60):  # on a branch, where its id puts it
             fork = graph.update_state(earlier, {"messages": [HumanMessage("aside")]}, as_node=START)
@@ -200,14 +256,25 @@ def test_what_a_subgraph_did_comes_behind_the_checkpoint_in_whose_step_it_did_it
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-def test_an_answer_that_a_subgraph_cannot_use_is_taken_back_on_a_clock_that_is_behind(url: str, skew: float) -> None:
+def test_an_answer_that_a_subgraph_cannot_use_is_taken_back_on_a_clock_that_is_behind(
+    url: str, skew: float
+) -> None:
     def ask(state: MessagesState) -> Any:
         said = [message.text for message in state["messages"]]
-        return {"messages": [AIMessage("hello" if said == ["hi"] else f"age {int(interrupt('How old?'))}")]}
+        return {
+            "messages": [
+                AIMessage("hello" if said == ["hi"] else f"age {int(interrupt('How old?'))}")
+            ]
+        }
 
     child = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
     with DeltaSaver.open(url) as saver:
-        graph = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+        graph = (
+            StateGraph(MessagesState)
+            .add_node("child", child)
+            .add_edge(START, "child")
+            .compile(checkpointer=saver)
+        )
         assert converse(graph, "hi", thread_id="t").reply == "hello"
         with clock_off_by(skew):
             assert converse(graph, "again", thread_id="t").reply == "How old?"
@@ -220,7 +287,9 @@ def test_an_answer_that_a_subgraph_cannot_use_is_taken_back_on_a_clock_that_is_b
 
 @pytest.mark.parametrize("durability", ["async", "exit"])
 @pytest.mark.parametrize("skew", SKEWS)
-def test_a_subgraphs_answer_is_taken_back_though_it_was_stored_before_the_step(url: str, skew: float, durability: Any) -> None:
+def test_a_subgraphs_answer_is_taken_back_though_it_was_stored_before_the_step(
+    url: str, skew: float, durability: Any
+) -> None:
     """With "exit", and now and then with "async", a subgraph's checkpoint is stored before the root's that it names."""
 
     def ask(state: MessagesState) -> Any:
@@ -229,7 +298,12 @@ def test_a_subgraphs_answer_is_taken_back_though_it_was_stored_before_the_step(u
     child = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
     with DeltaSaver.open(url) as saver:
         say(saver, "q0")
-        graph: Any = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+        graph: Any = (
+            StateGraph(MessagesState)
+            .add_node("child", child)
+            .add_edge(START, "child")
+            .compile(checkpointer=saver)
+        )
         with clock_off_by(skew):
             graph.invoke({"messages": [HumanMessage("q1")]}, THREAD, durability=durability)
             for _ in range(2):
@@ -244,7 +318,9 @@ def test_a_subgraphs_answer_is_taken_back_though_it_was_stored_before_the_step(u
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 @pytest.mark.parametrize("keeps", [False, True], ids=["asks", "keeps its state"])
 @pytest.mark.parametrize("way", ["sync", "async"])
-async def test_what_a_subgraph_stores_is_not_refused_on_a_clock_that_is_behind(url: str, way: str, keeps: bool, durability: Any) -> None:
+async def test_what_a_subgraph_stores_is_not_refused_on_a_clock_that_is_behind(
+    url: str, way: str, keeps: bool, durability: Any
+) -> None:
     """With "exit" it is stored before the root's checkpoint that it names, which is older than the thread by the clock that began it."""
     ran: list[str] = []
 
@@ -255,13 +331,23 @@ async def test_what_a_subgraph_stores_is_not_refused_on_a_clock_that_is_behind(u
     def ask(state: MessagesState) -> Any:
         return {"messages": [AIMessage("kept" if keeps else f"said {interrupt('sure?')}")]}
 
-    builder = StateGraph(MessagesState).add_node("pay", pay).add_node("ask", ask).add_edge(START, "pay").add_edge("pay", "ask")
+    builder = (
+        StateGraph(MessagesState)
+        .add_node("pay", pay)
+        .add_node("ask", ask)
+        .add_edge(START, "pay")
+        .add_edge("pay", "ask")
+    )
     child = builder.compile(checkpointer=True if keeps else None)
     outer = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child")
 
     async def turn(saver: DeltaSaver, given: Any) -> list[str]:
         graph, options = outer.compile(checkpointer=saver), {"durability": durability}
-        found = await graph.ainvoke(given, THREAD, **options) if way == "async" else graph.invoke(given, THREAD, **options)
+        found = (
+            await graph.ainvoke(given, THREAD, **options)
+            if way == "async"
+            else graph.invoke(given, THREAD, **options)
+        )
         return [message.text for message in found["messages"]]
 
     async with DeltaSaver.open(url) as right, DeltaSaver.open(url) as behind:
@@ -278,7 +364,9 @@ async def test_what_a_subgraph_stores_is_not_refused_on_a_clock_that_is_behind(u
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-def test_a_run_goes_on_where_another_process_prunes_what_it_made_on_a_clock_that_is_behind(url: str, skew: float) -> None:
+def test_a_run_goes_on_where_another_process_prunes_what_it_made_on_a_clock_that_is_behind(
+    url: str, skew: float
+) -> None:
     with DeltaSaver.open(url) as right, DeltaSaver.open(url) as behind:
         say(right, "q0")
 
@@ -289,7 +377,9 @@ def test_a_run_goes_on_where_another_process_prunes_what_it_made_on_a_clock_that
 
         builder = StateGraph(MessagesState).add_node("prune", prune).add_edge(START, "prune")
         with clock_off_by(skew):
-            found = builder.compile(checkpointer=behind).invoke({"messages": [HumanMessage("q1")]}, THREAD, durability="sync")
+            found = builder.compile(checkpointer=behind).invoke(
+                {"messages": [HumanMessage("q1")]}, THREAD, durability="sync"
+            )
         assert [message.text for message in found["messages"]] == ["q0", "a1", "q1", "a"]
         assert_clean(right)
 
@@ -301,16 +391,29 @@ def test_a_thread_that_was_asked_for_on_a_clock_that_was_ahead_is_begun(url: str
             with clock_off_by(3600 if ahead else 0):
                 assert saver.get_tuple(THREAD) is None
         first = empty_checkpoint()
-        at: Any = {"configurable": {**THREAD["configurable"], "checkpoint_ns": "", "checkpoint_id": first["id"]}}
+        at: Any = {
+            "configurable": {
+                **THREAD["configurable"],
+                "checkpoint_ns": "",
+                "checkpoint_id": first["id"],
+            }
+        }
         saver.put_writes(at, [("messages", [AIMessage("one")])], "task")
-        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, first, {"source": "input", "step": -1}, {})
+        saver.put(
+            {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
+            first,
+            {"source": "input", "step": -1},
+            {},
+        )
         found = saver.get_tuple(THREAD)
         assert found is not None
         assert [task for task, *_ in found.pending_writes or ()] == ["task"]
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-def test_a_thread_that_is_written_to_by_a_clock_that_is_behind_does_not_look_idle(url: str, skew: float) -> None:
+def test_a_thread_that_is_written_to_by_a_clock_that_is_behind_does_not_look_idle(
+    url: str, skew: float
+) -> None:
     with DeltaSaver.open(url) as saver:
         say(saver, "q0")
         [before] = Threads(saver).list()
@@ -329,7 +432,9 @@ def test_a_checkpoint_that_is_put_again_keeps_its_place(url: str) -> None:
             said = say(saver, "q1")
         for one in list(saver.list(THREAD)):
             before = history(saver)
-            parent: Any = one.parent_config or {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+            parent: Any = one.parent_config or {
+                "configurable": {"thread_id": "t", "checkpoint_ns": ""}
+            }
             saver.put(parent, one.checkpoint, one.metadata, one.checkpoint["channel_versions"])
             assert history(saver) == before
         assert conversation(saver) == said
@@ -338,7 +443,11 @@ def test_a_checkpoint_that_is_put_again_keeps_its_place(url: str) -> None:
 
 @given(
     st.lists(
-        st.one_of(st.uuids().map(str), st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=20)), min_size=2
+        st.one_of(
+            st.uuids().map(str),
+            st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=20),
+        ),
+        min_size=2,
     )
 )
 def test_a_key_behind_another_sorts_behind_it_and_is_never_an_ids(names: list[str]) -> None:
@@ -352,10 +461,12 @@ def test_a_key_behind_another_sorts_behind_it_and_is_never_an_ids(names: list[st
             assert following not in ids
             key = following
         uuids = [other for other in ids if len(other) == 16 and other > raw]
-        assert len(raw) != 16 or all(key < other for other in uuids), "and before every UUID that follows"
+        assert len(raw) != 16 or all(key < other for other in uuids), (
+            "and before every UUID that follows"
+        )
 
 
-# -- random programs -----------------------------------------------------------------------------------------------------------------------
+# -- random programs -------------------------------------------------------------------------------
 
 
 def without_forks(step: Step) -> Step:
@@ -363,11 +474,15 @@ def without_forks(step: Step) -> Step:
     return replace(step, at=None) if isinstance(step, Invoke | Continue | Update) else step
 
 
-straight = programs.map(lambda program: replace(program, steps=tuple(map(without_forks, program.steps))))
+straight = programs.map(
+    lambda program: replace(program, steps=tuple(map(without_forks, program.steps)))
+)
 seeds = st.integers(0, 2**32)
 
 
-async def compare_skewed(program: Program, seed: int, backend: Backend, mode: Mode, folder: Path) -> None:
+async def compare_skewed(
+    program: Program, seed: int, backend: Backend, mode: Mode, folder: Path
+) -> None:
     """Run a program on the reference, and on the subject with another clock at each step; all that can be read must be the same."""
     shelf, chance = Shelf(backend, mode, folder), random.Random(seed)
     try:
@@ -383,8 +498,16 @@ async def compare_skewed(program: Program, seed: int, backend: Backend, mode: Mo
         await shelf.close()
 
 
-def test_random_programs_on_wrong_clocks_read_back_as_on_a_right_one(backend: Backend, mode: Mode, folder: Path) -> None:
-    @settings(max_examples=max(1, settings().max_examples // 4) if settings().derandomize else settings().max_examples)
+def test_random_programs_on_wrong_clocks_read_back_as_on_a_right_one(
+    backend: Backend, mode: Mode, folder: Path
+) -> None:
+    @settings(
+        max_examples=(
+            max(1, settings().max_examples // 4)
+            if settings().derandomize
+            else settings().max_examples
+        )
+    )
     @given(straight, seeds)
     def compare(program: Program, seed: int) -> None:
         work = compare_skewed(program, seed, backend, mode, folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from uuid import uuid4
 
-from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.cli.chat.commands import COMMANDS, run_command
 from langmem_ext.cli.chat.graph_choice import choose_graph
 from langmem_ext.cli.chat.pipe import Pipe
@@ -13,12 +13,12 @@ from langmem_ext.cli.chat.screen import Screen
 from langmem_ext.cli.chat.session import Desk
 from langmem_ext.cli.chat.terminal import Terminal
 from langmem_ext.cli.chat.thread import ChatThread
-from langmem_ext.cli.commands.listing import there
+from langmem_ext.cli.commands.threads.listing import there
 from langmem_ext.cli.errors import in_a_line
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.example import keep_shop_beside
-from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.log.message_log import MessageLog, thread_key
 from langmem_ext.settings.model import Settings
 from langmem_ext.settings.origin import masked
 from langmem_ext.waiting.turn import Turn
@@ -38,7 +38,7 @@ def chat_with(
     """Open the database and the graph, and chat until the input ends; the exit code.
 
     Args:
-        thread_id: The thread to begin or to go on with.
+        thread_id: The thread to begin or to continue.
         resume: Instead of it, one that is there: the beginning of its id, or words of its title.
         latest: Instead of it, the one that was used last.
         new: Instead of it, one that is not there yet.
@@ -48,12 +48,16 @@ def chat_with(
         interactive: Whether a person sits there.
 
     Raises:
-        LangmemExtError: The thread has no name or is not there, or the graph or the database cannot be opened. No database was made.
+        LangmemExtError: The thread has no name or is not there, or the graph or the database cannot
+            be opened. No database was made.
     """
     if (thread_id is not None) + (resume is not None) + latest + new > 1:
-        raise InvalidInput("--thread, --resume, --continue and --new each say which conversation: give one of them")
+        raise InvalidInput(
+            "--thread, --resume, --continue and --new exclude each other: pass only one of them"
+        )
     named = str(uuid4()) if new else "default" if thread_id is None else thread_id
-    # The order desk needs a governor for summaries by a model alone; making one takes half a second.
+    # The order desk needs a governor for summaries by a model alone; making one takes half a
+    # second.
     governs = graph is not None or settings.model or settings.summarization_model
     governor = partial(ContextGovernor.from_settings, settings) if governs else None
     key, compiled_with = thread_key(named), choose_graph(graph, settings.model or None, governor)
@@ -63,25 +67,30 @@ def chat_with(
         there(db, read_only=False)
     if graph is None:
         keep_shop_beside(db)
-    log = MessageLog.open(db, synchronous=settings.synchronous, compress=settings.compress, own=True)
+    log = MessageLog.open(
+        db, synchronous=settings.synchronous, compress=settings.compress, own=True
+    )
     with DeltaSaver(log, owner=settings.owner or None) as saver:
         desk = Desk(compiled_with(saver), saver, settings, kept=kept)
         if resume is not None or latest:
             key = (desk.latest() if resume is None else desk.find(resume)).id
-        told = desk.open(key)
+        warning = desk.open(key)
         threads = partial(desk.threads.list, status=None)
-        screen: Screen = Terminal(COMMANDS, desk.thread.prompts(), threads) if interactive else Pipe(as_json=as_json)
-        screen.note(
-            f"thread {desk.thread.id} {f'in {masked(db)}' if kept else 'is not kept'} ({desk.told()}); /help shows what you can type"
+        screen: Screen = (
+            Terminal(COMMANDS, desk.thread.prompts(), threads)
+            if interactive
+            else Pipe(as_json=as_json)
         )
-        if told is not None:
-            screen.note(told)
+        place = f"in {masked(db)}" if kept else "is not stored"
+        screen.note(f"thread {desk.thread.id} {place} ({desk.summary()}); /help lists the commands")
+        if warning is not None:
+            screen.note(warning)
         with desk.sweeping():
             return talk(desk, screen)
 
 
 def talk(desk: Desk, screen: Screen) -> int:
-    """Chat until the input ends; 1 if something failed and no person is there to try again, else 0."""
+    """Chat until the input ends; return 1 if something failed without a person to retry, else 0."""
     if not _finish(desk, screen) and not screen.interactive and desk.thread.waits:
         return 1  # another graph's turn that fails again is left behind by the next message
     while True:
@@ -106,8 +115,13 @@ def _step(desk: Desk, screen: Screen) -> int | None:
     word = (line or "").strip()
     if line is None or word == "/quit":
         return 0
-    # A waiting graph knows /reset itself, so that it stands in the log and goes through the thread's lease like anything else said.
-    if word.startswith("/") and not word.startswith("//") and not (word == "/reset" and desk.thread.waits):
+    # A waiting graph knows /reset itself, so that it is in the log and goes through the thread's
+    # lease like any other message.
+    if (
+        word.startswith("/")
+        and not word.startswith("//")
+        and not (word == "/reset" and desk.thread.waits)
+    ):
         if not run_command(desk, screen, word) or _finish(desk, screen):
             return None
         return None if screen.interactive else 1
@@ -116,7 +130,9 @@ def _step(desk: Desk, screen: Screen) -> int | None:
 
 
 def _deliver(desk: Desk, screen: Screen, text: str, *, left: bool = False) -> bool:
-    """Deliver a message and show the reply; False if that failed. What was said is kept in any case.
+    """Deliver a message and show the reply; False if that failed.
+
+    The message is stored in any case.
 
     Args:
         desk: Where the thread is open.
@@ -139,7 +155,8 @@ def _deliver(desk: Desk, screen: Screen, text: str, *, left: bool = False) -> bo
     except LangmemExtError as error:
         screen.note(str(error))
         return False
-    except Exception as error:  # whatever a node of somebody's graph raises: no traceback, and the chat can go on
+    # whatever a node of somebody's graph raises: no traceback, and the chat can continue
+    except Exception as error:
         screen.note(f"the graph failed with {in_a_line(error)}{_kept(thread, screen)}")
         if thread.asks_again():
             screen.question(thread.say(""))
@@ -151,15 +168,22 @@ def _deliver(desk: Desk, screen: Screen, text: str, *, left: bool = False) -> bo
 def _kept(thread: ChatThread, screen: Screen) -> str:
     """What became of a message whose turn failed."""
     if thread.asks_again():
-        return ". The answer was taken back, and the question waits again"
+        return ". The answer was undone, and the question waits again"
     if not thread.unsent():
-        return ". Your message is kept; an empty line tries again"
+        return ". Your message is stored; press Enter to try again"
     there = " and is on the next line" if screen.interactive else ""
-    return f" as it finished an earlier turn. Your message was not stored yet{there}; /new begins another conversation"
+    return (
+        f" while it finished an earlier turn. Your message is not stored yet{there}; /new starts"
+        " another conversation"
+    )
 
 
 def _stopped(thread: ChatThread) -> str:
     """What became of a message whose turn was stopped."""
     if thread.unsent():
-        return "stopped: your message was not stored yet and is on the next line"
-    return "stopped: your message is stored; Enter goes on with it" if thread.waits else "stopped: Enter goes on where the thread stands"
+        return "stopped: your message is not stored yet and is on the next line"
+    return (
+        "stopped: your message is stored; press Enter to continue with it"
+        if thread.waits
+        else "stopped: press Enter to continue"
+    )

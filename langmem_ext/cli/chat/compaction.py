@@ -1,4 +1,4 @@
-"""The chat's `/compact`: what a model is shown of a conversation gets shorter, now, and nothing that was said is lost for it."""
+"""The chat's `/compact` shortens what a model is sent of a conversation. No message is lost."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.context.plan import Plan, left_out
 from langmem_ext.context.summary.summary import saves_enough
 from langmem_ext.errors import ConversationError, LangmemExtError
-from langmem_ext.messages.tokens import TokenCounter
-from langmem_ext.source import Source
+from langmem_ext.log.scope import Source
+from langmem_ext.messages.token_costs.tokens import TokenCounter
 from langmem_ext.threads.session.channels import CHANNELS, SessionChannels
 from langmem_ext.waiting.policy.running_summary import Part, extracted, plan_part
 from langmem_ext.waiting.policy.session import read_summary
@@ -46,7 +46,13 @@ class Compacted:
     def of_plan(cls, plan: Plan) -> Compacted:
         """What a governor did."""
         by = next((event["by"] for event in plan.added if event["kind"] == "cut"), None)
-        data: dict[str, JsonValue] = {"messages": plan.messages, "shown": plan.sent, "before": plan.before, "after": plan.after, "by": by}
+        data: dict[str, JsonValue] = {
+            "messages": plan.messages,
+            "shown": plan.sent,
+            "before": plan.before,
+            "after": plan.after,
+            "by": by,
+        }
         return cls(plan.rows, data)
 
     def table(self) -> RenderableType:
@@ -60,10 +66,11 @@ class Compacted:
 
 
 def compacted(desk: Desk) -> Compacted | None:
-    """Compact the thread that is open, under its lease; None where that would not make it much shorter.
+    """Compact the open thread under its lease; None if that would not make it much shorter.
 
     Raises:
-        ConversationError: Its turn has not ended, its graph keeps no context, or the model failed. Nothing was changed.
+        ConversationError: Its turn has not ended, its graph keeps no context, or the model failed.
+            Nothing was changed.
         ContextOverflow: What must be shown costs more than a request may.
         ThreadBusy: Another caller drives it.
     """
@@ -74,7 +81,9 @@ def compacted(desk: Desk) -> Compacted | None:
     except LangmemExtError:
         raise
     except Exception as error:  # whatever a model's provider raises
-        raise ConversationError(f"nothing was compacted: the model failed with {in_a_line(error)}") from error
+        raise ConversationError(
+            f"nothing was compacted: the model failed with {in_a_line(error)}"
+        ) from error
 
 
 def _govern(desk: Desk) -> Compacted | None:
@@ -84,10 +93,15 @@ def _govern(desk: Desk) -> Compacted | None:
 
 
 def _sum_up(desk: Desk) -> Compacted | None:
-    """Carry the summary of a waiting graph on over all but the newest turn, as a session writes: a question that waits still does."""
+    """Extend the summary of a waiting graph to all but the newest turn.
+
+    It is written as a session writes, so a question that waits still does.
+    """
     thread = desk.thread
     if thread.in_progress() and thread.report()["question"] is None:
-        raise ConversationError("the last turn has not ended: an empty line goes on with it, then /compact")
+        raise ConversationError(
+            "the last turn is unfinished: press Enter to finish it, then /compact"
+        )
     messages = cast("list[AnyMessage]", thread.messages())
     part = plan_part(messages, read_summary(thread.values()), NEWEST_TURN)
     if part is None:
@@ -99,7 +113,10 @@ def _sum_up(desk: Desk) -> Compacted | None:
         return None
     source = Source.of(desk.saver, None)
     channels = SessionChannels(source, source.key(thread.id), CHANNELS)
-    desk.saver.log.run(channels.set("summary", {"text": summary["text"], "through": summary["through"]}), write=True)
+    desk.saver.log.run(
+        channels.set("summary", {"text": summary["text"], "through": summary["through"]}),
+        write=True,
+    )
     by, end = "extract" if governor.model is None else "model", _end(messages, part)
     before, after = sizes
     rows = [
@@ -107,16 +124,29 @@ def _sum_up(desk: Desk) -> Compacted | None:
         left_out(end, by),
         ("tokens", f"{before:,} → {after:,}"),
     ]
-    return Compacted(rows, {"messages": len(messages), "shown": len(messages) - end, "before": before, "after": after, "by": by})
+    return Compacted(
+        rows,
+        {
+            "messages": len(messages),
+            "shown": len(messages) - end,
+            "before": before,
+            "after": after,
+            "by": by,
+        },
+    )
 
 
 def _summary(part: Part, governor: ContextGovernor) -> Summary:
     if governor.model is None:
         return extracted(part)
-    return Summary(text=governor.sum_up(part.messages, part.previous, forced=True), through=part.through)
+    return Summary(
+        text=governor.sum_up(part.messages, part.previous, forced=True), through=part.through
+    )
 
 
-def _sizes(messages: Sequence[BaseMessage], part: Part, summary: Summary, counter: TokenCounter) -> tuple[int, int]:
+def _sizes(
+    messages: Sequence[BaseMessage], part: Part, summary: Summary, counter: TokenCounter
+) -> tuple[int, int]:
     """What the conversation cost with the summary before, and what it costs with this one."""
     kept = sum(map(counter.count, messages[_end(messages, part) :]))
     before = counter.count_text(part.previous) + sum(map(counter.count, part.messages)) + kept

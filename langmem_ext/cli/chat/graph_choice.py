@@ -11,7 +11,7 @@ from langgraph.pregel import Pregel
 
 from langmem_ext import example
 from langmem_ext._internal.models import make_model
-from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.cli.attribute import load
 from langmem_ext.cli.errors import in_a_line
 from langmem_ext.context.governor import ContextGovernor
@@ -26,10 +26,13 @@ Graph: TypeAlias = Pregel[Any, Any, Any, Any]
 def choose_graph(
     name: str | None, model: str | None, governor: Callable[[], ContextGovernor] | None = None
 ) -> Callable[[DeltaSaver], Graph]:
-    """Find the graph that `name` names, or the example if None; what is returned compiles it with a saver.
+    """Find the graph that `name` names, or the example if None.
+
+    The result compiles it with a saver.
 
     Args:
-        name: `file.py:attribute` or `module:attribute`; modules are looked for in the current folder too.
+        name: `file.py:attribute` or `module:attribute`; modules are looked for in the current
+            folder too.
         model: Name of a chat model to hand to the function that makes the graph.
         governor: Makes a governor for it, if it has a keyword `governor`.
 
@@ -44,12 +47,22 @@ def choose_graph(
     found = load(name, "--graph")
     if isinstance(found, Pregel | StateGraph):
         if model is not None:
-            raise InvalidInput(f"{name} is a finished graph and takes no model: leave out --model, or name a function that makes the graph")
+            raise InvalidInput(
+                f"{name} is a compiled graph and takes no model: omit --model, or name a function"
+                " that builds the graph"
+            )
         return lambda saver: _with_saver(found, saver)
     if not callable(found):
-        raise InvalidInput(f"{name} is no graph but {type(found).__name__}: name a graph, or a function of a checkpointer that makes one")
+        raise InvalidInput(
+            f"{name} is not a graph but {type(found).__name__}: name a graph, or a function that"
+            " takes a checkpointer and returns a graph"
+        )
     takes_governor = governor is not None and "governor" in inspect.signature(found).parameters
-    _check_takes(name, found, [*([] if model is None else ["model"]), *(["governor"] if takes_governor else [])])
+    _check_takes(
+        name,
+        found,
+        [*([] if model is None else ["model"]), *(["governor"] if takes_governor else [])],
+    )
     further: dict[str, Any] = {} if model is None else {"model": make_model(model)}
     if governor is not None and takes_governor:
         further["governor"] = governor()
@@ -65,15 +78,17 @@ def _check_takes(name: str, function: Callable[..., Any], further: Sequence[str]
         raise InvalidInput(f"{name} cannot be called with {wanted} ({error})") from error
 
 
-def _make(name: str, function: Callable[..., Any], saver: DeltaSaver, further: Mapping[str, Any]) -> Graph:
+def _make(
+    name: str, function: Callable[..., Any], saver: DeltaSaver, further: Mapping[str, Any]
+) -> Graph:
     try:
         made = function(saver, **further)
     except LangmemExtError:
         raise
     except Exception as error:  # whatever a function of the user's does
-        raise InvalidInput(f"{name} made no graph ({in_a_line(error)})") from error
+        raise InvalidInput(f"{name} failed to build a graph ({in_a_line(error)})") from error
     if not isinstance(made, Pregel | StateGraph):
-        raise InvalidInput(f"{name} made no graph but {type(made).__name__}: let it return a graph")
+        raise InvalidInput(f"{name} returned {type(made).__name__}, not a graph: return a graph")
     return _with_saver(made, saver)
 
 

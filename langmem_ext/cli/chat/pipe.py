@@ -1,4 +1,7 @@
-"""A chat without a terminal: each line of stdin is a message, each line of stdout its reply; notes go to stderr."""
+"""A chat without a terminal: each line of stdin is a message, each line of stdout its reply.
+
+Notes go to stderr.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import JsonValue
 from rich.console import RenderableType
 
-from langmem_ext.cli.commands.line import Line
+from langmem_ext.cli.commands.threads.line import Line
 from langmem_ext.cli.control_characters import json_line, printable
 from langmem_ext.waiting.turn import Turn
 
@@ -65,16 +68,24 @@ class Pipe:
             if self._as_json:
                 self._print_json(line.data())
             else:
-                print(f"{printable(line.role)}: {' '.join(printable(line.text).splitlines())}", flush=True)
+                print(
+                    f"{printable(line.role)}: {' '.join(printable(line.text).splitlines())}",
+                    flush=True,
+                )
 
     def state(self, report: dict[str, JsonValue]) -> None:
-        """Print what the thread remembers."""
+        """Print show the state of the thread."""
         if self._as_json:
             self._print_json(report)
         else:
-            print("; ".join(f"{name}={json_line(value)}" for name, value in report.items()), flush=True)
+            print(
+                "; ".join(f"{name}={json_line(value)}" for name, value in report.items()),
+                flush=True,
+            )
 
-    def rows(self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]) -> None:
+    def rows(
+        self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]
+    ) -> None:
         """Print lines, or objects of JSON."""
         if self._as_json:
             for one in data:

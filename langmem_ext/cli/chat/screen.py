@@ -10,7 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import JsonValue
 from rich.console import RenderableType
 
-from langmem_ext.cli.commands.line import Line
+from langmem_ext.cli.commands.threads.line import Line
 from langmem_ext.waiting.turn import Turn
 
 
@@ -18,14 +18,14 @@ class Screen(Protocol):
     """Where a chat reads and writes."""
 
     interactive: bool
-    """Whether a person sits there: an error is shown and the chat goes on."""
+    """Whether a person sits there: an error is shown and the chat continues."""
 
     def read(self, prefill: str) -> str | None:
         """The next line; None at the end."""
         ...
 
     def confirm(self, question: str) -> bool:
-        """Whether a person says yes; False where there is none."""
+        """Whether a person says yes; False if there is none."""
         ...
 
     def recall(self, prompts: Sequence[str]) -> None:
@@ -33,7 +33,7 @@ class Screen(Protocol):
         ...
 
     def working(self) -> AbstractContextManager[Sequence[BaseCallbackHandler]]:
-        """Show that something works while the block runs; gives the callbacks by which it sees what."""
+        """Show progress while the block runs; gives the callbacks that report it."""
         ...
 
     def reply(self, turn: Turn) -> None:
@@ -49,10 +49,12 @@ class Screen(Protocol):
         ...
 
     def state(self, report: dict[str, JsonValue]) -> None:
-        """Show what the thread remembers."""
+        """Show show the state of the thread."""
         ...
 
-    def rows(self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]) -> None:
+    def rows(
+        self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]
+    ) -> None:
         """Show what was asked for: to a person, as lines, or as JSON."""
         ...
 

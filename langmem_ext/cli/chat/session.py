@@ -10,9 +10,9 @@ from uuid import uuid4
 
 from langgraph.pregel import Pregel
 
-from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.cli.chat.thread import ChatThread
-from langmem_ext.cli.commands.listing import NOW, age, counted, find, several, title_of
+from langmem_ext.cli.commands.threads.listing import NOW, age, counted, find, several, title_of
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import DamagedRow, ThreadExpired, ThreadNotFound
 from langmem_ext.settings.model import Settings
@@ -34,12 +34,19 @@ class Desk:
 
     Attributes:
         graph: The graph.
-        threads: The threads that can be gone on with.
+        threads: The threads that can be continued.
         stored: All that are stored, those that have expired, too.
         thread: The thread that is open.
     """
 
-    def __init__(self, graph: Pregel[Any, Any, Any, Any], saver: DeltaSaver, settings: Settings, *, kept: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        saver: DeltaSaver,
+        settings: Settings,
+        *,
+        kept: bool = True,
+    ) -> None:
         self.graph = graph
         self.saver = saver
         self.settings = settings
@@ -56,7 +63,7 @@ class Desk:
         self.thread = ChatThread(graph, "default", settings.tz)
 
     def open(self, key: str) -> str | None:
-        """Open a thread, which is made by its first message; what is to be said of it, if that is not as usual.
+        """Open a thread, which its first message creates; return a note if something is unusual.
 
         Raises:
             DamagedRow: It is damaged, and that is an error (the setting `on_damage`).
@@ -68,46 +75,51 @@ class Desk:
             if self.settings.on_damage == "raise":
                 raise
             self.thread = ChatThread(self.graph, str(uuid4()), self.settings.tz)
-            return f"thread {key} is damaged, so a new one is begun ({error})"
+            return f"thread {key} is damaged, so a new one is started ({error})"
         self.thread = thread
         return None
 
-    def told(self) -> str:
-        """What there is of the thread that is open, so that nobody goes on with another one unawares."""
+    def summary(self) -> str:
+        """What the open thread holds, so that nobody continues another one by mistake."""
         try:
             info = self.stored.get(self.thread.id)
         except ThreadNotFound:
             return "new"
         when, title = age(info.updated_at, datetime.now(UTC)), title_of(info, _TITLE_TOLD)
-        return f"{counted(info.messages, 'message')}, {'just now' if when == NOW else f'{when} ago'}{f': {title}' if title else ''}"
+        return (
+            f"{counted(info.messages, 'message')},"
+            f" {'just now' if when == NOW else f'{when} ago'}{f': {title}' if title else ''}"
+        )
 
     @cached_property
     def governor(self) -> ContextGovernor:
-        """What compacts a conversation on demand: with the model that the conversation is led with, if one is named."""
+        """What compacts a conversation on demand, with the conversation's model if it has one."""
         settings = self.settings
-        return ContextGovernor.from_settings(settings.model_copy(update={"summarization_model": ""}) if settings.model else settings)
+        return ContextGovernor.from_settings(
+            settings.model_copy(update={"summarization_model": ""}) if settings.model else settings
+        )
 
     def latest(self) -> ThreadInfo:
         """The thread that was used last.
 
         Raises:
-            ThreadNotFound: There is none that has not expired.
+            ThreadNotFound: No conversation is left that has not expired.
         """
         for thread in self.threads.each():
             try:
                 return self.threads.get(thread.id)
             except ThreadExpired:
                 continue
-        raise ThreadNotFound("there is no conversation to go on with: leave --continue out to begin one")
+        raise ThreadNotFound("no conversation to continue: omit --continue to start one")
 
     def find(self, name: str) -> ThreadInfo:
-        """The thread to go on with: of an id, of the beginning of one, of a title, or with a text in its title that no other has.
+        """The thread to continue: by id, a prefix of it, title, or a text that only its title has.
 
         Args:
             name: What it is named by.
 
         Raises:
-            ThreadNotFound: There is none (`ThreadExpired`: it has expired).
+            ThreadNotFound: It does not exist (`ThreadExpired`: it has expired).
             InvalidInput: There are several.
         """
         try:
@@ -122,16 +134,20 @@ class Desk:
         return self.threads.get(found.id)
 
     def find_exactly(self, name: str) -> ThreadInfo:
-        """As `find`, but by no piece of a title, and of those that have expired, too: what is deleted must be what was meant.
+        """Find as `find` does, but not by a part of a title; expired threads are included.
+
+        What is deleted must be what was meant.
 
         Raises:
-            ThreadNotFound: There is none.
+            ThreadNotFound: It does not exist.
             InvalidInput: There are several.
         """
         return find(self.stored, name)
 
     def require_room(self) -> None:
-        """See that the thread may have one more turn; where a question waits, its answer is always taken.
+        """Check that the thread may have one more turn.
+
+        Where a question waits, its answer is always accepted.
 
         Raises:
             TurnLimitReached: It may not.

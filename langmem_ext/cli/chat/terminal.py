@@ -1,4 +1,4 @@
-"""A chat at a terminal: a line editor with recall and completion, a spinner while something works, colours."""
+"""A chat at a terminal: a line editor with history and completion, a spinner, colours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langmem_ext._internal.escapes import legible
-from langmem_ext.cli.commands.line import COLOURS, Line
+from langmem_ext.cli.commands.threads.line import COLOURS, Line
 from langmem_ext.cli.control_characters import printable
 from langmem_ext.errors import LangmemExtError
 from langmem_ext.types import ThreadInfo
@@ -27,7 +27,8 @@ from langmem_ext.waiting.turn import Turn
 NAMING_THREADS: Final = frozenset({"/load", "/forget", "/delete"})
 NAMING_PATHS: Final = frozenset({"/save", "/export"})
 NAMING_COMMANDS: Final = frozenset({"/help"})
-"""Commands of a chat that are given a thread, those that are given a path, and those that are given a command."""
+"""Commands of a chat that are given a thread, those that are given a path, and those that are given
+a command."""
 
 
 class Terminal:
@@ -41,7 +42,12 @@ class Terminal:
 
     interactive = True
 
-    def __init__(self, commands: Mapping[str, str], prompts: Sequence[str], threads: Callable[[], Sequence[ThreadInfo]]) -> None:
+    def __init__(
+        self,
+        commands: Mapping[str, str],
+        prompts: Sequence[str],
+        threads: Callable[[], Sequence[ThreadInfo]],
+    ) -> None:
         self._console = Console(highlight=False)
         self._waiting = ""
         self._history = InMemoryHistory()
@@ -56,7 +62,9 @@ class Terminal:
         """The next line; None at Ctrl-D. Ctrl-C empties the line."""
         while True:
             try:
-                return self._session.prompt([("bold ansicyan", "you "), ("", "› ")], default=prefill)
+                return self._session.prompt(
+                    [("bold ansicyan", "you "), ("", "› ")], default=prefill
+                )
             except KeyboardInterrupt:
                 prefill = ""
                 self.note("Ctrl-D or /quit ends the chat")
@@ -66,7 +74,10 @@ class Terminal:
     def confirm(self, question: str) -> bool:
         """Ask; anything but yes is no."""
         try:
-            return self._console.input(Text(f"{printable(question)} [y/N] ")).strip().lower() in ("y", "yes")
+            return self._console.input(Text(f"{printable(question)} [y/N] ")).strip().lower() in (
+                "y",
+                "yes",
+            )
         except (KeyboardInterrupt, EOFError):
             self._console.print()  # what follows is not said on the line of the question
             return False
@@ -86,7 +97,11 @@ class Terminal:
 
     def reply(self, turn: Turn) -> None:
         """Print a reply."""
-        self._waiting = f" waits for {printable(turn.waiting_for)}, asked {turn.attempt}×" if turn.waiting_for else ""
+        self._waiting = (
+            f" waits for {printable(turn.waiting_for)}, asked {turn.attempt}×"
+            if turn.waiting_for
+            else ""
+        )
         if turn.reply:
             self._say("agent", turn.reply)
 
@@ -100,7 +115,7 @@ class Terminal:
             self._say(line.role, line.text)
 
     def state(self, report: dict[str, JsonValue]) -> None:
-        """Print what the thread remembers, as a table."""
+        """Print show the state of the thread, as a table."""
         table = Table(box=None, show_header=False, pad_edge=False)
         table.add_column(style="dim")
         table.add_column()
@@ -109,7 +124,9 @@ class Terminal:
                 table.add_row(name.replace("_", " "), Text(printable(_words(value))))
         self._console.print(table)
 
-    def rows(self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]) -> None:
+    def rows(
+        self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]
+    ) -> None:
         """Print what is for a person."""
         for one in shown:
             self._console.print(one)
@@ -119,7 +136,11 @@ class Terminal:
         self._console.print(Text(printable(text), style="dim"))
 
     def _say(self, role: str, text: str) -> None:
-        self._console.print(Text.assemble((f"{printable(role)} ", COLOURS.get(role, "bold")), ("› ", "dim"), printable(text)))
+        self._console.print(
+            Text.assemble(
+                (f"{printable(role)} ", COLOURS.get(role, "bold")), ("› ", "dim"), printable(text)
+            )
+        )
 
 
 class CommandCompleter(Completer):
@@ -130,20 +151,28 @@ class CommandCompleter(Completer):
         threads: Gives the threads.
     """
 
-    def __init__(self, commands: Mapping[str, str], threads: Callable[[], Sequence[ThreadInfo]]) -> None:
+    def __init__(
+        self, commands: Mapping[str, str], threads: Callable[[], Sequence[ThreadInfo]]
+    ) -> None:
         self._commands = commands
         self._threads = threads
         self._paths = PathCompleter(expanduser=True)
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """What a line may go on with."""
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterator[Completion]:
+        """What a line may continue."""
         name, space, rest = document.text_before_cursor.partition(" ")
         if not name.startswith("/"):
             return
         if not space:
             for command, purpose in self._commands.items():
                 if command.startswith(name):
-                    typed = f"{command} " if command in NAMING_THREADS | NAMING_PATHS | NAMING_COMMANDS else command
+                    typed = (
+                        f"{command} "
+                        if command in NAMING_THREADS | NAMING_PATHS | NAMING_COMMANDS
+                        else command
+                    )
                     yield Completion(typed, -len(name), display=command, display_meta=purpose)
         elif name in NAMING_THREADS:
             yield from self._named(rest.lstrip())
@@ -163,7 +192,9 @@ class CommandCompleter(Completer):
         for thread in threads:
             title = printable(thread.title or "")
             # An id that cannot be printed is not written into the line either.
-            if thread.id == printable(thread.id) and (thread.id.startswith(begun) or begun.lower() in title.lower()):
+            if thread.id == printable(thread.id) and (
+                thread.id.startswith(begun) or begun.lower() in title.lower()
+            ):
                 yield Completion(thread.id, -len(begun), display_meta=title)
 
 
@@ -173,12 +204,16 @@ class _Progress(BaseCallbackHandler):
     def __init__(self, status: Status) -> None:
         self._status = status
 
-    def on_tool_start(self, serialized: dict[str, Any] | None, input_str: str, **kwargs: Any) -> None:
+    def on_tool_start(
+        self, serialized: dict[str, Any] | None, input_str: str, **kwargs: Any
+    ) -> None:
         """A tool begins."""
         name = (serialized or {}).get("name") or "a tool"
         self._status.update(Text(f"{printable(str(name))} …"))
 
-    def on_chat_model_start(self, serialized: dict[str, Any] | None, messages: Any, **kwargs: Any) -> None:
+    def on_chat_model_start(
+        self, serialized: dict[str, Any] | None, messages: Any, **kwargs: Any
+    ) -> None:
         """A model begins."""
         self._status.update(Text("thinking …"))
 

@@ -1,4 +1,4 @@
-"""A thread as a chat sees it: what stands in it, and saying the next thing without losing it."""
+"""A thread as a chat sees it: what is in it, and saying the next thing without losing it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.converse import converse
-from langmem_ext.waiting.nodes import Nodes
+from langmem_ext.waiting.nodes import playbook_of
 from langmem_ext.waiting.policy.session import read_session, read_summary, shown_params
 from langmem_ext.waiting.sensitive import sensitive_names
 from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, reply_of
@@ -52,15 +52,22 @@ class ChatThread:
         *,
         left: bool = False,
     ) -> Turn:
-        """Deliver a message, or with an empty one finish what was left unfinished and show the question that waits.
+        """Deliver a message; an empty one finishes an interrupted run and shows its question.
 
         What an earlier run left (`left`) is shown without sensitive values: it may be another's.
-        Said again unchanged after it was stopped or failed, a message keeps its id, so it is not delivered twice.
+        Said again unchanged after it was stopped or failed, a message keeps its id, so it is not
+        delivered twice.
         """
         if self._said is None or self._said[0] != text:
             self._said = (text, str(uuid4()))
         self._unrecorded = not self.waits and bool(pending_interrupts(self._state()))
-        turn = converse(self._graph, text, thread_id=self.id, message_id=self._said[1], config=self._config(callbacks))
+        turn = converse(
+            self._graph,
+            text,
+            thread_id=self.id,
+            message_id=self._said[1],
+            config=self._config(callbacks),
+        )
         self._said = None
         return replace(turn, reply=reply_of(self._state(), masked=True)) if left else turn
 
@@ -73,9 +80,10 @@ class ChatThread:
         return self._unrecorded and bool(pending_interrupts(self._state()))
 
     def unsent(self) -> str:
-        """The text of a message that was stopped before the thread recorded it; empty if there is none.
+        """The text of a message that was stopped before the thread recorded it; empty if none.
 
-        A graph of somebody else's keeps no record of answers, and the user is not asked to say them twice.
+        Another application's graph keeps no record of answers, and the user is not asked to say
+        them twice.
         """
         if self._said is None or self._unrecorded:
             return ""
@@ -97,7 +105,11 @@ class ChatThread:
 
     def prompts(self) -> list[str]:
         """What the user said, oldest first, without what holds a sensitive value."""
-        return [message.text for message in self.messages() if isinstance(message, HumanMessage) and not sensitive_names(message)]
+        return [
+            message.text
+            for message in self.messages()
+            if isinstance(message, HumanMessage) and not sensitive_names(message)
+        ]
 
     @property
     def waits(self) -> bool:
@@ -116,7 +128,7 @@ class ChatThread:
             "attempt": asked.get("attempt", 0),
             "question": asked.get("prompt"),
         }
-        playbook = _playbook(self._graph)
+        playbook = playbook_of(self._graph)
         return report | _session_report(snapshot.values, playbook) if playbook else report
 
     def _state(self) -> StateSnapshot:
@@ -124,7 +136,10 @@ class ChatThread:
 
 
 def _session_report(values: dict[str, Any], playbook: Playbook) -> dict[str, JsonValue]:
-    """What a waiting graph remembers, as it reads it itself: a state that somebody edited is shown as far as it makes sense."""
+    """What a waiting graph remembers, as it reads it itself.
+
+    A state that somebody edited is shown as far as it can be read.
+    """
     session, summary = read_session(values, playbook), read_summary(values)
     return {
         "request": session.plan["intent_id"] if session.plan else None,
@@ -133,10 +148,3 @@ def _session_report(values: dict[str, Any], playbook: Playbook) -> dict[str, Jso
         "params": dict(sorted(shown_params(values, playbook).items())),
         "summary": summary["text"] if summary else None,
     }
-
-
-def _playbook(graph: Pregel[Any, Any, Any, Any]) -> Playbook | None:
-    """The catalog and tools of a waiting graph; None for any other graph."""
-    node = getattr(getattr(graph, "builder", None), "nodes", {}).get("respond")
-    nodes = getattr(getattr(getattr(node, "runnable", None), "func", None), "__self__", None)
-    return nodes.playbook if isinstance(nodes, Nodes) else None

@@ -1,1 +1,1 @@
-"""The other commands: threads, search, transfer, upkeep, inspection, roles."""
+"""The other commands: threads, search, transfer, upkeep, inspection, store, roles."""

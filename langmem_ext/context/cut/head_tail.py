@@ -6,8 +6,9 @@
    run        or that it was trimmed              messages
 ```
 
-The head ends with the first answer in words, so it holds what the conversation is about. Every cut is at a safe boundary: a tool call stays
-with its results, which is where the numbers below are exceeded.
+The head ends with the first answer in words, so it holds what the conversation is about. Every cut
+is at a safe boundary: a tool call stays with its results, which is where the numbers below are
+exceeded.
 """
 
 from __future__ import annotations
@@ -55,8 +56,15 @@ class Zones:
 
 
 def first_run_end(messages: Sequence[BaseMessage]) -> int:
-    """The position after the first message of the model that has a text: the first run's final answer; 0 where there is none."""
-    return next((at + 1 for at, message in enumerate(messages) if isinstance(message, AIMessage) and text_of(message.content).strip()), 0)
+    """The position after the model's first message with text, its first final answer; or 0."""
+    return next(
+        (
+            at + 1
+            for at, message in enumerate(messages)
+            if isinstance(message, AIMessage) and text_of(message.content).strip()
+        ),
+        0,
+    )
 
 
 def tail_size(max_messages: int) -> int:
@@ -65,10 +73,11 @@ def tail_size(max_messages: int) -> int:
 
 
 def plan_zones(messages: Sequence[BaseMessage], max_messages: int = MAX_MESSAGES) -> Zones | None:
-    """Head and tail of a conversation that has more than `max_messages`; None where nothing is to be dropped.
+    """Head and tail of a conversation longer than `max_messages`; None if nothing is dropped.
 
-    System messages at the beginning belong to the head. A cut that would part a call from its results moves: the head's to after them, the
-    tail's to before the call, and only where that leaves nothing to drop to after the results.
+    System messages at the beginning belong to the head. A cut that would part a call from its
+    results moves: the head's to after them, the tail's to before the call, and only where that
+    leaves nothing to drop to after the results.
 
     Args:
         messages: The conversation as the model would be shown it.
@@ -77,7 +86,10 @@ def plan_zones(messages: Sequence[BaseMessage], max_messages: int = MAX_MESSAGES
     if max_messages <= 0 or len(messages) <= max_messages:
         return None
     bounds = safe_boundaries(messages)
-    instructions = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
+    instructions = next(
+        (at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)),
+        len(messages),
+    )
     head_end = bounds[bisect_left(bounds, max(first_run_end(messages), instructions))]
     wanted = len(messages) - tail_size(max_messages)
     if wanted <= head_end:
@@ -88,7 +100,7 @@ def plan_zones(messages: Sequence[BaseMessage], max_messages: int = MAX_MESSAGES
 
 
 def trim_end(messages: Sequence[BaseMessage]) -> int:
-    """The tool outputs before this position are trimmed: all but those of the last exchange, which is the last two messages.
+    """The position before which tool outputs are trimmed: the start of the last two messages.
 
     Where these are results of a message's calls, its other results belong to the exchange too.
     """
@@ -102,19 +114,32 @@ def plan_old_outputs(thread: ThreadView, decisions: Decisions) -> list[ContextEv
     if not chars:
         return []
     old = range(thread.start(decisions), trim_end(thread.messages))
-    outputs = [at for at in old if isinstance(thread.messages[at], ToolMessage) and thread.key(at) not in decisions.trims]
-    events: list[ContextEvent] = [{"kind": "trim", "at": thread.key(at), "chars": chars} for at in outputs]
+    outputs = [
+        at
+        for at in old
+        if isinstance(thread.messages[at], ToolMessage) and thread.key(at) not in decisions.trims
+    ]
+    events: list[ContextEvent] = [
+        {"kind": "trim", "at": thread.key(at), "chars": chars} for at in outputs
+    ]
     after = decisions.and_then(events)
-    return [event for event, at in zip(events, outputs, strict=True) if thread.shown(at, after) is not thread.messages[at]]
+    return [
+        event
+        for event, at in zip(events, outputs, strict=True)
+        if thread.shown(at, after) is not thread.messages[at]
+    ]
 
 
 def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> Cut | None:
-    """The dropped middle, between the first run and the newest messages; None where there are not too many messages.
+    """The dropped middle, between the first run and the newest messages; None if not too long.
 
-    A question of the user's that is older than the newest messages stays, with system messages and what the caller has pinned.
+    A question of the user's that is older than the newest messages stays, with system messages and
+    what the caller has pinned.
     """
     start = thread.start(decisions)
-    shown: list[tuple[int | None, BaseMessage]] = [(at, thread.messages[at]) for at in thread.before(start, decisions)]
+    shown: list[tuple[int | None, BaseMessage]] = [
+        (at, thread.messages[at]) for at in thread.before(start, decisions)
+    ]
     if start and decisions.cut is not None:
         shown += [(None, message) for message in messages_for(decisions.cut)]
     shown += [(at, thread.messages[at]) for at in range(start, len(thread))]
@@ -125,5 +150,9 @@ def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> Cut | None:
     tail = next((at for at, _ in shown[zones.tail_start :] if at is not None), len(thread))
     if tail <= start:
         return None  # nothing but what was kept before
-    pinned = (at for at in thread.pinned if at < tail and (at != thread.first_user or at == thread.latest_user))
+    pinned = (
+        at
+        for at in thread.pinned
+        if at < tail and (at != thread.first_user or at == thread.latest_user)
+    )
     return Cut(tail, tuple(sorted({*kept, *pinned})))

@@ -1,7 +1,9 @@
-"""Calls of tools that a model repeats in one turn although nothing comes of it: found, and answered with a nudge, then a stop. Pure.
+"""Finds tool calls repeated in one turn with the same result; answers with a nudge, then a stop.
 
-What counts is the call together with its result: a tool, its arguments and what it gave, wherever in the turn they stand. Asking again for
-something that changes is no loop.
+Pure.
+
+What counts is the call together with its result: a tool, its arguments and what it gave, wherever
+in the turn they are. Asking again for something that changes is not a loop.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from langmem_ext.messages.turns import is_users
 
 NUDGE_AT: Final = 3
 STOP_AT: Final = 6
-"""How often a call is made with the same result before the model is told, and before its turn ends."""
+"""How often a call is made with the same result before the model is warned, and before its turn
+ends."""
 
 ADVICE: Final = (
     "Unless something has changed since, do not make that call again: "
     "use other arguments or another tool, or tell the user what is missing."
 )
-"""What a model is told that repeats itself."""
+"""The warning to a model that repeats itself."""
 
 Call: TypeAlias = tuple[str, str]
 """A tool's name and its arguments, written in one way."""
@@ -39,7 +42,7 @@ class Loop:
     Attributes:
         tool: The tool's name.
         arguments: Its arguments as JSON, their names in order.
-        places: Where its results stand, oldest first.
+        places: Where its results are, oldest first.
     """
 
     tool: str
@@ -54,11 +57,12 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Nudge:
-    """The model is to be told that it repeats itself.
+    """The model must be warned that it repeats itself.
 
     Attributes:
         loop: What it repeats.
-        after: Where the last result stands of the round of calls that repeated it: the place to tell it.
+        after: Where the last result is of the round of calls that repeated it: the place to tell
+            it.
         text: What to tell it.
     """
 
@@ -69,11 +73,11 @@ class Nudge:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The turn is to end, because the model repeats itself in spite of being told.
+    """The turn is to end, because the model repeats itself in spite of a warning.
 
     Attributes:
         loop: What it repeats.
-        after: Where the last result stands of the round of calls that repeated it.
+        after: Where the last result is of the round of calls that repeated it.
         text: What to tell the user.
     """
 
@@ -87,14 +91,16 @@ def find_loops(messages: Sequence[BaseMessage], at_least: int = 2) -> tuple[Loop
 
     Args:
         messages: A conversation, oldest first.
-        at_least: How often a call was made that is told.
+        at_least: How many times a call must be made to be reported.
     """
     results: dict[int, str] = {}
     start = len(messages)
     for message in reversed(messages):
         start -= 1
         if isinstance(message, ToolMessage):
-            results[start] = message.content if isinstance(message.content, str) else as_json(message.content)
+            results[start] = (
+                message.content if isinstance(message.content, str) else as_json(message.content)
+            )
         elif is_users(message):
             break
     # Most turns end here: no arguments are looked at before a result has come that often.
@@ -103,27 +109,36 @@ def find_loops(messages: Sequence[BaseMessage], at_least: int = 2) -> tuple[Loop
     repeated: dict[tuple[Call, str], list[int]] = {}
     for at, call in _calls(messages, start, often).items():
         repeated.setdefault((call, often[at]), []).append(at)
-    loops = [Loop(*call, tuple(places)) for (call, _), places in repeated.items() if len(places) >= at_least]
+    loops = [
+        Loop(*call, tuple(places))
+        for (call, _), places in repeated.items()
+        if len(places) >= at_least
+    ]
     return tuple(sorted(loops, key=lambda loop: loop.places[-1]))
 
 
-def plan_nudge(messages: Sequence[BaseMessage], nudge_at: int | None = NUDGE_AT, stop_at: int | None = STOP_AT) -> Nudge | Stop | None:
+def plan_nudge(
+    messages: Sequence[BaseMessage], nudge_at: int | None = NUDGE_AT, stop_at: int | None = STOP_AT
+) -> Nudge | Stop | None:
     """What to do about a turn that repeats itself: nothing, tell the model, or end it.
 
-    Of several loops the one counts that was repeated last. The same messages give the same plan: a nudge that was given at `after` need not
-    be given again.
+    Of several loops the one counts that was repeated last. The same messages give the same plan: a
+    nudge that was given at `after` need not be given again.
 
     Args:
         messages: A conversation, oldest first.
-        nudge_at: How often a call is made with the same result before the model is told, and again each time. 0 or None: it is not told.
+        nudge_at: How often a call is made with the same result before the model is warned, and
+            again each time. 0 or None: never.
         stop_at: How often before the turn ends. 0 or None: it does not.
 
     Raises:
-        InvalidInput: A number is no count of repetitions, or the stop comes before the nudge.
+        InvalidInput: A number is not a count of repetitions, or the stop comes before the nudge.
     """
     nudge, stop = _threshold(nudge_at, "nudge_at"), _threshold(stop_at, "stop_at")
     if nudge and stop and stop < nudge:
-        raise InvalidInput(f"a turn cannot stop at {stop} repetitions before the model is told at {nudge}: pass a larger stop_at")
+        raise InvalidInput(
+            f"`stop_at` ({stop}) must not be below `nudge_at` ({nudge}): pass a larger stop_at"
+        )
     limits = [limit for limit in (nudge, stop) if limit]
     loops = find_loops(messages, min(limits)) if limits else ()
     for loop in reversed(loops):
@@ -134,8 +149,13 @@ def plan_nudge(messages: Sequence[BaseMessage], nudge_at: int | None = NUDGE_AT,
     return Nudge(loops[-1], _end_of_round(messages, loops[-1]), f"{_told(loops[-1])}. {ADVICE}")
 
 
-def _calls(messages: Sequence[BaseMessage], start: int, results: Mapping[int, object]) -> dict[int, Call]:
-    """The call that each of the results answers: the newest before it that has its id; a result without one is left out."""
+def _calls(
+    messages: Sequence[BaseMessage], start: int, results: Mapping[int, object]
+) -> dict[int, Call]:
+    """The call that each result answers: the newest before it with its id.
+
+    Results without a call are left out.
+    """
     answered: dict[int, Call] = {}
     asked: dict[str, tuple[str, object]] = {}
     for at in range(start, len(messages) if results else start):
@@ -165,10 +185,15 @@ def _end_of_round(messages: Sequence[BaseMessage], loop: Loop) -> int:
 
 def _told(loop: Loop) -> str:
     """Without the arguments: they may hold what is to be stored in one place alone."""
-    return f"`{loop.tool}` was called {loop.times} times with the same arguments and gave the same result each time"
+    return (
+        f"`{loop.tool}` was called {loop.times} times with the same arguments and gave the same"
+        " result each time"
+    )
 
 
 def _threshold(value: int | None, name: str) -> int:
     if value is None or (type(value) is int and (value == 0 or value >= 2)):
         return value or 0
-    raise InvalidInput(f"{name} is how often a call is made, from 2 on, or 0 for never; not {value!r}")
+    raise InvalidInput(
+        f"{name} must be a number of repetitions, at least 2, or 0 for never, not {value!r}"
+    )

@@ -1,4 +1,7 @@
-"""How a request is planned: what to leave out, step after step, until it fits. Pure: for texts it asks whoever drives it."""
+"""How a request is planned: what to leave out, step by step, until it fits.
+
+Pure: for texts it asks its caller.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ class Governed:
     """What a model is sent, and why.
 
     Attributes:
-        messages: The messages; those that nothing was left out of are the very objects that were given.
+        messages: The messages; those that nothing was left out of are the very objects that were
+            given.
         plan: What was done, and what it saved; it prints as a table.
         events: All that was decided so far, to be given with the next request of the conversation.
     """
@@ -46,19 +50,21 @@ def planning(
     fixed: Mapping[str, int] | None = None,
     forced: bool = False,
 ) -> Governing:
-    """Plan a request. It asks what shall stand for the messages that are left out: once, or twice where too much is left by `messages`.
+    """Plan a request; yields a question for each text that replaces left-out messages.
+
+    It asks once, or twice where too much is left after `messages`.
 
     Args:
         thread: The conversation.
         limit: What its messages may cost, in tokens.
         events: What was decided for earlier requests.
-        params: What is known of the user's request, by name; told again where messages are left out.
+        params: Known values of the user's request, by name; repeated when messages are left out.
         fixed: What else of the request costs how much, by name, for the message of an overflow.
         forced: Whether to leave something out though nothing asks for it.
 
     Raises:
         ContextOverflow: What must be shown costs more than the limit.
-        InvalidInput: Events that are none.
+        InvalidInput: The events are invalid.
     """
     policy = thread.policy
     # A turn repeats itself at a result or not at all.
@@ -70,14 +76,18 @@ def planning(
     request = now = thread.request(decisions)
     aim = policy.aim(now.tokens, len(now.messages), limit, forced=forced)
     if policy.strategy == "messages" and not forced:
-        found = yield from Relief(thread, decisions, now, limit, aim or Aim(limit, 0), params or {}).by_count()
+        found = yield from Relief(
+            thread, decisions, now, limit, aim or Aim(limit, 0), params or {}
+        ).by_count()
         new += found
         decisions = decisions.and_then(found)
         request = thread.request(decisions)
         aim = policy.aim(request.tokens, len(request.messages), limit)
     if aim is not None and (forced or request.tokens > limit or not _was_cut(thread, decisions)):
         relief = Relief(thread, decisions, request, limit, aim, params or {}, forced=forced)
-        found = yield from relief.compacted() if forced and policy.strategy == "messages" else relief.found()
+        found = yield from (
+            relief.compacted() if forced and policy.strategy == "messages" else relief.found()
+        )
         new += found
         request = thread.request(decisions.and_then(found))
         if request.tokens > limit:
@@ -85,36 +95,65 @@ def planning(
             least = thread.request(decisions.and_then(last))
             if least.tokens > limit:
                 least = min(least, request, key=lambda one: one.tokens)
-                raise ContextOverflow(limit, least.tokens, contributors(least, thread.counter, fixed or {}))
+                raise ContextOverflow(
+                    limit, least.tokens, contributors(least, thread.counter, fixed or {})
+                )
             new, request = [*new[: len(new) - len(found)], *last], least
     stop = nudge.text if isinstance(nudge, Stop) else None
-    plan = Plan(limit, now.tokens, request.tokens, len(thread), len(request.messages), tuple(new), stop, _standing(thread, before))
-    return Governed(request.messages, plan, tuple(_kept_events(thread, [*events, *new]) if new else events))
+    plan = Plan(
+        limit,
+        now.tokens,
+        request.tokens,
+        len(thread),
+        len(request.messages),
+        tuple(new),
+        stop,
+        _standing(thread, before),
+    )
+    return Governed(
+        request.messages, plan, tuple(_kept_events(thread, [*events, *new]) if new else events)
+    )
 
 
 def _standing(thread: ThreadView, before: Decisions) -> tuple[int, str] | None:
-    """What is left out of a thread by an earlier cut; None where nothing is."""
+    """What is left out of a thread by an earlier cut; None if nothing is."""
     cut = before.cut
-    return None if cut is None or not thread.start(before) else (cut.dropped, cut.by if cut.text else "")
+    return (
+        None
+        if cut is None or not thread.start(before)
+        else (cut.dropped, cut.by if cut.text else "")
+    )
 
 
 def _was_cut(thread: ThreadView, decisions: Decisions) -> bool:
     """Whether the thread was cut in this turn of the user's or in the one before."""
     cut = decisions.cut
-    return cut is not None and cut.at <= len(thread) and sum(thread.is_users(at) for at in range(cut.at, len(thread))) < 2
+    return (
+        cut is not None
+        and cut.at <= len(thread)
+        and sum(thread.is_users(at) for at in range(cut.at, len(thread))) < 2
+    )
 
 
 def _kept_events(thread: ThreadView, events: Sequence[ContextEvent]) -> list[ContextEvent]:
-    """What was decided, without what is void: a thread that is cut a thousand times does not carry all of it along."""
+    """The decisions still in force; a thread cut a thousand times does not carry them all."""
     decisions = decided(events)
     start = thread.start(decisions)
-    return in_force(events, {thread.key(at) for at in (*thread.before(start, decisions), *range(start, len(thread)))})
+    return in_force(
+        events,
+        {thread.key(at) for at in (*thread.before(start, decisions), *range(start, len(thread)))},
+    )
 
 
-def _nudged(thread: ThreadView, decisions: Decisions, nudge: Nudge | Stop | None) -> list[ContextEvent]:
-    """The event of telling the model that it repeats itself; none if it was told, also where what is given is a request."""
+def _nudged(
+    thread: ThreadView, decisions: Decisions, nudge: Nudge | Stop | None
+) -> list[ContextEvent]:
+    """The event of a loop warning; None if the model was already warned."""
     if not isinstance(nudge, Nudge) or (after := thread.key(nudge.after)) in decisions.nudges:
         return []
-    if any(notes_of(vars(message)).get(INSERTED) == "nudge" for message in thread.messages[nudge.after + 1 : nudge.after + 2]):
+    if any(
+        notes_of(vars(message)).get(INSERTED) == "nudge"
+        for message in thread.messages[nudge.after + 1 : nudge.after + 2]
+    ):
         return []
     return [{"kind": "nudge", "after": after, "text": nudge.text}]

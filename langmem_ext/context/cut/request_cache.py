@@ -1,7 +1,7 @@
 """The last request of each conversation, to be carried on instead of being made again.
 
-Making a request looks at every message that is shown. Where the conversation has only grown since the last request, and nothing else was
-decided, all but the new messages can be taken from that.
+Making a request looks at every message that is shown. Where the conversation has only grown since
+the last request, and nothing else was decided, all but the new messages can be taken from that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Remembered:
     Attributes:
         messages: The messages of the conversation that were shown without a gap, up to its end.
         under: Where they begin, and all else that the request depends on.
-        latest_round: Where the latest round of tool calls among them stands in the conversation; None where there is none.
+        latest_round: Where the latest round of tool calls among them is in the conversation; None
+            if there is none.
         thoughtless: Up to where in the conversation reasoning was left out.
         sent: The messages of the request.
         calls: The ids of its tool calls.
@@ -45,29 +46,39 @@ class Remembered:
     tokens: int
 
     def is_beginning_of(self, messages: Sequence[BaseMessage]) -> bool:
-        """Whether the messages begin with these; a message that was changed where it lies is taken for what it was."""
+        """Whether these messages are a prefix of the given ones.
+
+        A message changed in place is not noticed.
+        """
         count = len(self.messages)
         if len(messages) < count:
             return False
         if all(map(is_, self.messages, messages)):
             return True
-        # Copies, as a checkpointer gives them. Comparing their dicts is much faster than comparing them, or some of their fields.
+        # Copies, as a checkpointer gives them. Comparing their dicts is much faster than comparing
+        # them, or some of their fields.
         same = messages[:count]
-        return [message.__dict__ for message in self.messages] == [message.__dict__ for message in same] and all(
-            map(is_, map(type, self.messages), map(type, same))
-        )
+        return [message.__dict__ for message in self.messages] == [
+            message.__dict__ for message in same
+        ] and all(map(is_, map(type, self.messages), map(type, same)))
 
     def goes_on(self, calls: Collection[str]) -> bool:
-        """Whether messages with these calls can follow the request: what it ends with does not depend on what comes next."""
+        """Whether messages with these calls can follow the request without changing its end."""
         if not self.sent or not self.calls.isdisjoint(calls):
             return False
         last = self.sent[-1]
         ends = (last, *self.messages[-1:])
-        return not any(isinstance(one, AIMessage) for one in ends) and notes_of(vars(last)).get(INSERTED) != "opening"
+        return (
+            not any(isinstance(one, AIMessage) for one in ends)
+            and notes_of(vars(last)).get(INSERTED) != "opening"
+        )
 
 
 class RequestMemory:
-    """The last request of each conversation, by its name. One object may be used from many threads."""
+    """The last request of each conversation, by its name.
+
+    One object may be used from many threads.
+    """
 
     def __init__(self, size: int = CONVERSATIONS) -> None:
         self._size = size
@@ -75,10 +86,14 @@ class RequestMemory:
         self._lock = threading.Lock()
 
     def get(self, name: str, messages: Sequence[BaseMessage], under: Any) -> Remembered | None:
-        """The last request, if the conversation has only grown since and nothing else is different."""
+        """The last request, if the conversation has only grown since and all else is equal."""
         with self._lock:
             kept = self._kept.get(name)
-        return kept if kept is not None and kept.under == under and kept.is_beginning_of(messages) else None
+        return (
+            kept
+            if kept is not None and kept.under == under and kept.is_beginning_of(messages)
+            else None
+        )
 
     def keep(self, name: str, remembered: Remembered) -> None:
         """Remember a request."""
@@ -97,9 +112,10 @@ class _Unsent:
 
 
 class UnsentDecisions:
-    """What was decided for requests that came to nothing: a call that is made again need not have its summary written again.
+    """Decisions for requests that failed, so that a retry need not write its summary again.
 
-    It is for the very same conversation only, not one whose messages have the same ids. One object may be used from many threads.
+    It is for the very same conversation only, not one whose messages have the same ids. One object
+    may be used from many threads.
     """
 
     def __init__(self, size: int = CONVERSATIONS) -> None:
@@ -107,14 +123,21 @@ class UnsentDecisions:
         self._kept: OrderedDict[tuple[int, str | None], _Unsent] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, messages: Sequence[BaseMessage], given: Sequence[ContextEvent], decided: tuple[ContextEvent, ...]) -> None:
+    def keep(
+        self,
+        messages: Sequence[BaseMessage],
+        given: Sequence[ContextEvent],
+        decided: tuple[ContextEvent, ...],
+    ) -> None:
         """Remember what was decided of these messages, to which other decisions had been given."""
         with self._lock:
             self._kept[self._key(messages)] = _Unsent(list(messages), list(given), decided)
             if len(self._kept) > self._size:
                 self._kept.popitem(last=False)
 
-    def take(self, messages: Sequence[BaseMessage], given: Sequence[ContextEvent]) -> Sequence[ContextEvent]:
+    def take(
+        self, messages: Sequence[BaseMessage], given: Sequence[ContextEvent]
+    ) -> Sequence[ContextEvent]:
         """What was decided of these messages, once; what is given if nothing was."""
         with self._lock:
             kept = self._kept.pop(self._key(messages), None)

@@ -1,4 +1,7 @@
-"""What to leave out of one request until it fits: old outputs first, then a part of the thread. Pure: texts are asked for."""
+"""What to leave out of one request until it fits: old outputs first, then old messages.
+
+Pure: texts are asked for.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,15 @@ LEAST_GAIN: Final = 0.1
 """Of a request that would fit: what saves less is not done."""
 
 CLOSE: Final = 1.05
-"""By how much a request may miss what it is to come down to, if it does so with nothing left out but parts of outputs."""
+"""By how much a request may miss what it is to come down to, if it does so with nothing left out
+but parts of outputs."""
 
 ATTEMPTS: Final = 5
-"""How often a request is planned anew, with less room, because what mending adds to it was not planned for."""
+"""How often a request is planned again, with less room, because what mending adds to it was not
+planned for."""
 
 Relieving: TypeAlias = Generator[LeftOut, Standing, list[ContextEvent]]
-"""Steps that ask what shall stand for messages, and return what is decided."""
+"""Steps that ask what shall replace messages, and return what is decided."""
 
 
 class Relief:
@@ -63,13 +68,16 @@ class Relief:
     def found(self) -> Relieving:
         """What is decided: old outputs cut down, and if that is not enough, a cut.
 
-        The newest messages stay word for word if older ones can give enough: a cut before them comes before cutting their outputs down.
+        The newest messages stay word for word if older ones can give enough: a cut before them
+        comes before cutting their outputs down.
         """
         thread, thoughts = self._thread, self._thoughts()
         older = thread.start(self._decisions) < self._recent < len(thread)
         for recent in (self._recent, len(thread)) if older else (len(thread),):
             over = self._now.tokens - self._aim.tokens
-            outputs = plan_outputs(thread, self._decisions.and_then(thoughts), over, self._limit, recent)
+            outputs = plan_outputs(
+                thread, self._decisions.and_then(thoughts), over, self._limit, recent
+            )
             events = [*thoughts, *outputs]
             light = self._decisions.and_then(events)
             if self._enough(thread.request(light)):
@@ -90,17 +98,21 @@ class Relief:
         return fits and (aim.messages is None or len(request.messages) <= aim.messages)
 
     def by_count(self) -> Relieving:
-        """What the strategy decides that goes by the number of messages, whatever the request costs."""
+        """What the strategy by number of messages decides, whatever the request costs."""
         events = plan_old_outputs(self._thread, self._decisions)
         light = self._decisions.and_then(events)
         cut = plan_zoned_cut(self._thread, light)
         return events if cut is None else events + (yield from self._with_text(light, cut))
 
     def compacted(self) -> Relieving:
-        """What is decided where all but the system messages, and a question that waits for its answer, is to be summed up."""
+        """What a compaction decides: only system messages and an open question stay."""
         thread, last = self._thread, len(self._thread) - 1
         end = last if thread.latest_user == last else last + 1
-        systems = [at for at in sorted(thread.pinned) if at < end and isinstance(thread.messages[at], SystemMessage)]
+        systems = [
+            at
+            for at in sorted(thread.pinned)
+            if at < end and isinstance(thread.messages[at], SystemMessage)
+        ]
         cut = Cut(end, tuple(systems))
         if not self._unread(self._decisions, cut):
             return []
@@ -109,7 +121,9 @@ class Relief:
     def pins_alone(self) -> list[ContextEvent]:
         """What is decided where nothing else fits: only what must be shown is."""
         cut = Cut(len(self._thread), tuple(sorted(self._thread.pinned)))
-        return [self._event(self._decisions, cut, Standing("", "marker"))] if len(self._thread) else []
+        return (
+            [self._event(self._decisions, cut, Standing("", "marker"))] if len(self._thread) else []
+        )
 
     def _thoughts(self) -> list[ContextEvent]:
         thread = self._thread
@@ -119,7 +133,7 @@ class Relief:
     # -- the cut
 
     def _cut(self, decisions: Decisions) -> Cut | None:
-        """A cut that fits with its text, mended; with a shorter text where it fits with none so long."""
+        """A cut that fits with its text and is valid; its text is shortened if need be."""
         found: list[tuple[int, Cut]] = []
         for text in dict.fromkeys((self._longest, MARKER_TOKENS, 0)):
             less = 0
@@ -136,24 +150,34 @@ class Relief:
                 break
         if not found:
             return None
-        self._text, cut = found[-1] if self._shows(found[-1][1], self._thread.latest_round) else found[0]
+        self._text, cut = (
+            found[-1] if self._shows(found[-1][1], self._thread.latest_round) else found[0]
+        )
         return cut
 
     def _shows(self, cut: Cut, at: int) -> bool:
         """Whether all messages from there on are shown word for word."""
         keys = {self._thread.key(place) for place in range(at, len(self._thread))}
-        return at == len(self._thread) or (cut.start <= at and not any(event["at"] in keys for event in cut.events))
+        return at == len(self._thread) or (
+            cut.start <= at and not any(event["at"] in keys for event in cut.events)
+        )
 
     def _room(self, text: int, less: int) -> Room:
         limit, aim = self._limit - less, self._aim
-        return Room(limit, min(aim.tokens - less, limit), aim.floor, text, self._recent, aim.messages)
+        return Room(
+            limit, min(aim.tokens - less, limit), aim.floor, text, self._recent, aim.messages
+        )
 
     def _important(self) -> list[tuple[int, ...]]:
-        """Where the messages stand that are marked as important, each with what it cannot be sent without, newest first."""
+        """The positions of important messages, each with those it depends on, newest first."""
         if self._thread.policy.strategy != "hybrid":
             return []
         messages = self._thread.messages
-        marked = [at for at in range(len(messages) - 1, -1, -1) if notes_of(vars(messages[at])).get("important") is True]
+        marked = [
+            at
+            for at in range(len(messages) - 1, -1, -1)
+            if notes_of(vars(messages[at])).get("important") is True
+        ]
         return list(dict.fromkeys(map(self._thread.whole, marked)))
 
     def _size(self, decisions: Decisions, cut: Cut) -> int:
@@ -162,30 +186,44 @@ class Relief:
         return self._tokens(decisions, cut, Standing("", "marker"))
 
     def _worth(self, decisions: Decisions, cut: Cut) -> bool:
-        """Whether the cut leaves out anything, and enough, unless the request would not fit without it."""
+        """Whether the cut leaves out enough, or anything at all if the request must be cut."""
         gained = self._now.tokens - self._size(decisions, cut) - self._text
-        if not self._must and (cut.start > self._thread.latest_round or (self._forced and cut.start == len(self._thread))):
-            return False  # the latest round, or exchange, stays as long as it fits, whoever asks for less
-        return self._must or self._aim.messages is not None or gained >= self._now.tokens * LEAST_GAIN
+        if not self._must and (
+            cut.start > self._thread.latest_round
+            or (self._forced and cut.start == len(self._thread))
+        ):
+            # the latest round, or exchange, stays as long as it fits, whoever asks for less
+            return False
+        return (
+            self._must or self._aim.messages is not None or gained >= self._now.tokens * LEAST_GAIN
+        )
 
-    # -- what stands for what is cut
+    # -- what replaces what is cut
 
     def _with_text(self, decisions: Decisions, cut: Cut, *, compact: bool = False) -> Relieving:
-        """The cut with what stands for what it leaves out; with less, where that saves too little or does not fit."""
+        """The cut with its replacement text; with less where it saves too little or is too long."""
         left = self._left_out(decisions, cut)
         standing = (yield left) if self._text >= MARKER_TOKENS else Standing("", "marker")
         failed = standing.failed
         if standing.by == "keep" and not self._must:
             return self._noted(failed)
         least = self._thread.policy.least_saved
-        if standing.by == "model" and not saves_enough(self._now.tokens, self._tokens(decisions, cut, standing), least):
+        if standing.by == "model" and not saves_enough(
+            self._now.tokens, self._tokens(decisions, cut, standing), least
+        ):
             if self._forced and not self._must:
                 return []  # nothing is gained: it stays as it is
             standing, failed = marker(left.count), True
         if compact and standing.by != "marker":
             standing = replace(standing, by="compact")
-        tried = [*([standing] if standing.by != "keep" else []), marker(left.count), Standing("", "marker")]
-        fits = next((one for one in tried if self._tokens(decisions, cut, one) <= self._limit), tried[-1])
+        tried = [
+            *([standing] if standing.by != "keep" else []),
+            marker(left.count),
+            Standing("", "marker"),
+        ]
+        fits = next(
+            (one for one in tried if self._tokens(decisions, cut, one) <= self._limit), tried[-1]
+        )
         cut = self._refilled(decisions, cut, fits)
         return [*self._noted(failed), *cut.events, self._event(decisions, cut, fits)]
 
@@ -194,13 +232,21 @@ class Relief:
         if not cut.events or self._tokens(decisions, cut, standing) >= self._aim.floor:
             return cut
         text = self._thread.counter.count_text(standing.text) + MARKER_TOKENS
-        again = plan_cut(self._thread, decisions, self._room(min(text, self._text), 0), self._important())
-        if again is None or (again.start, again.kept) != (cut.start, cut.kept) or self._tokens(decisions, again, standing) > self._limit:
+        again = plan_cut(
+            self._thread, decisions, self._room(min(text, self._text), 0), self._important()
+        )
+        if (
+            again is None
+            or (again.start, again.kept) != (cut.start, cut.kept)
+            or self._tokens(decisions, again, standing) > self._limit
+        ):
             return cut
         return again
 
     def _tokens(self, decisions: Decisions, cut: Cut, standing: Standing) -> int:
-        return self._thread.request(decisions.and_then([*cut.events, self._event(decisions, cut, standing)])).tokens
+        return self._thread.request(
+            decisions.and_then([*cut.events, self._event(decisions, cut, standing)])
+        ).tokens
 
     def _noted(self, failed: bool) -> list[ContextEvent]:
         return [{"kind": "failed", "at": len(self._thread)}] if failed else []
@@ -208,12 +254,19 @@ class Relief:
     def _left_out(self, decisions: Decisions, cut: Cut) -> LeftOut:
         thread, failed = self._thread, decisions.failed
         messages = tuple(thread.messages[at] for at in self._unread(decisions, cut))
-        previous = decisions.cut.text if decisions.cut is not None and decisions.cut.by != "marker" else ""
-        may = self._forced or failed is None or not 0 <= len(thread) - failed < thread.policy.cooldown
+        previous = (
+            decisions.cut.text if decisions.cut is not None and decisions.cut.by != "marker" else ""
+        )
+        may = (
+            self._forced or failed is None or not 0 <= len(thread) - failed < thread.policy.cooldown
+        )
         return LeftOut(messages, previous, cut.start - len(cut.kept), self._text - self._told, may)
 
     def _unread(self, decisions: Decisions, cut: Cut) -> list[int]:
-        """The messages that no text stands for as yet: where one was to and failed, or there was no room for it, all that it was to."""
+        """The left-out messages that no text replaces yet.
+
+        Where a text failed or had no room, that is all it was to replace.
+        """
         if decisions.cut is not None and decisions.cut.by == "marker":
             return [at for at in range(cut.start) if at not in cut.kept]
         return self._covered(decisions, cut)

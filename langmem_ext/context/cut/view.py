@@ -11,7 +11,7 @@ from typing import Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langmem_ext.context.cut.request_cache import Remembered, RequestMemory
-from langmem_ext.context.cut.stand_in import messages_for, told
+from langmem_ext.context.cut.stand_in import context_message, messages_for
 from langmem_ext.context.decisions import Decisions, key_of
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.repair.provider import ProviderRules
@@ -20,7 +20,7 @@ from langmem_ext.context.repair.thoughts import strippable, without_thoughts
 from langmem_ext.context.tool_output.tool_output import previewed, trimmed
 from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.pairing import call_ids, latest_round
-from langmem_ext.messages.tokens import TokenCounter
+from langmem_ext.messages.token_costs.tokens import TokenCounter
 from langmem_ext.messages.turns import is_users
 
 _SPEAKERS: Final = (HumanMessage, AIMessage, ToolMessage)
@@ -66,7 +66,10 @@ class ThreadView:
         for message in (messages[0], messages[-1]) if messages else ():
             if not isinstance(message, BaseMessage):
                 kind = type(message).__name__
-                raise InvalidInput(f"{kind} is no message: langchain_core.messages.convert_to_messages makes messages of tuples and dicts")
+                raise InvalidInput(
+                    f"{kind} is not a message: convert tuples and dicts with"
+                    " langchain_core.messages.convert_to_messages"
+                )
         self.messages = messages
         self.counter = counter
         self.policy = policy
@@ -80,15 +83,18 @@ class ThreadView:
         return len(self.messages)
 
     def key(self, position: int) -> str:
-        """What events call the message that stands there."""
+        """What events call the message that is there."""
         return key_of(self.messages[position], position)
 
     def position_of(self, key: str) -> int | None:
-        """Where a message stands; None for one that is not there any more."""
+        """Where a message is; None for one that is missing."""
         return self._positions([key]).get(key)
 
     def _positions(self, keys: Iterable[str]) -> dict[str, int]:
-        """Where messages stand, without those that are not there any more. What stands near the beginning or the end is found at once."""
+        """The positions of messages, without missing ones.
+
+        What is near the beginning or the end is found at once.
+        """
         found: dict[str, int] = {}
         names = set()
         for key in keys:
@@ -107,7 +113,7 @@ class ThreadView:
                     names.remove(name)
         return found
 
-    # -- what is always shown ------------------------------------------------------------------------------------------------------------
+    # -- what is always shown ----------------------------------------------------------------------
 
     def is_users(self, position: int) -> bool:
         """Whether the user said the message."""
@@ -115,8 +121,15 @@ class ThreadView:
 
     @cached_property
     def first_user(self) -> int:
-        """Where the first task stands; the number of messages where there is none."""
-        return next((at for at, message in enumerate(self.messages) if is_users(message) and _says_something(message)), len(self))
+        """Where the first task is; the number of messages if there is none."""
+        return next(
+            (
+                at
+                for at, message in enumerate(self.messages)
+                if is_users(message) and _says_something(message)
+            ),
+            len(self),
+        )
 
     @cached_property
     def latest_user(self) -> int:
@@ -127,22 +140,35 @@ class ThreadView:
     def pinned(self) -> frozenset[int]:
         """System messages, first task, latest user message, and what the caller has pinned."""
         # For a message of another class `isinstance` takes ten times as long.
-        others = (at for at, message in enumerate(self.messages) if message.__class__ not in _SPEAKERS)
+        others = (
+            at for at, message in enumerate(self.messages) if message.__class__ not in _SPEAKERS
+        )
         systems = {at for at in others if isinstance(self.messages[at], SystemMessage)}
-        return frozenset(at for at in {*systems, *self._named, self.first_user, self.latest_user} if 0 <= at < len(self))
+        return frozenset(
+            at
+            for at in {*systems, *self._named, self.first_user, self.latest_user}
+            if 0 <= at < len(self)
+        )
 
     @cached_property
     def _named(self) -> frozenset[int]:
         """What the caller has pinned."""
-        named = [at for at, message in enumerate(self.messages) if message.id in self._pins] if self._pins else []
+        named = (
+            [at for at, message in enumerate(self.messages) if message.id in self._pins]
+            if self._pins
+            else []
+        )
         return frozenset(place for at in named for place in self.whole(at))
 
     def whole(self, position: int) -> tuple[int, ...]:
-        """Where the message stands, and what it cannot be sent without: a call's results, a result's call and its other results."""
+        """The position of a message and of those it needs: calls, their results, and back."""
         asking = position
         if isinstance(result := self.messages[position], ToolMessage):
             before = range(position - 1, -1, -1)
-            asking = next((at for at in before if result.tool_call_id in call_ids(self.messages[at])), position)
+            asking = next(
+                (at for at in before if result.tool_call_id in call_ids(self.messages[at])),
+                position,
+            )
         calls = {*call_ids(self.messages[asking])}
         end = asking + 1
         while calls and end < len(self) and isinstance(self.messages[end], ToolMessage):
@@ -151,15 +177,18 @@ class ThreadView:
 
     @cached_property
     def latest_round(self) -> int:
-        """Where the latest round of tool calls begins; the number of messages where there is none."""
+        """Where the latest round of tool calls begins; the number of messages if there is none."""
         return latest_round(self.messages)
 
     @cached_property
     def recent(self) -> int:
-        """Where the newest messages begin that are shown word for word as far as that goes; the number of messages where none are."""
+        """The position of the first of the newest messages that are sent verbatim if they fit.
+
+        The number of messages if there are none.
+        """
         return max(len(self) - self.policy.keep_recent_messages, 0)
 
-    # -- what is shown -------------------------------------------------------------------------------------------------------------------
+    # -- what is shown -----------------------------------------------------------------------------
 
     def shown(self, position: int, decisions: Decisions) -> BaseMessage:
         """A message as it is shown; the message itself where nothing of it is left out."""
@@ -171,7 +200,11 @@ class ThreadView:
             if key in decisions.trims:
                 return trimmed(message, decisions.trims[key])
             return previewed(message, key) if key in decisions.offloads else message
-        return without_thoughts(message, self.rules) if position < self._thoughtless(decisions) else message
+        return (
+            without_thoughts(message, self.rules)
+            if position < self._thoughtless(decisions)
+            else message
+        )
 
     def cost(self, position: int, decisions: Decisions) -> int:
         """What a message costs as it is shown."""
@@ -186,18 +219,35 @@ class ThreadView:
         return sorted(at for at in self._seen(decisions).kept | self._named if at < start)
 
     def _seen(self, decisions: Decisions) -> _Places:
-        """Where the messages stand that decisions name."""
+        """Where the messages are that decisions name."""
         known = self._places.get(id(decisions))
         if known is not None and known.of is decisions:
             return known
         cut, last = decisions.cut, decisions.thoughts
-        # Where an id stands twice, the place says which is meant, so long as nothing before it was removed.
-        place = cut.place if cut is not None and cut.place is not None and self._is_at(cut.through, cut.place) else None
+        # Where an id occurs twice, the place says which is meant, so long as nothing before it was
+        # removed.
+        place = (
+            cut.place
+            if cut is not None and cut.place is not None and self._is_at(cut.through, cut.place)
+            else None
+        )
         through = (cut.through,) if cut is not None and place is None else ()
-        at = self._positions([*through, *(cut.kept if cut is not None else ()), *([last] if last is not None else [])])
-        kept = frozenset(at[key] for key in cut.kept if key in at) if cut is not None else frozenset[int]()
+        at = self._positions(
+            [
+                *through,
+                *(cut.kept if cut is not None else ()),
+                *([last] if last is not None else []),
+            ]
+        )
+        kept = (
+            frozenset(at[key] for key in cut.kept if key in at)
+            if cut is not None
+            else frozenset[int]()
+        )
         place = at.get(cut.through, -1) if cut is not None and place is None else place
-        places = _Places(decisions, 0 if place is None else place + 1, kept, at.get(last or "", -1) + 1)
+        places = _Places(
+            decisions, 0 if place is None else place + 1, kept, at.get(last or "", -1) + 1
+        )
         self._places[id(decisions)] = places
         return places
 
@@ -216,7 +266,9 @@ class ThreadView:
         seen = self._seen(decisions)
         if seen.thoughtless is None:
             least = self.strippable(decisions)
-            seen.thoughtless = least if self.policy.thoughts == "turn" else min(seen.thoughts, least)
+            seen.thoughtless = (
+                least if self.policy.thoughts == "turn" else min(seen.thoughts, least)
+            )
         return seen.thoughtless
 
     def _round_from(self, start: int) -> int | None:
@@ -224,7 +276,7 @@ class ThreadView:
         return found if found < len(self) else None
 
     def request(self, decisions: Decisions) -> Request:
-        """The messages as they are sent: what is left out is left out, and what no provider would take is mended."""
+        """The messages as they are sent: without what is left out, and valid for the provider."""
         start = self.start(decisions)
         before = tuple(self.messages[at] for at in self.before(start, decisions)) if start else ()
         under = (start, decisions, self.policy.thoughts, self.rules, self.counter, before)
@@ -232,31 +284,48 @@ class ThreadView:
         known = self._memory.get(name, tail, under) if self._memory is not None else None
         request = self._gone_on(known, start, decisions) if known is not None else None
         if request is None:
-            sent = list(repair([*self._opening(start, decisions), *self._shown_from(start, decisions)], self.rules).messages)
+            sent = list(
+                repair(
+                    [*self._opening(start, decisions), *self._shown_from(start, decisions)],
+                    self.rules,
+                ).messages
+            )
             request = Request(sent, sum(map(self.counter.count, sent)))
             known = None
         if self._memory is not None:
             new = request.messages if known is None else request.messages[len(known.sent) :]
-            calls = frozenset(name for message in new for name in call_ids(message)) | (known.calls if known is not None else frozenset())
+            calls = frozenset(name for message in new for name in call_ids(message)) | (
+                known.calls if known is not None else frozenset()
+            )
             thoughtless = self._thoughtless(decisions)
             self._memory.keep(
-                name, Remembered(tuple(tail), under, self._rounds[start], thoughtless, request.messages, calls, request.tokens)
+                name,
+                Remembered(
+                    tuple(tail),
+                    under,
+                    self._rounds[start],
+                    thoughtless,
+                    request.messages,
+                    calls,
+                    request.tokens,
+                ),
             )
         return request
 
     @property
     def _name(self) -> str:
-        # Conversations often begin with the same system message: the second message tells them apart.
+        # Conversations often begin with the same system message: the second message tells them
+        # apart.
         return "/".join(message.id or str(message.content)[:100] for message in self.messages[:2])
 
     def _shown_from(self, start: int, decisions: Decisions) -> Iterator[BaseMessage]:
         for position in range(start, len(self)):
             yield self.shown(position, decisions)
             if decisions.nudges and (nudge := decisions.nudges.get(self.key(position))):
-                yield told(nudge, "nudge")
+                yield context_message(nudge, "nudge")
 
     def _gone_on(self, known: Remembered, start: int, decisions: Decisions) -> Request | None:
-        """A known request with what it lacks; None where it is not only longer: the mending of the one depends on the other."""
+        """A known request extended by the new messages; None if its repair depends on them."""
         if self.rules.alternates:
             return None
         first = start + len(known.messages)
@@ -265,20 +334,30 @@ class ThreadView:
         thoughtless = self._thoughtless(decisions)
         if any(
             self.shown(at, decisions) is not self.messages[at]
-            for at in (*self.before(start, decisions), *range(max(known.thoughtless, start), min(thoughtless, first)))
+            for at in (
+                *self.before(start, decisions),
+                *range(max(known.thoughtless, start), min(thoughtless, first)),
+            )
             if at >= known.thoughtless and not isinstance(self.messages[at], ToolMessage)
         ):
             return None
         new = list(self._shown_from(first, decisions))
         calls = [name for message in new for name in call_ids(message)]
-        if thoughtless < known.thoughtless or not known.goes_on(calls) or any(isinstance(message, SystemMessage) for message in new):
+        if (
+            thoughtless < known.thoughtless
+            or not known.goes_on(calls)
+            or any(isinstance(message, SystemMessage) for message in new)
+        ):
             return None
         if repair(new, replace(self.rules, first_is_user=False)).messages is not new:
             return None
         return Request([*known.sent, *new], known.tokens + sum(map(self.counter.count, new)))
 
     def _opening(self, start: int, decisions: Decisions) -> list[BaseMessage]:
-        """What is shown of the messages before `start`, with the text for the others where these begin, behind the first task."""
+        """What is sent of the messages before `start`.
+
+        The replacement text comes where the others began, behind the first task.
+        """
         if not start:
             return []
         cut = decisions.cut
@@ -293,7 +372,7 @@ class ThreadView:
 
 @dataclass(slots=True)
 class _Places:
-    """Where in a thread the messages stand that decisions name.
+    """Where in a thread the messages are that decisions name.
 
     Attributes:
         of: The decisions.

@@ -1,8 +1,9 @@
-"""Which messages of a thread are left out, and which tool outputs are cut down, so that a request fits. Pure.
+"""Which messages are left out, and which tool outputs shortened, so that a request fits. Pure.
 
-Old tool outputs go first, oldest before newest, and the last of them only as far as is needed. If that is not enough, the thread is cut:
-the newest messages are shown, whole turns where that leaves enough, else whole rounds of tool calls: enough of the budget, and as many
-messages as are to be kept. The latest round of tool calls stays word for word if it fits at all.
+Old tool outputs go first, oldest before newest, and the last of them only as far as is needed. If
+that is not enough, the thread is cut: the newest messages are shown, whole turns where that leaves
+enough, else whole rounds of tool calls: enough of the budget, and as many messages as are to be
+kept. The latest round of tool calls stays word for word if it fits at all.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from langmem_ext.context.budget import scaled
+from langmem_ext.context.budget.budget import scaled
 from langmem_ext.context.cut.view import ThreadView
 from langmem_ext.context.decisions import ContextEvent, Decisions
 from langmem_ext.context.tool_output.tool_output import READ_TOOL, plan_offload, trimmed
@@ -41,7 +42,7 @@ class Room:
         limit: At most.
         target: What it takes after something was left out, at most.
         floor: And at least, if there is enough to show.
-        text: Of it, what may stand for the messages left out.
+        text: Of it, what may replace the messages left out.
         recent: Where the messages begin that are all shown if the target lets them.
         most: How many messages it has at most; None: as many as fit.
     """
@@ -59,7 +60,8 @@ class Cut:
     """A cut that is planned.
 
     Attributes:
-        start: The first message that is shown again; where the shown part begins already, only outputs are cut down.
+        start: The first message that is shown again; where the shown part begins already, only
+            outputs are cut down.
         kept: Those before it that are shown.
         events: What is cut down of the outputs that are shown.
     """
@@ -69,19 +71,27 @@ class Cut:
     events: tuple[ContextEvent, ...] = ()
 
 
-# -- old tool outputs ----------------------------------------------------------------------------------------------------------------------
+# -- old tool outputs ------------------------------------------------------------------------------
 
 
-def plan_outputs(thread: ThreadView, decisions: Decisions, over: int, limit: int, end: int) -> list[ContextEvent]:
-    """What is shown of old tool outputs, so that the request costs `over` tokens less, as far as they can give that.
+def plan_outputs(
+    thread: ThreadView, decisions: Decisions, over: int, limit: int, end: int
+) -> list[ContextEvent]:
+    """How old tool outputs are shortened so that a request costs `over` tokens less, if possible.
 
     The messages from `end` on, the last two, and the latest round of tool calls stay as they are.
     """
     chars = thread.policy.tool_output_trim_chars
     shown = range(thread.start(decisions), min(thread.latest_round, len(thread) - 2))
-    old = [at for at in shown if isinstance(thread.messages[at], ToolMessage) and not _is_cut_down(thread, at, decisions)]
+    old = [
+        at
+        for at in shown
+        if isinstance(thread.messages[at], ToolMessage) and not _is_cut_down(thread, at, decisions)
+    ]
     before = bisect_left(old, end)
-    events, saved = _offloads(thread, decisions, old, before, limit) if thread.policy.offload else ([], 0)
+    events, saved = (
+        _offloads(thread, decisions, old, before, limit) if thread.policy.offload else ([], 0)
+    )
     if not chars:
         return events
     for at in old[:before]:
@@ -98,15 +108,24 @@ def plan_outputs(thread: ThreadView, decisions: Decisions, over: int, limit: int
     return events
 
 
-def _offloads(thread: ThreadView, decisions: Decisions, old: Sequence[int], before: int, limit: int) -> tuple[list[ContextEvent], int]:
+def _offloads(
+    thread: ThreadView, decisions: Decisions, old: Sequence[int], before: int, limit: int
+) -> tuple[list[ContextEvent], int]:
     """The first `before` of some outputs, as far as they are offloaded, and what that saves."""
     policy = thread.policy
     costs = [thread.cost(at, decisions) for at in old]
     outputs = [thread.messages[at] for at in old]
-    protected, least = scaled(policy.protected_tokens, limit), scaled(policy.least_offload_tokens, limit)
+    protected, least = (
+        scaled(policy.protected_tokens, limit),
+        scaled(policy.least_offload_tokens, limit),
+    )
     exempt = (READ_TOOL,)
-    chosen = plan_offload(outputs, costs, protected_tokens=protected, least_tokens=least, exempt=exempt, before=before)
-    events: list[ContextEvent] = [{"kind": "offload", "at": thread.key(old[place])} for place in chosen]
+    chosen = plan_offload(
+        outputs, costs, protected_tokens=protected, least_tokens=least, exempt=exempt, before=before
+    )
+    events: list[ContextEvent] = [
+        {"kind": "offload", "at": thread.key(old[place])} for place in chosen
+    ]
     after = decisions.and_then(events)
     return events, sum(costs[place] - thread.cost(old[place], after) for place in chosen)
 
@@ -118,7 +137,12 @@ def _is_cut_down(thread: ThreadView, at: int, decisions: Decisions) -> bool:
 
 def _length_that_costs(thread: ThreadView, at: int, wanted: int) -> int:
     """About how many characters of an output cost `wanted` tokens."""
-    return int(_length(thread, at) * max(wanted, 0) / max(thread.counter.count(thread.messages[at]), 1) * 0.95)
+    return int(
+        _length(thread, at)
+        * max(wanted, 0)
+        / max(thread.counter.count(thread.messages[at]), 1)
+        * 0.95
+    )
 
 
 def _length_within(thread: ThreadView, at: int, tokens: int) -> int:
@@ -129,14 +153,19 @@ def _length_within(thread: ThreadView, at: int, tokens: int) -> int:
         low, high = (chars, high) if cost <= tokens else (low, chars)
         if tokens * CLOSE <= cost <= tokens or high - low <= 1:
             break
-        # A text's tokens are not spread evenly over it, but more evenly near a place that was measured.
+        # A text's tokens are not spread evenly over it, but more evenly near a place that was
+        # measured.
         chars = min(max(int(chars * tokens * (1 + CLOSE) / 2 / max(cost, 1)), low + 1), high - 1)
     return low
 
 
 def _length(thread: ThreadView, at: int) -> int:
     content: Any = thread.messages[at].content
-    return len(content) if isinstance(content, str) else max(len(text_of(content)), len(str(content)) // 2)
+    return (
+        len(content)
+        if isinstance(content, str)
+        else max(len(text_of(content)), len(str(content)) // 2)
+    )
 
 
 def _cost_of(thread: ThreadView, at: int, chars: int) -> int:
@@ -145,29 +174,42 @@ def _cost_of(thread: ThreadView, at: int, chars: int) -> int:
     return thread.counter.count(trimmed(message, chars))
 
 
-# -- where a thread is cut -----------------------------------------------------------------------------------------------------------------
+# -- where a thread is cut -------------------------------------------------------------------------
 
 
-def plan_cut(thread: ThreadView, decisions: Decisions, room: Room, important: Iterable[Sequence[int]] = ()) -> Cut | None:
-    """Where the thread is cut so that the request fits; None where it fits nowhere.
+def plan_cut(
+    thread: ThreadView, decisions: Decisions, room: Room, important: Iterable[Sequence[int]] = ()
+) -> Cut | None:
+    """Where the thread is cut so that the request fits; None if it fits nowhere.
 
     Args:
         thread: The thread.
         decisions: What holds; outputs that are cut down cost what is shown of them.
         room: What the request may cost.
-        important: Messages that stay, each with what it cannot be sent without, newest first, as far as a quarter of the room goes.
+        important: Messages that stay, each with what it cannot be sent without, newest first, as
+            far as a quarter of the room goes.
     """
     old = thread.start(decisions)
     costs = [thread.cost(at, decisions) for at in range(old, len(thread))]
     tail = [*accumulate(reversed(costs), initial=0)][::-1]
-    pins = _Pins(thread, decisions, old, costs, _within(thread, decisions, important, room.limit // 4))
+    pins = _Pins(
+        thread, decisions, old, costs, _within(thread, decisions, important, room.limit // 4)
+    )
     places = [old + at for at in safe_boundaries(thread.messages[old:])]
     sizes = {at: tail[at - old] + pins.before(at) for at in places}
     most = len(thread) if room.most is None else room.most - (1 if room.text else 0)
     later = {at: size for at, size in sizes.items() if pins.leave_out(old, at)}
     few = {at: size for at, size in later.items() if len(thread) - at + len(pins.at(at)) <= most}
-    if 0 < room.limit < sizes.get(thread.latest_round, 0) + room.text and not (few and max(few) < thread.latest_round):
-        squeezed = _squeezed(thread, decisions, room, pins, {at: size for at, size in sizes.items() if at < len(thread)})
+    if 0 < room.limit < sizes.get(thread.latest_round, 0) + room.text and not (
+        few and max(few) < thread.latest_round
+    ):
+        squeezed = _squeezed(
+            thread,
+            decisions,
+            room,
+            pins,
+            {at: size for at, size in sizes.items() if at < len(thread)},
+        )
         if squeezed is not None:
             return squeezed
     # A cut that leaves too many messages whatever it does leaves as few as it can.
@@ -180,8 +222,18 @@ def plan_cut(thread: ThreadView, decisions: Decisions, room: Room, important: It
 class _Pins:
     """Which messages before a cut stay, and what they cost."""
 
-    def __init__(self, thread: ThreadView, decisions: Decisions, old: int, costs: Sequence[int], important: frozenset[int]) -> None:
-        self._costs = {at: costs[at - old] if at >= old else thread.cost(at, decisions) for at in thread.pinned | important}
+    def __init__(
+        self,
+        thread: ThreadView,
+        decisions: Decisions,
+        old: int,
+        costs: Sequence[int],
+        important: frozenset[int],
+    ) -> None:
+        self._costs = {
+            at: costs[at - old] if at >= old else thread.cost(at, decisions)
+            for at in thread.pinned | important
+        }
         self._places = sorted(self._costs)
         self._sums = [*accumulate((self._costs[at] for at in self._places), initial=0)]
         self._were = any(at not in self._costs for at in thread.before(old, decisions))
@@ -193,11 +245,15 @@ class _Pins:
         return self._sums[bisect_left(self._places, start)]
 
     def leave_out(self, old: int, start: int) -> bool:
-        """Whether a cut at `start` leaves out anything that one at `old` does not: also what was the user's latest message then."""
-        return self._were or start - old > bisect_left(self._places, start) - bisect_left(self._places, old)
+        """Whether a cut at `start` leaves out more than one at `old`, or the latest user turn."""
+        return self._were or start - old > bisect_left(self._places, start) - bisect_left(
+            self._places, old
+        )
 
 
-def _within(thread: ThreadView, decisions: Decisions, important: Iterable[Sequence[int]], tokens: int) -> frozenset[int]:
+def _within(
+    thread: ThreadView, decisions: Decisions, important: Iterable[Sequence[int]], tokens: int
+) -> frozenset[int]:
     kept = set[int]()
     for places in important:
         tokens -= sum(thread.cost(at, decisions) for at in places)
@@ -208,17 +264,30 @@ def _within(thread: ThreadView, decisions: Decisions, important: Iterable[Sequen
 
 
 def _start(thread: ThreadView, sizes: dict[int, int], room: Room, recent: int) -> int | None:
-    """The first message to be shown: of a turn, if whole turns are enough, else of a round; the latest round is shown if it fits at all.
+    """The first message that is sent: of a turn if whole turns are enough, else of a round.
 
-    Enough are those that take up the floor, with all that are recent; where these do not fit, as many as do.
+    The latest round is sent if it fits at all.
+
+    Enough are those that take up the floor, with all that are recent; where these do not fit, as
+    many as do.
     """
-    newest = thread.latest_round if sizes.get(thread.latest_round, room.limit + 1) <= room.limit else len(thread)
+    newest = (
+        thread.latest_round
+        if sizes.get(thread.latest_round, room.limit + 1) <= room.limit
+        else len(thread)
+    )
     fits = [at for at, size in sizes.items() if size + room.text <= room.target and at <= newest]
     full = [at for at in fits if sizes[at] >= room.floor]
     enough = [at for at in full if at <= recent]
-    turns = [at for at in enough or full if at < len(thread) and isinstance(thread.messages[at], HumanMessage)]
+    turns = [
+        at
+        for at in enough or full
+        if at < len(thread) and isinstance(thread.messages[at], HumanMessage)
+    ]
     if enough:
-        return max(turns or enough)  # the fewest messages that are enough: the longest way until something is left out again
+        return max(
+            turns or enough
+        )  # the fewest messages that are enough: the longest way until something is left out again
     if full:
         return min(turns if turns and room.floor else full)
     if fits:
@@ -227,40 +296,65 @@ def _start(thread: ThreadView, sizes: dict[int, int], room: Room, recent: int) -
     return max(over) if over else newest if newest < len(thread) else None
 
 
-def _fuller(thread: ThreadView, decisions: Decisions, room: Room, pins: _Pins, cut: Cut, sizes: dict[int, int]) -> Cut:
-    """The cut, or one a round earlier with that round's outputs cut down, if the request would show too little otherwise."""
+def _fuller(
+    thread: ThreadView,
+    decisions: Decisions,
+    room: Room,
+    pins: _Pins,
+    cut: Cut,
+    sizes: dict[int, int],
+) -> Cut:
+    """The cut, or one a round earlier with shortened outputs, if too little would be sent."""
     earlier = max((at for at in sizes if at < cut.start), default=None)
-    if sizes[cut.start] >= room.floor or earlier is None or not thread.policy.tool_output_trim_chars:
+    if (
+        sizes[cut.start] >= room.floor
+        or earlier is None
+        or not thread.policy.tool_output_trim_chars
+    ):
         return cut
     over = sizes[earlier] + (room.text if pins.leave_out(thread.start(decisions), earlier) else 0)
     events = plan_squeeze(thread, decisions, range(earlier, cut.start), over - room.target)
     if events is None:
         # Nothing of it can be cut down: it is shown as it is, if it fits.
         events = [] if over <= room.limit else None
-    return cut if events is None else Cut(earlier, tuple(at for at in cut.kept if at < earlier), tuple(events))
+    return (
+        cut
+        if events is None
+        else Cut(earlier, tuple(at for at in cut.kept if at < earlier), tuple(events))
+    )
 
 
-def _squeezed(thread: ThreadView, decisions: Decisions, room: Room, pins: _Pins, sizes: dict[int, int]) -> Cut | None:
-    """The latest round with its outputs cut down; without it, if that is not enough; None if nothing fits."""
+def _squeezed(
+    thread: ThreadView, decisions: Decisions, room: Room, pins: _Pins, sizes: dict[int, int]
+) -> Cut | None:
+    """The latest round with its outputs shortened; without it if too long; None if nothing fits."""
     for start in (thread.latest_round, len(thread)):
         if start not in sizes:
             continue
         text = room.text if pins.leave_out(thread.start(decisions), start) else 0
         for most in (room.target, room.limit):
-            events = plan_squeeze(thread, decisions, range(start, len(thread)), sizes[start] + text - most)
+            events = plan_squeeze(
+                thread, decisions, range(start, len(thread)), sizes[start] + text - most
+            )
             if events is not None:
                 return Cut(start, pins.at(start), tuple(events))
     return None
 
 
-def plan_squeeze(thread: ThreadView, decisions: Decisions, among: Iterable[int], over: int) -> list[ContextEvent] | None:
-    """What is shown of the outputs among these messages, so that they cost `over` tokens less; None if they cannot give that.
+def plan_squeeze(
+    thread: ThreadView, decisions: Decisions, among: Iterable[int], over: int
+) -> list[ContextEvent] | None:
+    """How these outputs are shortened so that they cost `over` tokens less; None if they cannot.
 
     The largest give first, down to a level that is the same for all.
     """
     if over <= 0:
         return []
-    costs = {at: thread.cost(at, decisions) for at in among if isinstance(thread.messages[at], ToolMessage)}
+    costs = {
+        at: thread.cost(at, decisions)
+        for at in among
+        if isinstance(thread.messages[at], ToolMessage)
+    }
     level = _level(list(costs.values()), over)
     if level < LEAST_SHOWN:
         return None
@@ -274,7 +368,7 @@ def plan_squeeze(thread: ThreadView, decisions: Decisions, among: Iterable[int],
 
 
 def _level(costs: Sequence[int], over: int) -> int:
-    """The height to which the highest must come down so that all together are lower by `over`; 0 where they cannot."""
+    """The level to which the highest costs must fall to save `over` in all; 0 if they cannot."""
     highest = [*sorted(costs, reverse=True), 0]
     for count in range(1, len(highest)):
         gives = sum(highest[:count]) - highest[count] * count

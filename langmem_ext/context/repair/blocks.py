@@ -1,7 +1,8 @@
-"""What a message's content must be to be sent: texts that say something, blocks that the provider takes, thoughts that are whole.
+"""What a message's content must be to be sent: non-empty texts, known blocks, whole thoughts.
 
-What a provider does not take is never lost without a word: a picture or a file leaves a note in its place, and what else has a meaning as
-text becomes text. What the model itself sent in another provider's writing (its thoughts, its own tools) is left out: it is no one else's.
+What a provider does not take is never lost without a word: a picture or a file leaves a note in its
+place, and what else has a meaning as text becomes text. What the model itself sent in another
+provider's writing (its thoughts, its own tools) is left out: it is no one else's.
 """
 
 from __future__ import annotations
@@ -14,12 +15,23 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langmem_ext.context.repair.provider import SIGNED, THOUGHTS, ProviderRules
 from langmem_ext.context.tool_output.output_text import as_json, output_text
-from langmem_ext.messages.media import data_of, media_type_of, medium_of, name_of, text_in
+from langmem_ext.messages.token_costs.media import (
+    data_of,
+    media_type_of,
+    medium_of,
+    name_of,
+    text_in,
+)
 
 EMPTY: Final = "(empty message)"
 """Stands for what a user said without saying anything."""
 
-_ROLES: Final[Mapping[type[BaseMessage], str]] = {HumanMessage: "human", AIMessage: "ai", ToolMessage: "tool", SystemMessage: "system"}
+_ROLES: Final[Mapping[type[BaseMessage], str]] = {
+    HumanMessage: "human",
+    AIMessage: "ai",
+    ToolMessage: "tool",
+    SystemMessage: "system",
+}
 _CALLS: Final = frozenset({"tool_use"})
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _NAME: Final = re.compile(r"[^\s<|\\/>]{1,64}")
@@ -27,7 +39,7 @@ _NOT_IN_A_NAME: Final = re.compile(r"[\s<|\\/>]+")
 
 
 def sent_message(message: BaseMessage, rules: ProviderRules) -> BaseMessage | None:
-    """The message with a content that can be sent, the same object if it can be as it is; None if it says nothing.
+    """The message with sendable content, the same object if unchanged; None if it is empty.
 
     A message that calls tools, a result and a user's message always say something.
     """
@@ -37,11 +49,18 @@ def sent_message(message: BaseMessage, rules: ProviderRules) -> BaseMessage | No
         content = EMPTY
     elif not content and isinstance(message, AIMessage) and not message.tool_calls:
         content = _said_otherwise(message)
-    if not content and (isinstance(message, SystemMessage) or (isinstance(message, AIMessage) and not message.tool_calls)):
+    if not content and (
+        isinstance(message, SystemMessage)
+        or (isinstance(message, AIMessage) and not message.tool_calls)
+    ):
         return None
     if content is not message.content:
         changes["content"] = content
-    if message.name is not None and not isinstance(message, ToolMessage) and not _NAME.fullmatch(message.name):
+    if (
+        message.name is not None
+        and not isinstance(message, ToolMessage)
+        and not _NAME.fullmatch(message.name)
+    ):
         changes["name"] = _NOT_IN_A_NAME.sub("_", message.name)[:64] or None
     if isinstance(message, ToolMessage) and message.status == "error" and not _only_text(content):
         # Anthropic: all content of a result that is an error must be text.
@@ -50,20 +69,29 @@ def sent_message(message: BaseMessage, rules: ProviderRules) -> BaseMessage | No
 
 
 def answered_in_place(message: AIMessage, following: BaseMessage | None) -> AIMessage:
-    """The answer without calls of the provider's own tools that broke off before they found anything; the same object if it has none.
+    """The answer without unfinished calls of the provider's own tools; unchanged if it has none.
 
     Args:
         message: The answer.
-        following: The message behind it. An answer that was paused goes on there; the last of all is left alone, as it may be paused, but
-            for one that calls tools: behind it come their results.
+        following: The message behind it. An answer that was paused continues there; the last of all
+            is left alone, as it may be paused, but for one that calls tools: behind it come their
+            results.
     """
     content: Any = message.content
     paused = following is None and not message.tool_calls and not message.invalid_tool_calls
     if paused or not isinstance(content, list):
         return message
-    rest: Any = following.content if isinstance(following, AIMessage) and isinstance(following.content, list) else []
+    rest: Any = (
+        following.content
+        if isinstance(following, AIMessage) and isinstance(following.content, list)
+        else []
+    )
     found = {block.get("tool_use_id") for block in content + rest if isinstance(block, dict)}
-    kept = [block for block in content if not (_is_of(block, _SERVER_CALLS) and block.get("id") not in found)]
+    kept = [
+        block
+        for block in content
+        if not (_is_of(block, _SERVER_CALLS) and block.get("id") not in found)
+    ]
     return message if len(kept) == len(content) else message.model_copy(update={"content": kept})
 
 
@@ -79,7 +107,9 @@ def _content(message: BaseMessage, rules: ProviderRules) -> Any:
     kept = [block for block in blocks if block is not None]
     if isinstance(message, AIMessage):
         kept = _in_order(kept, calls=bool(message.tool_calls))
-    same = len(kept) == len(content) and all(new is old for new, old in zip(kept, content, strict=True))
+    same = len(kept) == len(content) and all(
+        new is old for new, old in zip(kept, content, strict=True)
+    )
     calls = isinstance(message, AIMessage) and message.tool_calls
     return content if same and (content or calls) else kept or ""
 
@@ -105,7 +135,7 @@ def _block(block: Any, role: str, rules: ProviderRules, *, own: bool) -> Any:
 
 
 def _instead(block: Mapping[str, Any], role: str, rules: ProviderRules) -> dict[str, Any] | None:
-    """What stands for a block that the provider does not take."""
+    """What replaces a block that the provider does not take."""
     kind = str(block.get("type"))
     if kind in THOUGHTS:
         return None
@@ -117,7 +147,10 @@ def _instead(block: Mapping[str, Any], role: str, rules: ProviderRules) -> dict[
 
 
 def _as_file(block: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Anthropic's way to write a file, in LangChain's, which every integration translates; None for a file that stands elsewhere."""
+    """An Anthropic file block in LangChain's form; None for a file stored elsewhere.
+
+    Every integration translates that form.
+    """
     data = data_of(block)
     if not isinstance(data, str):
         return None
@@ -155,7 +188,10 @@ def _said_otherwise(message: AIMessage) -> str:
     """What an answer without content says in its refusal, or in the transcript of its audio."""
     kwargs = message.additional_kwargs
     audio = kwargs.get("audio")
-    for text in (kwargs.get("refusal"), audio.get("transcript") if isinstance(audio, dict) else None):
+    for text in (
+        kwargs.get("refusal"),
+        audio.get("transcript") if isinstance(audio, dict) else None,
+    ):
         if isinstance(text, str) and text.strip():
             return text
     return ""

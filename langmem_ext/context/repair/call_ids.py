@@ -1,7 +1,8 @@
-"""A model's tool calls as they can be sent: every one with an id of its own, a name of plain letters, and arguments that can be read.
+"""A model's tool calls in sendable form: unique ids, plain names, readable arguments.
 
-Some models count their calls anew in every answer (`call_0`), and a thread that changes its provider has ids that the next one refuses. A
-new id follows from the old one and from what stands before it, so it is the same in every request.
+Some models count their calls again in every answer (`call_0`), and a thread that changes its
+provider has ids that the next one refuses. A new id follows from the old one and from what is
+before it, so it is the same in every request.
 """
 
 from __future__ import annotations
@@ -89,13 +90,27 @@ def is_plain(name: object, longest: int) -> bool:
 
 
 def sent_calls(message: AIMessage, ids: CallIds) -> tuple[AIMessage, list[SentCall]]:
-    """A message with its calls as they can be sent, the same object if they can be as they are; and the calls."""
-    calls = [SentCall(one.was, {**one.call, "id": ids.give(one.was)}, one.unread) for one in _calls_of(message)]
+    """A message with its calls in sendable form, the same object if unchanged; and the calls."""
+    calls = [
+        SentCall(one.was, {**one.call, "id": ids.give(one.was)}, one.unread)
+        for one in _calls_of(message)
+    ]
     fine = [call["id"] for call in message.tool_calls] == [one.id for one in calls]
-    if fine and not message.invalid_tool_calls and all(is_plain(one.call["name"], LONGEST_NAME) for one in calls):
+    if (
+        fine
+        and not message.invalid_tool_calls
+        and all(is_plain(one.call["name"], LONGEST_NAME) for one in calls)
+    ):
         content = _repeated(message.content, calls)
-        return (message if content is message.content else message.model_copy(update={"content": content})), calls
-    calls = [SentCall(one.was, {**one.call, "name": plain_name(one.call["name"])}, one.unread) for one in calls]
+        return (
+            message
+            if content is message.content
+            else message.model_copy(update={"content": content})
+        ), calls
+    calls = [
+        SentCall(one.was, {**one.call, "name": plain_name(one.call["name"])}, one.unread)
+        for one in calls
+    ]
     changes = {
         "tool_calls": [one.call for one in calls],
         "invalid_tool_calls": [],
@@ -106,10 +121,14 @@ def sent_calls(message: AIMessage, ids: CallIds) -> tuple[AIMessage, list[SentCa
 
 
 def without_screens(message: AIMessage, names: Sequence[str]) -> AIMessage:
-    """The message without calls, of these ids, that only its provider knows; the same object if there are none."""
+    """The message without these calls, which only its provider knows; unchanged if it has none."""
     if not names:
         return message
-    kept = [block for block in message.content if not (isinstance(block, dict) and block.get("call_id") in names)]
+    kept = [
+        block
+        for block in message.content
+        if not (isinstance(block, dict) and block.get("call_id") in names)
+    ]
     return message.model_copy(update={"content": kept})
 
 
@@ -130,11 +149,17 @@ def _calls_of(message: AIMessage) -> Iterator[SentCall]:
     for bad in message.invalid_tool_calls:
         if (was := bad.get("id") or "") not in known:
             unread = bad.get("args") or ""
-            yield SentCall(was, ToolCall(name=bad.get("name") or "", args=_readable(unread), id=was, type="tool_call"), unread)
+            yield SentCall(
+                was,
+                ToolCall(
+                    name=bad.get("name") or "", args=_readable(unread), id=was, type="tool_call"
+                ),
+                unread,
+            )
 
 
 def _readable(text: str) -> dict[str, Any]:
-    """What can be read of arguments that were cut off; none where that is nothing."""
+    """What can be read of arguments that were cut off; none if that is nothing."""
     try:
         found = parse_partial_json(text)
     except ValueError:
@@ -143,7 +168,7 @@ def _readable(text: str) -> dict[str, Any]:
 
 
 def _repeated(content: Any, calls: list[SentCall]) -> Any:
-    """The content, with the blocks that repeat calls saying what the calls say; the same object if they do."""
+    """The content, with repeated call blocks updated to the calls; unchanged if equal."""
     if not isinstance(content, list):
         return content
     left = list(calls)
@@ -153,7 +178,7 @@ def _repeated(content: Any, calls: list[SentCall]) -> Any:
 
 
 def _said_again(block: Any, left: list[SentCall]) -> Any:
-    """A block as it is sent; None for one that repeats no call, or one that was repeated already."""
+    """A repeated call block as it is sent; None if it repeats no call, or one already repeated."""
     kind = block.get("type") if isinstance(block, dict) else None
     key = _ID_KEYS.get(str(kind))
     if key is None:
@@ -162,15 +187,23 @@ def _said_again(block: Any, left: list[SentCall]) -> Any:
     if one is None or kind in ("invalid_tool_call", "tool_call_chunk"):
         return None
     left.remove(one)
-    sent = {**block, key: one.id, "name": one.call["name"]} if "name" in block else {**block, key: one.id}
+    sent = (
+        {**block, key: one.id, "name": one.call["name"]}
+        if "name" in block
+        else {**block, key: one.id}
+    )
     if kind == "tool_use" and not isinstance(block.get("input"), dict):
         sent["input"] = one.call["args"]
     return block if sent == block else sent
 
 
 def _renamed_kwargs(kwargs: Mapping[str, Any], calls: list[SentCall]) -> dict[str, Any]:
-    """Without the calls as they came, which stand in `tool_calls`; with signatures by the ids that are sent."""
-    kept = {key: value for key, value in kwargs.items() if key not in ("tool_calls", "function_call")}
+    """The kwargs without calls, which are in `tool_calls`; signatures are keyed by the sent ids."""
+    kept = {
+        key: value for key, value in kwargs.items() if key not in ("tool_calls", "function_call")
+    }
     if isinstance(signatures := kept.get(CALL_SIGNATURES), dict):
-        kept[CALL_SIGNATURES] = {one.id: signatures[one.was] for one in calls if one.was in signatures}
+        kept[CALL_SIGNATURES] = {
+            one.id: signatures[one.was] for one in calls if one.was in signatures
+        }
     return kept

@@ -1,11 +1,11 @@
-"""Messages in other forms than those that are sent, put into those: what LangChain has kept of older ways to write roles and tool calls.
+"""Older forms of roles and tool calls that LangChain keeps, converted to those that are sent.
 
 | found | becomes |
 |---|---|
 | `ChatMessage` | the message of its role; of a role that no provider has, the user's |
-| `function_call` in an answer's `additional_kwargs`, `FunctionMessage` | a tool call and its result |
+| `function_call` in an answer's kwargs, `FunctionMessage` | a tool call and its result |
 | `tool_use` and `tool_call` blocks that are no `tool_calls` | tool calls |
-| `tool_result` blocks in a user's message or a result (Anthropic's own form) | results, and a user's message of the rest |
+| `tool_result` blocks in a user's message or a result (Anthropic) | results, a user's message |
 | `RemoveMessage` | nothing: it is an order, and nobody said it |
 """
 
@@ -36,17 +36,24 @@ _ROLES: Final[Mapping[str, type[BaseMessage]]] = {
 }
 _FORMS: Final = (ChatMessage, FunctionMessage, RemoveMessage)
 _NO_CALL: Final = "function"
-"""Id of what an older result answers that stands behind no call of its function."""
+"""Id of what an older result answers that is behind no call of its function."""
 
 
 def in_sent_forms(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages, each as a user's, a model's, a system message or a result; those that already are stay the same objects."""
+    """The messages, each as a user's, a model's, a system message or a result.
+
+    Those that already are stay the same objects.
+    """
     sent: list[BaseMessage] = []
     calls: dict[str, str] = {}
     for at, message in enumerate(messages):
         if isinstance(message, FunctionMessage):
             call = calls.pop(message.name, _NO_CALL)
-            sent.append(ToolMessage(content=message.content, tool_call_id=call, name=message.name, id=message.id))
+            sent.append(
+                ToolMessage(
+                    content=message.content, tool_call_id=call, name=message.name, id=message.id
+                )
+            )
         elif isinstance(message, ChatMessage):
             sent.append(_of_role(message))
         elif isinstance(message, AIMessage):
@@ -71,10 +78,15 @@ def is_sent_form(message: BaseMessage) -> bool:
 
 def _of_role(message: ChatMessage) -> BaseMessage:
     kind = _ROLES.get(message.role.lower(), HumanMessage)
-    return kind(content=message.content, id=message.id, name=message.name, additional_kwargs=message.additional_kwargs)
+    return kind(
+        content=message.content,
+        id=message.id,
+        name=message.name,
+        additional_kwargs=message.additional_kwargs,
+    )
 
 
-# -- calls that stand elsewhere ------------------------------------------------------------------------------------------------------------
+# -- calls that are elsewhere ----------------------------------------------------------------------
 
 
 def _with_calls(message: AIMessage, at: int) -> AIMessage:
@@ -84,15 +96,25 @@ def _with_calls(message: AIMessage, at: int) -> AIMessage:
     known = {call.get("id") for call in (*message.tool_calls, *message.invalid_tool_calls)}
     found = [call for call in _calls_in(message.content) if call["id"] not in known]
     if not found and (legacy := _function_of(message)):
-        found = [ToolCall(name=legacy["name"], args=_arguments(legacy.get("arguments")), id=_function_id(at))]
-    return message.model_copy(update={"tool_calls": [*message.tool_calls, *found]}) if found else message
+        found = [
+            ToolCall(
+                name=legacy["name"], args=_arguments(legacy.get("arguments")), id=_function_id(at)
+            )
+        ]
+    return (
+        message.model_copy(update={"tool_calls": [*message.tool_calls, *found]})
+        if found
+        else message
+    )
 
 
 def _calls_in(content: Any) -> Iterator[ToolCall]:
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call"):
             given = block.get("input") or block.get("args") or block.get("partial_json")
-            yield ToolCall(name=str(block.get("name") or ""), args=_arguments(given), id=block.get("id"))
+            yield ToolCall(
+                name=str(block.get("name") or ""), args=_arguments(given), id=block.get("id")
+            )
 
 
 def _function_of(message: AIMessage) -> dict[str, Any] | None:
@@ -106,7 +128,7 @@ def _function_id(at: int) -> str:
 
 
 def _arguments(given: object) -> dict[str, Any]:
-    """Arguments as a dict, whatever they came as; none where they are no JSON object."""
+    """Arguments as a dict, whatever they came as; none if they are no JSON object."""
     if isinstance(given, str):
         try:
             given = json.loads(given)
@@ -115,7 +137,7 @@ def _arguments(given: object) -> dict[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
-# -- results that stand elsewhere ----------------------------------------------------------------------------------------------------------
+# -- results that are elsewhere --------------------------------------------------------------------
 
 
 def _is_result(block: object) -> bool:
@@ -123,7 +145,7 @@ def _is_result(block: object) -> bool:
 
 
 def _results_in(message: HumanMessage | ToolMessage) -> bool:
-    """Whether a user's message holds results; or whether a result's content is nothing but such blocks."""
+    """Whether a user's message has result blocks, or a result consists only of them."""
     content = message.content
     if content.__class__ is str or not content:
         return False
@@ -138,7 +160,13 @@ def _unpacked(message: HumanMessage | ToolMessage) -> Iterator[BaseMessage]:
             part = f"{message.id}-{number}" if message.id else None
             call = str(block.get("tool_use_id") or getattr(message, "tool_call_id", ""))
             status = "error" if block.get("is_error") else "success"
-            yield ToolMessage(content=block.get("content") or "", tool_call_id=call, id=part, name=message.name, status=status)
+            yield ToolMessage(
+                content=block.get("content") or "",
+                tool_call_id=call,
+                id=part,
+                name=message.name,
+                status=status,
+            )
         else:
             rest.append(block)
     if rest:

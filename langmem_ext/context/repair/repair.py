@@ -1,8 +1,9 @@
-"""Messages as a provider takes them: every call answered directly behind it, every result with its call, nothing empty, roles in order.
+"""Makes messages valid for a provider: each call is followed by its result, roles are in order.
 
-What is stored is not touched: this is for a request alone. A run that was cancelled, a cut by somebody else, a change of provider and a
-stream that broke off leave conversations that no provider takes any more; here they become ones that all take, and nothing that was said is
-left out but what answers nothing.
+What is stored is not touched: this is for a request alone. A run that was cancelled, a cut by
+somebody else, a change of provider and a stream that broke off leave conversations that no provider
+takes any more; here they become ones that all take, and nothing that was said is left out but what
+answers nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from typing import Final
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from langmem_ext.context.repair.blocks import answered_in_place, sent_message
-from langmem_ext.context.repair.call_ids import LONGEST_NAME, CallIds, SentCall, is_plain, sent_calls, without_screens
+from langmem_ext.context.repair.call_ids import (
+    LONGEST_NAME,
+    CallIds,
+    SentCall,
+    is_plain,
+    sent_calls,
+    without_screens,
+)
 from langmem_ext.context.repair.legacy_messages import in_sent_forms, is_sent_form
 from langmem_ext.context.repair.provider import BOTH, ProviderRules
 from langmem_ext.context.repair.role_order import in_order, is_in_order, roles_of
@@ -23,9 +31,10 @@ from langmem_ext.messages.annotations import inserted
 from langmem_ext.messages.pairing import call_ids
 
 NO_RESULT: Final = (
-    "Error: there is no result of `{name}`. The call was interrupted or never carried out; whether it had an effect is not known."
+    "Error: no result of `{name}`. The call was interrupted or never ran; it is unknown whether it"
+    " had an effect."
 )
-UNREAD: Final = "Error: `{name}` was not called, because its arguments are no valid JSON: {unread}"
+UNREAD: Final = "Error: `{name}` was not called, because its arguments are not valid JSON: {unread}"
 
 _LONGEST_UNREAD: Final = 500
 """Characters that are shown of arguments that could not be read."""
@@ -38,8 +47,9 @@ class Repaired:
     Attributes:
         messages: They; the same list object that was given where nothing was wrong.
         added: How many were added: results that there are not, and what the order of roles needs.
-        dropped: How many were left out: results without a call, second results, messages that say nothing.
-        moved: How many stand elsewhere: results behind their calls, system messages before all others.
+        dropped: How many were left out: results without a call, second results, messages that say
+            nothing.
+        moved: How many were moved: results behind their calls, system messages before all others.
         mended: How many say the same in another form.
     """
 
@@ -53,8 +63,9 @@ class Repaired:
 def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repaired:
     """The messages as the provider takes them; the messages given and their list stay as they are.
 
-    The same messages give the same result, down to the ids of what is added, and what is made of the first of them does not depend on what
-    follows, but for a result that comes late and roles that alternate. A repaired conversation is repaired no further.
+    The same messages give the same result, down to the ids of what is added, and what is made of
+    the first of them does not depend on what follows, but for a result that comes late and roles
+    that alternate. A repaired conversation is repaired no further.
 
     Args:
         messages: A conversation, oldest first.
@@ -65,11 +76,15 @@ def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repa
     rounds = _Rounds(rules)
     said = in_sent_forms(messages)
     for message, following in zip_longest(said, said[1:]):
-        rounds.take(answered_in_place(message, following) if isinstance(message, AIMessage) else message)
+        rounds.take(
+            answered_in_place(message, following) if isinstance(message, AIMessage) else message
+        )
     answered = list(rounds.answered())
     sent = [one for message in answered if (one := sent_message(message, rules)) is not None]
     ordered, added, moved = in_order(sent, rules)
-    if len(ordered) == len(messages) and all(new is old for new, old in zip(ordered, messages, strict=True)):
+    if len(ordered) == len(messages) and all(
+        new is old for new, old in zip(ordered, messages, strict=True)
+    ):
         return Repaired(messages)
     added += rounds.added
     given = {id(message) for message in messages}
@@ -82,7 +97,7 @@ def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repa
     )
 
 
-# -- rounds: calls and their results -------------------------------------------------------------------------------------------------------
+# -- rounds: calls and their results ---------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -92,7 +107,8 @@ class _Round:
     Attributes:
         message: The message.
         open: Its calls that have no result yet.
-        screens: Calls of the same kind that stand in its content alone, as only their provider knows them.
+        screens: Calls of the same kind that are in its content alone, as only their provider knows
+            them.
         results: The results of the others, in the order in which they came.
     """
 
@@ -126,12 +142,20 @@ class _Rounds:
             self._taken.append(message)
 
     def _take_answer(self, message: AIMessage) -> None:
-        if message.content.__class__ is str and not message.tool_calls and not message.invalid_tool_calls:
+        if (
+            message.content.__class__ is str
+            and not message.tool_calls
+            and not message.invalid_tool_calls
+        ):
             self._taken.append(message)
             return
         sent, calls = sent_calls(message, self._ids)
         known = {call.id for call in calls}
-        screens = [name for name in call_ids(sent) if name not in known] if self._rules.wrote(sent) else []
+        screens = (
+            [name for name in call_ids(sent) if name not in known]
+            if self._rules.wrote(sent)
+            else []
+        )
         if not calls and not screens:
             self._taken.append(sent)
             return
@@ -141,10 +165,18 @@ class _Rounds:
 
     def _take_result(self, message: ToolMessage) -> None:
         one = self._newest.get(message.tool_call_id)
-        call = next((call for call in one.open if call.was == message.tool_call_id), None) if one else None
+        call = (
+            next((call for call in one.open if call.was == message.tool_call_id), None)
+            if one
+            else None
+        )
         if one is not None and call is not None:
             one.open.remove(call)
-            one.results.append(message if call.id == call.was else message.model_copy(update={"tool_call_id": call.id}))
+            one.results.append(
+                message
+                if call.id == call.was
+                else message.model_copy(update={"tool_call_id": call.id})
+            )
         elif one is not None and message.tool_call_id in one.screens:
             one.screens.remove(message.tool_call_id)
             one.results.append(message)
@@ -166,27 +198,49 @@ class _Rounds:
 
 
 def _no_result(call: SentCall) -> ToolMessage:
-    """What stands for a result that there is not."""
+    """What replaces a result that there is not."""
     name = call.call["name"]
-    unread = call.unread if call.unread is None or len(call.unread) <= _LONGEST_UNREAD else call.unread[:_LONGEST_UNREAD] + "…"
-    says = NO_RESULT.format(name=name) if unread is None else UNREAD.format(name=name, unread=unread or "(none)")
+    unread = (
+        call.unread
+        if call.unread is None or len(call.unread) <= _LONGEST_UNREAD
+        else call.unread[:_LONGEST_UNREAD] + "…"
+    )
+    says = (
+        NO_RESULT.format(name=name)
+        if unread is None
+        else UNREAD.format(name=name, unread=unread or "(none)")
+    )
     kwargs = inserted("no result")
-    return ToolMessage(says, tool_call_id=call.id, name=name, id=f"no-result-{call.id}", status="error", additional_kwargs=kwargs)
+    return ToolMessage(
+        says,
+        tool_call_id=call.id,
+        name=name,
+        id=f"no-result-{call.id}",
+        status="error",
+        additional_kwargs=kwargs,
+    )
 
 
-# -- the fast way: what is valid is left alone ---------------------------------------------------------------------------------------------
+# -- the fast way: what is valid is left alone -----------------------------------------------------
 
 
 def _is_valid(messages: Sequence[BaseMessage], rules: ProviderRules) -> bool:
     """Whether nothing would change; False may be wrong, and costs time alone."""
     roles = roles_of(messages)
-    return is_in_order(messages, roles, rules) and BaseMessage not in roles and _is_sound(messages, roles, rules)
+    return (
+        is_in_order(messages, roles, rules)
+        and BaseMessage not in roles
+        and _is_sound(messages, roles, rules)
+    )
 
 
-def _is_sound(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules) -> bool:
-    """Whether calls and results stand as they should, and every message can be sent as it is.
+def _is_sound(
+    messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules
+) -> bool:
+    """Whether calls and results are as they should, and every message can be sent as it is.
 
-    It walks through all of a long conversation: it looks at each message once, into its dict, and makes no objects for it.
+    It walks through all of a long conversation: it looks at each message once, into its dict, and
+    makes no objects for it.
     """
     waiting: list[str] = []
     used: set[str] = set()
@@ -205,7 +259,11 @@ def _is_sound(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]
             if calls and not _take_calls(calls, waiting, used, rules.longest_id):
                 return False
             plain = plain and (not content.isspace() if content else bool(calls))
-            plain = plain and not fields["invalid_tool_calls"] and "function_call" not in fields["additional_kwargs"]
+            plain = (
+                plain
+                and not fields["invalid_tool_calls"]
+                and "function_call" not in fields["additional_kwargs"]
+            )
         else:
             plain = plain and content and not content.isspace()
         if not plain and not _is_sent_as_it_is(messages, at, rules):
@@ -213,11 +271,18 @@ def _is_sound(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]
     return not waiting
 
 
-def _take_calls(calls: Sequence[ToolCall], waiting: list[str], used: set[str], longest_id: int) -> bool:
-    """Whether every one of a message's calls has a name and an id of its own; they wait for their results."""
+def _take_calls(
+    calls: Sequence[ToolCall], waiting: list[str], used: set[str], longest_id: int
+) -> bool:
+    """Whether all calls of a message have names and unique ids; they then wait for results."""
     for call in calls:
         name = call["id"]
-        if name is None or name in used or not is_plain(name, longest_id) or not is_plain(call["name"], LONGEST_NAME):
+        if (
+            name is None
+            or name in used
+            or not is_plain(name, longest_id)
+            or not is_plain(call["name"], LONGEST_NAME)
+        ):
             return False
         used.add(name)
         waiting.append(name)
@@ -234,6 +299,8 @@ def _is_sent_as_it_is(messages: Sequence[BaseMessage], at: int, rules: ProviderR
 
 def _asks_as_it_is(message: AIMessage, following: BaseMessage | None, rules: ProviderRules) -> bool:
     """Whether what a message asks, in its calls and in its content, can be sent as it is."""
-    if answered_in_place(message, following) is not message or len(call_ids(message)) > len(message.tool_calls):
+    if answered_in_place(message, following) is not message or len(call_ids(message)) > len(
+        message.tool_calls
+    ):
         return False
     return sent_calls(message, CallIds(rules.longest_id))[0] is message

@@ -1,4 +1,4 @@
-"""The order of roles that a provider asks: where system messages stand, who speaks first, and whether the user and the model take turns."""
+"""The order of roles that a provider requires: system messages, first speaker, alternation."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ OPENING: Final = "(The conversation begins.)"
 """What the user says where the model would speak first."""
 
 UNANSWERED: Final = "(no answer)"
-"""What the model says where it said nothing to results before the user went on."""
+"""What the model says where it said nothing to results before the user continued."""
 
 
 def roles_of(messages: Sequence[BaseMessage]) -> list[type[BaseMessage]]:
-    """The role of each message, as the class that stands for it; `BaseMessage` for one that has none."""
+    """The role of each message, as its class; `BaseMessage` for one that has none."""
     roles: list[type[BaseMessage]] = [type(message) for message in messages]
     strange = {role: _role(role) for role in {*roles} if role not in _ROLES}
     return [strange.get(role, role) for role in roles] if strange else roles
@@ -32,7 +32,9 @@ def _role(kind: type[BaseMessage]) -> type[BaseMessage]:
     return next((role for role in _ROLES if issubclass(kind, role)), BaseMessage)
 
 
-def is_in_order(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules) -> bool:
+def is_in_order(
+    messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules
+) -> bool:
     """Whether `in_order` would leave the messages, of these roles, as they are."""
     start = next((at for at, role in enumerate(roles) if role is not SystemMessage), len(roles))
     if rules.first_is_user and roles[start : start + 1] != [HumanMessage]:
@@ -41,19 +43,32 @@ def is_in_order(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessag
         return False
     if rules.bare_end and _bare(messages[-1]) is not messages[-1]:
         return False
-    return not rules.alternates or not any(_out_of_turn(before, after) for before, after in pairwise(roles[start:]))
+    return not rules.alternates or not any(
+        _out_of_turn(before, after) for before, after in pairwise(roles[start:])
+    )
 
 
-def in_order(messages: Sequence[BaseMessage], rules: ProviderRules) -> tuple[list[BaseMessage], int, int]:
-    """The messages in the order that the provider asks, and how many were added and moved. Results stand behind their calls already."""
+def in_order(
+    messages: Sequence[BaseMessage], rules: ProviderRules
+) -> tuple[list[BaseMessage], int, int]:
+    """The messages in the required order, with the numbers added and moved.
+
+    Results are behind their calls already.
+    """
     ordered, added, moved = list(messages), 0, 0
     if rules.system_first:
-        moved = sum(isinstance(message, SystemMessage) for message in ordered[_spoken_from(ordered) :])
+        moved = sum(
+            isinstance(message, SystemMessage) for message in ordered[_spoken_from(ordered) :]
+        )
         # The sort is stable: nothing else moves.
         ordered.sort(key=lambda message: not isinstance(message, SystemMessage))
     start = _spoken_from(ordered)
-    if not ordered or (rules.first_is_user and not isinstance([*ordered, None][start], HumanMessage)):
-        ordered.insert(start, HumanMessage(OPENING, id="opening", additional_kwargs=inserted("opening")))
+    if not ordered or (
+        rules.first_is_user and not isinstance([*ordered, None][start], HumanMessage)
+    ):
+        ordered.insert(
+            start, HumanMessage(OPENING, id="opening", additional_kwargs=inserted("opening"))
+        )
         added = 1
     if rules.alternates:
         ordered, answers = _in_turns(ordered)
@@ -64,15 +79,20 @@ def in_order(messages: Sequence[BaseMessage], rules: ProviderRules) -> tuple[lis
 
 
 def _spoken_from(messages: Sequence[BaseMessage]) -> int:
-    return next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
+    return next(
+        (at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)),
+        len(messages),
+    )
 
 
-# -- turns ---------------------------------------------------------------------------------------------------------------------------------
+# -- turns -----------------------------------------------------------------------------------------
 
 
 def _out_of_turn(before: type[BaseMessage], after: type[BaseMessage]) -> bool:
-    """Whether two neighbours are of one role, or the second is the user's and the first a result that nobody has answered."""
-    return (before is after and after in (HumanMessage, AIMessage)) or (before is ToolMessage and after is HumanMessage)
+    """Whether two neighbours have one role, or a user's message follows an unanswered result."""
+    return (before is after and after in (HumanMessage, AIMessage)) or (
+        before is ToolMessage and after is HumanMessage
+    )
 
 
 def _in_turns(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], int]:
@@ -82,7 +102,13 @@ def _in_turns(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], int]:
     for message in messages:
         before = turns[-1] if turns else None
         if isinstance(before, ToolMessage) and isinstance(message, HumanMessage):
-            turns.append(AIMessage(UNANSWERED, id=f"unanswered-{before.tool_call_id}", additional_kwargs=inserted("no answer")))
+            turns.append(
+                AIMessage(
+                    UNANSWERED,
+                    id=f"unanswered-{before.tool_call_id}",
+                    additional_kwargs=inserted("no answer"),
+                )
+            )
             added += 1
         elif before is not None and _of_one_role(before, message):
             turns[-1] = _joined(before, message)
@@ -92,11 +118,13 @@ def _in_turns(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], int]:
 
 
 def _of_one_role(before: BaseMessage, after: BaseMessage) -> bool:
-    return any(isinstance(before, role) and isinstance(after, role) for role in (HumanMessage, AIMessage))
+    return any(
+        isinstance(before, role) and isinstance(after, role) for role in (HumanMessage, AIMessage)
+    )
 
 
 def _joined(first: BaseMessage, second: BaseMessage) -> BaseMessage:
-    """Two messages of one role as one, by the name of the first that somebody said: it stays when more is joined to it."""
+    """Two messages of one role as one, with the first one's name, which stays if more is joined."""
     said = [message for message in (first, second) if not is_inserted(vars(message))] or [first]
     changes: dict[str, Any] = {
         "id": said[0].id,
@@ -122,11 +150,11 @@ def _as_blocks(content: Any) -> list[Any]:
     return list(content)
 
 
-# -- the end -------------------------------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
 def _bare(message: BaseMessage) -> BaseMessage:
-    """A model's message without blanks at the end of its text; the same object if it has none, or is another's."""
+    """A model's message without trailing blanks; the same object if there are none."""
     if not isinstance(message, AIMessage):
         return message
     content: Any = message.content
@@ -134,5 +162,9 @@ def _bare(message: BaseMessage) -> BaseMessage:
     text = last.get("text") if isinstance(last, dict) else None
     if not isinstance(text, str) or not text[-1:].isspace():
         return message
-    bare = text.rstrip() if isinstance(content, str) else [*content[:-1], {**last, "text": text.rstrip()}]
+    bare = (
+        text.rstrip()
+        if isinstance(content, str)
+        else [*content[:-1], {**last, "text": text.rstrip()}]
+    )
     return message.model_copy(update={"content": bare})

@@ -1,8 +1,9 @@
-"""What a model thought, taken out of messages that are old enough: whole blocks, and never from the turn that it is still thinking about.
+"""Removes a model's thoughts from old messages: whole blocks, never from the current turn.
 
-Anthropic and Google want the thoughts of a running tool round back as they came, and OpenAI wants an item of its own together with the
-thought that led to it. So nothing is taken from the latest user's message on, nor from the latest tool round, and of OpenAI's items what
-stays loses its place in the store there.
+Anthropic and Google want the thoughts of a running tool round back as they came, and OpenAI wants
+an item of its own together with the thought that led to it. So nothing is taken from the latest
+user's message on, nor from the latest tool round, and of OpenAI's items what stays loses its place
+in the store there.
 """
 
 from __future__ import annotations
@@ -16,15 +17,24 @@ from langmem_ext.context.repair.provider import BOTH, CALL_SIGNATURES, THOUGHTS,
 from langmem_ext.messages.pairing import latest_round
 from langmem_ext.messages.turns import is_users
 
-_KWARGS: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "__openai_function_call_ids__")
+_KWARGS: Final = (
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "thinking",
+    "__openai_function_call_ids__",
+)
 """Where integrations keep thoughts that are not in the content, and what binds calls to them."""
 
 _CALL_SIGNATURE: Final = "function_call_signature"
-"""The block of a signature that stands beside its call, in older messages of Gemini."""
+"""The block of a signature that is beside its call, in older messages of Gemini."""
 
 _SIGNATURES: Final = ("signature", "thought_signature")
-_FREE_ITEMS: Final = frozenset({"text", "output_text", "refusal", "function_call", "tool_call", "tool_use"})
-"""OpenAI's items that it takes without their thought, once they have no id; the others cannot do without either."""
+_FREE_ITEMS: Final = frozenset(
+    {"text", "output_text", "refusal", "function_call", "tool_call", "tool_use"}
+)
+"""OpenAI's items that it takes without their thought, once they have no id; the others cannot do
+without either."""
 
 _ITEM_IDS: Final = ("id", "item_id")
 """Keys of an item's id, in a block or in its extras."""
@@ -33,12 +43,12 @@ _ITEM_IDS: Final = ("id", "item_id")
 def strippable(messages: Sequence[BaseMessage], newest: int | None = -1) -> int:
     """How many messages, from the first, may lose their thoughts.
 
-    All before the latest user's message, but none from the latest tool round on, whoever has spoken since. It never becomes less as a
-    conversation goes on.
+    All before the latest user's message, but none from the latest tool round on, whoever has spoken
+    since. It never becomes less as a conversation continues.
 
     Args:
         messages: A conversation, oldest first.
-        newest: Where the latest tool round stands, if that is known; None for none.
+        newest: Where the latest tool round is, if that is known; None for none.
     """
     spoken = next((at for at in range(len(messages) - 1, -1, -1) if is_users(messages[at])), 0)
     if newest is None:
@@ -47,17 +57,22 @@ def strippable(messages: Sequence[BaseMessage], newest: int | None = -1) -> int:
 
 
 def without_thoughts(message: BaseMessage, rules: ProviderRules = BOTH) -> BaseMessage:
-    """The message without thoughts and their signatures; the same object if it has none, or is nothing else.
+    """The message without thoughts and signatures; unchanged if it has none, or nothing else.
 
     Args:
         message: A message that may lose them (`strippable`).
-        rules: Who it is sent to: Gemini is sent its signatures of calls as long as the calls are shown.
+        rules: Who it is sent to: Gemini is sent its signatures of calls as long as the calls are
+            shown.
     """
     if message.content.__class__ is str and not message.additional_kwargs:
         return message  # nearly all of them
     if not isinstance(message, AIMessage) or _is_bound(message):
         return message
-    kept = {key: value for key, value in message.additional_kwargs.items() if not _tells_thoughts(key, rules)}
+    kept = {
+        key: value
+        for key, value in message.additional_kwargs.items()
+        if not _tells_thoughts(key, rules)
+    }
     content: Any = message.content
     if isinstance(content, list):
         content = _without_blocks(content, rules)
@@ -69,19 +84,23 @@ def without_thoughts(message: BaseMessage, rules: ProviderRules = BOTH) -> BaseM
 
 
 def _is_bound(message: AIMessage) -> bool:
-    """Whether it holds an item of OpenAI that is refused without the thought before it, and cannot be sent without its id."""
+    """Whether it has an OpenAI item that needs the thought before it and cannot lose its id."""
     kwargs, blocks = message.additional_kwargs, _blocks(message.content)
     if isinstance(kwargs.get("reasoning"), Mapping):
         return "tool_outputs" in kwargs or str(message.id).startswith("msg_")
-    return any(map(_is_item, blocks)) and any(block.get("type") not in _FREE_ITEMS | THOUGHTS for block in blocks)
+    return any(map(_is_item, blocks)) and any(
+        block.get("type") not in _FREE_ITEMS | THOUGHTS for block in blocks
+    )
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return (
+        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    )
 
 
 def _is_item(block: Mapping[str, Any]) -> bool:
-    """Whether it is a thought that stands in a store of OpenAI's."""
+    """Whether it is a thought that is in a store of OpenAI's."""
     return block.get("type") == "reasoning" and str(block.get("id")).startswith("rs_")
 
 
@@ -90,23 +109,32 @@ def _tells_thoughts(key: str, rules: ProviderRules) -> bool:
 
 
 def _without_blocks(content: list[Any], rules: ProviderRules) -> list[Any]:
-    """The blocks that are no thoughts, without signatures and without the ids that bind them to a thought; the same list if all are."""
+    """The blocks without thoughts, signatures and ids bound to a thought; unchanged if none."""
     bound = any(map(_is_item, _blocks(content)))
-    blocks = [_bare(block, rules, bound=bound) if isinstance(block, dict) else block for block in content]
+    blocks = [
+        _bare(block, rules, bound=bound) if isinstance(block, dict) else block for block in content
+    ]
     kept = [block for block in blocks if block is not None]
-    same = len(kept) == len(content) and all(new is old for new, old in zip(kept, content, strict=True))
+    same = len(kept) == len(content) and all(
+        new is old for new, old in zip(kept, content, strict=True)
+    )
     return content if same else kept
 
 
 def _bare(block: dict[str, Any], rules: ProviderRules, *, bound: bool) -> dict[str, Any] | None:
-    """A block without what belongs to a thought; None for one that is a thought, or nothing without its signature."""
+    """A block without what belongs to a thought; None if nothing else is left of it."""
     kind, value = block.get("type"), block.get("value")
-    if kind in THOUGHTS or (kind == "non_standard" and isinstance(value, dict) and value.get("type") in THOUGHTS):
+    if kind in THOUGHTS or (
+        kind == "non_standard" and isinstance(value, dict) and value.get("type") in THOUGHTS
+    ):
         return None
     if kind == _CALL_SIGNATURE:
         return block if rules.signs_calls else None
     of_text = kind == "text"
-    drop = {*(_SIGNATURES if of_text or not rules.signs_calls else ()), *(_ITEM_IDS if bound and kind in _FREE_ITEMS else ())}
+    drop = {
+        *(_SIGNATURES if of_text or not rules.signs_calls else ()),
+        *(_ITEM_IDS if bound and kind in _FREE_ITEMS else ()),
+    }
     if kind in ("tool_call", "tool_use"):
         drop.discard("id")
     extras = block.get("extras")

@@ -1,4 +1,7 @@
-"""What a model's answer is worth: the summary in it, what it says is missing, or nothing that could stand for a conversation. Pure."""
+"""Checks a model's answer: the summary in it, what it calls missing, or nothing usable.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,18 @@ import re
 from typing import Final
 
 from langmem_ext.context.summary.prompts import Prompts
-from langmem_ext.messages.spans import squeezed
-from langmem_ext.messages.words import list_words
+from langmem_ext.messages.search.spans import squeezed
+from langmem_ext.messages.search.words import list_words
 
 FEWEST_WORDS: Final = 3
 """An answer with fewer ("Understood.") sums nothing up."""
 
 SURE_ECHO: Final = 200
-"""Characters from which an answer that stands word for word in the conversation is taken for a copy of it."""
+"""Characters from which an answer that is word for word in the conversation is taken for a copy of
+it."""
 
 _BEGINNING: Final = 400
-"""Characters of an answer in which a refusal, or a repeated prompt, stands."""
+"""Characters at the beginning of an answer in which a refusal, or a repeated prompt, must occur."""
 
 _THOUGHT: Final = re.compile(r"(?is)\A\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)")
 _THOUGHT_END: Final = re.compile(r"(?is)\A(?:(?!<think>).)*?</think>")
@@ -25,26 +29,43 @@ _THOUGHT_END: Final = re.compile(r"(?is)\A(?:(?!<think>).)*?</think>")
 _FENCED: Final = re.compile(r"(?s)\A```[\w-]*\n(.*?)\n?```\Z")
 _TAGGED: Final = re.compile(r"(?s)\A<([A-Za-z][\w-]*)>(.*)</\1>\Z")
 _PREAMBLE: Final = re.compile(
-    r"(?i)\A(?:sure|certainly|of course|okay|ok|here(?:['’]s| is| are)|below is|the following is)\b[^\n]{0,120}:[ \t]*\n"
+    r"(?i)\A(?:sure|certainly|of course|okay|ok|here(?:['’]s| is| are)|below is|the following"
+    r" is)\b[^\n]{0,120}:[ \t]*\n"
 )
 _CANNOT: Final = (
-    r"(?:i|we)(?: can['’]?t| can ?not| could not| couldn['’]t| won['’]?t| will not| must decline|(?: am|['’]m) (?:not able|unable))"
+    r"(?:i|we)(?: can['’]?t| can ?not| could not| couldn['’]t| won['’]?t| will not| must"
+    r" decline|(?: am|['’]m) (?:not able|unable))"
 )
 _REFUSAL: Final = re.compile(
     r"(?i)\A\W*(?:"
     + "|".join(
         [
-            rf"(?:(?:i['’]?m|i am|we['’]?re|we are) (?:\w+ )?(?:sorry|afraid)|sorry|apologies|unfortunately)\b[^.\n]{{0,40}}?\b{_CANNOT}",
+            (
+                r"(?:(?:i['’]?m|i am|we['’]?re|we are) (?:\w+"
+                rf" )?(?:sorry|afraid)|sorry|apologies|unfortunately)\b[^.\n]{{0,40}}?\b{_CANNOT}"
+            ),
             r"i(?:['’]m| am) sorry(?: but|,|\.)",
-            rf"{_CANNOT} (?:to )?(?:help|assist|comply|fulfil|summari[sz]e|provide|process|continue|do (?:that|this)|share|answer)",
+            (
+                rf"{_CANNOT} (?:to"
+                r" )?(?:help|assist|comply|fulfil|summari[sz]e|provide|process|continue|do"
+                r" (?:that|this)|share|answer)"
+            ),
             r"as an ai\b",
-            r"i (?:don['’]t|do not) (?:have|see) (?:access|enough|any (?:conversation|messages?|content|text|data))\b",
-            r"(?:es )?tut mir leid|je suis désolée?|lo siento|desculpe|mi dispiace|抱歉|对不起|很抱歉|申し訳|죄송",
+            (
+                r"i (?:don['’]t|do not) (?:have|see) (?:access|enough|any"
+                r" (?:conversation|messages?|content|text|data))\b"
+            ),
+            (
+                r"(?:es )?tut mir leid|je suis désolée?|lo siento|desculpe|mi"
+                r" dispiace|抱歉|对不起|很抱歉|申し訳|죄송"
+            ),
         ]
     )
     + ")"
 )
-_NONE: Final = re.compile(r"(?i)\A\W*(?:none|nothing)(?:\s+(?:is|are|was))?(?:\s+missing)?\W*(?:\Z|[.!,;:\n–—-])")
+_NONE: Final = re.compile(
+    r"(?i)\A\W*(?:none|nothing)(?:\s+(?:is|are|was))?(?:\s+missing)?\W*(?:\Z|[.!,;:\n–—-])"
+)
 
 
 class Unusable(Exception):
@@ -60,14 +81,15 @@ def read_summary(answer: object, prompts: Prompts, data: str) -> str:
         data: What it was given to read.
 
     Raises:
-        Unusable: It is empty, refuses, repeats what was asked or given, or is too short to say anything.
+        Unusable: It is empty, refuses, repeats what was asked or given, or is too short to say
+            anything.
     """
     if not isinstance(answer, str):
-        raise Unusable("is no text")
+        raise Unusable("is not text")
     text = bare(answer)
     if not text:
         raise Unusable("is empty")
-    if _REFUSAL.match(text):
+    if refuses(text):
         raise Unusable("refuses")
     if _repeats(text, prompts, data):
         raise Unusable("repeats what the model was given")
@@ -77,13 +99,22 @@ def read_summary(answer: object, prompts: Prompts, data: str) -> str:
 
 
 def read_missing(answer: object, summary: str, prompts: Prompts) -> list[str]:
-    """The lines that tell what a summary lacks; none where the model found nothing, says so, or gives no usable answer."""
+    """The lines that name what a summary lacks; empty if there are none or no usable answer."""
     text = bare(answer) if isinstance(answer, str) else ""
-    if not text or _NONE.match(text) or _REFUSAL.match(text) or _repeats(text, prompts, ""):
+    if not text or _NONE.match(text) or refuses(text) or _repeats(text, prompts, ""):
         return []
     letters = squeezed(summary)
     lines = dict.fromkeys(line.strip() for line in text.splitlines())
-    return [line for line in lines if (word := squeezed(line)) and word != "none" and word not in letters]
+    return [
+        line
+        for line in lines
+        if (word := squeezed(line)) and word != "none" and word not in letters
+    ]
+
+
+def refuses(text: str) -> bool:
+    """Whether an answer says that the model will not do what it was asked for."""
+    return _REFUSAL.match(text) is not None
 
 
 def bare(answer: str) -> str:
@@ -98,7 +129,9 @@ def bare(answer: str) -> str:
 
 def _repeats(text: str, prompts: Prompts, data: str) -> bool:
     said = _flat(text)
-    asked = map(_first_line, (prompts.system, prompts.summary, prompts.verify_system, prompts.verify))
+    asked = map(
+        _first_line, (prompts.system, prompts.summary, prompts.verify_system, prompts.verify)
+    )
     if any(len(line) >= 20 and line in said[:_BEGINNING] for line in asked):
         return True
     return len(said) >= SURE_ECHO and said in _flat(data)

@@ -1,4 +1,7 @@
-"""A conversation in pieces that a model can read one by one: nothing is left out, a call stays with its result where it can. Pure."""
+"""A conversation in chunks that a model can read one by one; calls stay with their results.
+
+Nothing is left out, and a call is parted from its result only where the two do not fit. Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from langmem_ext.messages.pairing import safe_boundaries
 
 
 def cut_chunks(messages: Sequence[BaseMessage], limit: int, counter: TextCounter) -> list[str]:
-    """The conversation's transcript in as few pieces as follow each other; none for messages that say nothing.
+    """The conversation's transcript in as few chunks as possible; empty if there is no text.
 
-    It is cut at safe boundaries. What stands between two of them and is too long is cut between its messages, and a message that is too
-    long is parted, each part with its number.
+    It is cut at safe boundaries. What is between two of them and is too long is cut between its
+    messages, and a message that is too long is parted, each part with its number.
 
     Args:
         messages: The conversation.
@@ -27,7 +30,7 @@ def cut_chunks(messages: Sequence[BaseMessage], limit: int, counter: TextCounter
 
 
 def pack(texts: Iterable[str], limit: int, counter: TextCounter) -> list[list[str]]:
-    """The texts in groups of neighbours, each as large as the limit allows; a text beyond the limit is a group by itself."""
+    """The texts in groups of neighbours within the limit; a longer text is a group by itself."""
     groups: list[list[str]] = []
     room = 0
     for text in texts:
@@ -41,7 +44,9 @@ def pack(texts: Iterable[str], limit: int, counter: TextCounter) -> list[list[st
 
 
 def split_text(text: str, limit: int, counter: TextCounter) -> list[str]:
-    """The text in pieces within the limit, which together are the text; cut at lines, sentences or words where there are any.
+    """The text in pieces within the limit, cut at lines, sentences or words where there are any.
+
+    Joined, the pieces are the text.
 
     A single character is not cut, whatever it costs.
     """
@@ -58,11 +63,18 @@ def split_text(text: str, limit: int, counter: TextCounter) -> list[str]:
 
 
 def cut_at_line(text: str, limit: int, counter: TextCounter) -> str:
-    """The text's first lines that are within the limit; of a first line that is not, its first words. Empty where nothing has room."""
+    """The text's first lines within the limit, or the first words of a longer first line.
+
+    Empty where nothing has room.
+    """
     if counter.count_text(text) <= limit:
         return text
     lines = text.splitlines()
-    if kept := "\n".join(lines[: _most(len(lines), lambda some: counter.count_text("\n".join(lines[:some])) <= limit)]).rstrip():
+    if kept := "\n".join(
+        lines[
+            : _most(len(lines), lambda some: counter.count_text("\n".join(lines[:some])) <= limit)
+        ]
+    ).rstrip():
         return kept
     kept = text[: _most(len(text), lambda some: counter.count_text(text[:some]) <= limit)]
     return (kept.rpartition(" ")[0] or kept).rstrip()

@@ -1,4 +1,6 @@
-"""The extractive summary, for where no model is asked: sentences as they were said, by whom, and nothing that nobody said. Pure.
+"""The extractive summary, used where no model is called: quoted sentences with their speakers.
+
+Pure. Nothing is in it that was not said.
 
 Its first line says what it is. It has a limit; the oldest lines give way.
 """
@@ -17,7 +19,11 @@ LABEL: Final = "Extract of the earlier conversation (extractive: sentences as th
 LONGEST_LINE: Final = 160
 """Characters of what one message says in it."""
 
-_SPEAKERS: Final[Mapping[type[BaseMessage], str]] = {HumanMessage: "user", AIMessage: "agent", ToolMessage: "tool"}
+_SPEAKERS: Final[Mapping[type[BaseMessage], str]] = {
+    HumanMessage: "user",
+    AIMessage: "agent",
+    ToolMessage: "tool",
+}
 
 
 class TextCounter(Protocol):
@@ -28,12 +34,15 @@ class TextCounter(Protocol):
         ...
 
 
-def extract(messages: Sequence[BaseMessage], previous: str | None, max_tokens: int, counter: TextCounter) -> str:
-    """A line for each message that says something, after the lines of a summary made before; empty if not even the label has room.
+def extract(
+    messages: Sequence[BaseMessage], previous: str | None, max_tokens: int, counter: TextCounter
+) -> str:
+    """A line for each message with text, after those of a previous summary; empty if out of room.
 
     Args:
         messages: What is to be summed up, oldest first.
-        previous: The summary of what was said before them, an extract or not; its lines are the first to give way.
+        previous: The summary of what was said before them, an extract or not; its lines are the
+            first to give way.
         max_tokens: What the text may cost, in what `counter` counts.
         counter: Measures texts.
     """
@@ -83,4 +92,6 @@ def _first_sentence(text: str) -> str:
     flat = " ".join(text.split())
     end = re.search(r"[.!?](?=\s+[^\W\d_])", flat)
     sentence = flat[: end.end()] if end else flat
-    return sentence if len(sentence) <= LONGEST_LINE else sentence[: LONGEST_LINE - 1].rstrip() + "…"
+    return (
+        sentence if len(sentence) <= LONGEST_LINE else sentence[: LONGEST_LINE - 1].rstrip() + "…"
+    )

@@ -1,4 +1,6 @@
-"""What must not get lost in a summary and can be found without a model: numbers, ids, paths, addresses and quoted names. Pure.
+"""Facts that a summary must keep, found without a model: numbers, ids, paths, quoted names.
+
+Pure.
 
 >>> find_details('Ship O-17 (2 boxes, $40) to "North Gate", see /etc/ship.toml')
 ['O-17', '$40', '"North Gate"', '/etc/ship.toml']
@@ -11,27 +13,31 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from langmem_ext.context.summary.extract import TextCounter
-from langmem_ext.messages.spans import squeezed
+from langmem_ext.messages.search.spans import squeezed
 
 LABEL: Final = "Also mentioned: "
 """Begins the line of details that a summary has besides its own words."""
 
 LONGEST_READ: Final = 2000
-"""Characters of a message that are looked through: what is pasted holds more numbers than anybody refers to."""
+"""Characters of a message that are looked through: what is pasted holds more numbers than anybody
+refers to."""
 
 _KINDS: Final = (
-    "py|js|ts|go|rs|java|c|h|cpp|sh|sql|md|txt|csv|json|ya?ml|toml|ini|cfg|conf|env|xml|html?|css|log|db|pdf|docx?|xlsx?|png|jpe?g|zip"
+    "py|js|ts|go|rs|java|c|h|cpp|sh|sql|md|txt|csv|json|ya?ml|toml|ini|cfg|conf|env|xml|html?|css"
+    "|log|db|pdf|docx?|xlsx?|png|jpe?g|zip"
 )
 _DETAIL: Final = re.compile(
     r"""
-      "[^"\n]{2,60}" | “[^”\n]{2,60}” | «[^»\n]{2,60}» | `[^`\n]{2,60}` | (?<!\w)'[^'\n]{2,60}'(?!\w)   # quoted
+      # quoted names; paths from a root; files; ids
+      "[^"\n]{2,60}" | “[^”\n]{2,60}” | «[^»\n]{2,60}»
+    | `[^`\n]{2,60}` | (?<!\w)'[^'\n]{2,60}'(?!\w)
     | https?://[^\s<>"'`]+
     | (?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+
     | [A-Za-z]:\\[^\s"'`<>]+
-    | (?<![\w/.~])(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+-]+)*                                                   # a path from a root
-    | (?<![\w/.@+-])(?:[\w.@+-]++/)*+[\w@+-][\w.@+-]*\.(?:KINDS)\b                                          # a file
+    | (?<![\w/.~])(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+-]+)*
+    | (?<![\w/.@+-])(?:[\w.@+-]++/)*+[\w@+-][\w.@+-]*\.(?:KINDS)\b
     | [$€£¥\#]\d[\d.,:/-]*
-    | (?<![\w-])(?=[\w-]*\d)(?=[\w-]*[^\W\d_])(?!\d+(?:st|nd|rd|th)\b)\w[\w-]*\w\b                                  # an id
+    | (?<![\w-])(?=[\w-]*\d)(?=[\w-]*[^\W\d_])(?!\d+(?:st|nd|rd|th)\b)\w[\w-]*\w\b
     | \d[\d.,:/-]*\d%? | \d%
     """.replace("KINDS", _KINDS),
     re.VERBOSE,
@@ -48,7 +54,10 @@ def find_details(text: str) -> list[str]:
 
 
 def missing_details(texts: Iterable[str], summary: str) -> list[str]:
-    """The details of the texts that the summary has in no form, each once; letters' case and the signs between digits do not count."""
+    """The details that are in no form in the summary, each once.
+
+    Case, and signs between digits, do not count.
+    """
     letters = squeezed(summary)
     runs = _RUN.findall(summary)
     numbers = {squeezed(part) for run in runs for part in (run, *re.findall(r"\d+", run))}
@@ -64,7 +73,7 @@ def _stands(word: str, letters: str, numbers: set[str]) -> bool:
 
 
 def with_details(summary: str, details: Sequence[str], limit: int, counter: TextCounter) -> str:
-    """The summary with a last line of details, as many of the latest as have room; as it is if none has.
+    """The summary with a last line of details, as many of the latest as fit.
 
     Args:
         summary: The summary; a line of details that it ends with is carried on.

@@ -1,4 +1,4 @@
-"""How a model is called for the sake of a context: no stream of the user's shows it, and who watches is told that it happens."""
+"""Calls a model for the context: hidden in the user's stream, reported in the custom stream."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ async def aask(model: BaseChatModel, request: ModelRequest) -> str:
 
 
 def _config() -> RunnableConfig:
-    """How a model is called for the sake of a context: no stream of the user's shows it."""
+    """How a model is called for the context: no stream of the user's shows it."""
     metadata = {"lc_source": "summarization"}
     try:
-        from langchain.agents.middleware.internal_call_transformer import internal_call_metadata  # noqa: PLC0415  # an extra
+        from langchain.agents.middleware.internal_call_transformer import (  # noqa: PLC0415
+            internal_call_metadata,
+        )
     except ImportError:
         return {"tags": [NOSTREAM_TAG], "metadata": metadata}
     return {"tags": [NOSTREAM_TAG], "metadata": metadata | internal_call_metadata()}

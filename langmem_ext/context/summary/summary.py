@@ -1,7 +1,9 @@
-"""The summary that a model writes of messages which give way to it: read in chunks, carried on from the one before, and checked. Pure.
+"""The summary that a model writes of left-out messages: read in chunks, extended, checked.
 
-`summarise` calls no model. It yields what is to be asked and is sent what was answered, so one implementation serves sync and async callers
-and any way of calling a model:
+Pure.
+
+`summarise` calls no model. It yields what is to be asked and is sent what was answered, so one
+implementation serves sync and async callers and any way of calling a model:
 
 ```python
 steps = summarise(messages, previous=None, counter=counter)
@@ -13,9 +15,10 @@ except StopIteration as done:
     summary = done.value
 ```
 
-Every message is read: a conversation too long for one request is summed up part by part, and the parts' summaries are merged. Then the
-model is asked what the summary lacks, part by part again, and what it names is worked in. Numbers, ids, paths and quoted names that the
-user gave are looked for without a model.
+Every message is read: a conversation too long for one request is summed up part by part, and the
+parts' summaries are merged. Then the model is asked what the summary lacks, part by part again, and
+what it names is worked in. Numbers, ids, paths and quoted names that the user gave are looked for
+without a model.
 """
 
 from __future__ import annotations
@@ -26,13 +29,13 @@ from typing import Final, Literal, TypeAlias
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from langmem_ext._internal.interruption import pass_on
 from langmem_ext.context.summary.checks import Unusable, read_missing, read_summary
 from langmem_ext.context.summary.chunks import cut_at_line, cut_chunks, pack, split_text
 from langmem_ext.context.summary.extract import TextCounter
 from langmem_ext.context.summary.key_facts import LONGEST_READ, missing_details, with_details
 from langmem_ext.context.summary.prompts import SUMMARY_PROMPT, Prompts, ask, at_most
 from langmem_ext.errors import InvalidInput, SummaryFailed
-from langmem_ext.interruption import pass_on
 from langmem_ext.messages.annotations import shown_text, without_files
 
 CHUNK_TOKENS: Final = 16_000
@@ -41,7 +44,8 @@ LEAST_TARGET: Final = 32
 """Tokens in which something can be said."""
 
 DETAILS: Final = 4
-"""The part of the target that details may take which no model put into the summary: a conversation about numbers is full of them."""
+"""The part of the target that details may take which no model put into the summary: a conversation
+about numbers is full of them."""
 
 EARLIER: Final = "What was said before, in short:\n"
 
@@ -54,7 +58,8 @@ class ModelRequest:
     """What a model is to be asked, without tools.
 
     Attributes:
-        purpose: `map` reads messages, `reduce` merges summaries, `verify` looks for what one lacks, `complete` adds it, `shorten` shortens.
+        purpose: `map` reads messages, `reduce` merges summaries, `verify` looks for what one lacks,
+            `complete` adds it, `shorten` shortens.
         messages: A system message and a user's message.
         part: Which of the requests for this purpose it is, from 1.
         parts: How many there are before the next purpose.
@@ -76,45 +81,56 @@ def summarise(
     prompt: str | Prompts = SUMMARY_PROMPT,
     verify: bool = True,
 ) -> Generator[ModelRequest, str, str]:
-    """Sum up messages; yields requests, takes the model's texts, returns the summary, which is within `target_tokens`.
+    """Summarise messages: yields requests, is sent the model's texts, returns the summary.
 
-    Send each answer's text. What a call raised may be thrown in: an error while the summary is made comes out again, an error while it is
-    checked or improved leaves it as it is.
+    The summary is within `target_tokens`.
+
+    Send each answer's text. What a call raised may be thrown in: an error while the summary is made
+    comes out again, an error while it is checked or improved leaves it as it is.
 
     Args:
         dropped: The messages, oldest first; they are not changed.
-        previous: The summary of all that was said before them: it is carried on, and nothing that it covers is read again.
+        previous: The summary of all that was said before them: it is carried on, and nothing that
+            it covers is read again.
         counter: Measures texts.
-        chunk_tokens: What one request may hold of conversation and summaries; what it is asked with comes on top.
+        chunk_tokens: What one request may hold of conversation and summaries; what it is asked with
+            comes on top.
         target_tokens: What the summary may cost.
         prompt: What a summary is to hold, or all of the prompts.
         verify: Whether the model is asked what the summary lacks.
 
     Raises:
-        InvalidInput: A limit cannot be used, or there is nothing to sum up.
-        SummaryFailed: An answer is empty, refuses or repeats what was given. Raised while the requests are answered.
+        InvalidInput: A limit is invalid, or there is nothing to sum up.
+        SummaryFailed: An answer is empty, refuses or repeats what was given. Raised while the
+            requests are answered.
     """
     if target_tokens < LEAST_TARGET or chunk_tokens < 2 * target_tokens:
         raise InvalidInput(
-            f"target_tokens is {target_tokens} and chunk_tokens {chunk_tokens}:"
-            f" a target is at least {LEAST_TARGET}, a chunk at least twice the target"
+            f"target_tokens is {target_tokens} and chunk_tokens {chunk_tokens}: target_tokens must"
+            f" be at least {LEAST_TARGET}, chunk_tokens at least twice target_tokens"
         )
     prompts = Prompts(summary=prompt) if isinstance(prompt, str) else prompt
     writer = _Writer(counter, chunk_tokens, target_tokens, prompts)
     parts = cut_chunks(dropped, chunk_tokens - target_tokens, counter)
     if not parts and not previous:
-        raise InvalidInput("there is nothing to sum up: none of the messages says anything, and there is no summary before them")
+        raise InvalidInput(
+            "nothing to summarise: the messages have no text, and there is no earlier summary"
+        )
     return writer.write(parts, previous or "", _said(dropped), verify=verify)
 
 
 def saves_enough(before: int, after: int, least: float = 0.2) -> bool:
-    """Whether what cost `before` tokens and now costs `after` has become smaller by the part `least`: a summary that has not is no use."""
+    """Whether `after` tokens are fewer than `before` by at least the share `least`."""
     return before > 0 and after <= before * (1 - least)
 
 
 def _said(messages: Sequence[BaseMessage]) -> list[str]:
     """What the user said, as it may be shown, without the contents of files."""
-    return [shown_text(without_files(vars(message)))[:LONGEST_READ] for message in messages if isinstance(message, HumanMessage)]
+    return [
+        shown_text(without_files(vars(message)))[:LONGEST_READ]
+        for message in messages
+        if isinstance(message, HumanMessage)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +142,9 @@ class _Writer:
     target: int
     prompts: Prompts
 
-    def write(self, parts: Sequence[str], previous: str, said: Sequence[str], *, verify: bool) -> Steps:
+    def write(
+        self, parts: Sequence[str], previous: str, said: Sequence[str], *, verify: bool
+    ) -> Steps:
         if not parts:
             return previous
         summary = yield from self._made(parts, previous)
@@ -148,7 +166,11 @@ class _Writer:
 
     def _made(self, parts: Sequence[str], previous: str) -> Steps:
         if len(parts) == 1 and self._cost(previous) + self._cost(parts[0]) <= self.chunk:
-            data = [("summary", previous), ("conversation", parts[0])] if previous else [("conversation", parts[0])]
+            data = (
+                [("summary", previous), ("conversation", parts[0])]
+                if previous
+                else [("conversation", parts[0])]
+            )
             wanted = [self.prompts.continued] if previous else []
             return (yield from self._asked("map", wanted, data))
         texts = self._pieces(previous)
@@ -158,7 +180,7 @@ class _Writer:
         return (yield from self._merged(texts))
 
     def _merged(self, texts: list[str]) -> Steps:
-        """One text of many: any two of them fit in one request, so each round leaves about half as many at most."""
+        """One text of many: each round merges neighbours, and leaves about half as many at most."""
         while len(texts) > 1:
             groups = pack(texts, self.chunk, self.counter)
             if len(groups) == len(texts):  # a counter by which nothing fits
@@ -168,20 +190,35 @@ class _Writer:
                 text = group[0]
                 if len(group) > 1:
                     data = [("summary", one) for one in group]
-                    text = yield from self._asked("reduce", [self.prompts.merged], data, number, len(groups))
+                    text = yield from self._asked(
+                        "reduce", [self.prompts.merged], data, number, len(groups)
+                    )
                 texts.append(self._cut(text, self._half))
         return texts[0] if texts else ""
 
-    def _asked(self, purpose: Purpose, wanted: Sequence[str], data: Sequence[tuple[str, str]], part: int = 1, parts: int = 1) -> Steps:
+    def _asked(
+        self,
+        purpose: Purpose,
+        wanted: Sequence[str],
+        data: Sequence[tuple[str, str]],
+        part: int = 1,
+        parts: int = 1,
+    ) -> Steps:
         """A summary.
 
         Raises:
-            SummaryFailed: The answer is none.
+            SummaryFailed: The answer is invalid.
         """
-        messages = ask(self.prompts.system, [self.prompts.summary, *wanted, at_most(self.target)], data)
+        messages = ask(
+            self.prompts.system, [self.prompts.summary, *wanted, at_most(self.target)], data
+        )
         answer = yield ModelRequest(purpose, messages, part, parts)
         try:
-            return read_summary(answer, self.prompts, "\n".join(text for name, text in data if name == "conversation"))
+            return read_summary(
+                answer,
+                self.prompts,
+                "\n".join(text for name, text in data if name == "conversation"),
+            )
         except Unusable as reason:
             raise SummaryFailed(purpose, str(reason)) from None
 
@@ -193,7 +230,12 @@ class _Writer:
         found: list[str] = []
         for number, group in enumerate(groups, start=1):
             data = [("conversation", "\n".join(group)), ("summary", summary)]
-            request = ModelRequest("verify", ask(self.prompts.verify_system, [self.prompts.verify], data), number, len(groups))
+            request = ModelRequest(
+                "verify",
+                ask(self.prompts.verify_system, [self.prompts.verify], data),
+                number,
+                len(groups),
+            )
             answer = yield from _if_answered(request)
             found += read_missing(answer, summary, self.prompts)
         return self._cut("\n".join(dict.fromkeys(found)), self.target)
@@ -203,7 +245,8 @@ class _Writer:
         answer = yield from self._improved("complete", self.prompts.complete, data)
         if answer is not None and 2 * self._cost(answer) >= self._cost(summary):
             return answer
-        # The model lost the summary over it: what is missing goes in as it was named, as far as it has room.
+        # The model lost the summary over it: what is missing goes in as it was named, as far as it
+        # has room.
         kept = self._cut(missing, self.target - self._cost(summary) - 1)
         return f"{summary}\n{kept}" if kept else summary
 
@@ -213,7 +256,9 @@ class _Writer:
         if self._cost(summary) <= self.target:
             return summary
         if self._cost(summary) <= self.chunk:
-            shorter = yield from self._improved("shorten", self.prompts.shorten, [("summary", summary)])
+            shorter = yield from self._improved(
+                "shorten", self.prompts.shorten, [("summary", summary)]
+            )
             if shorter is not None and self._cost(shorter) < self._cost(summary):
                 summary = shorter
         if self._cost(summary) <= self.target:
@@ -221,8 +266,12 @@ class _Writer:
         # An eighth stays free for the details that stood in the lines cut off.
         return self._cut(summary, self.target - self.target // 8)
 
-    def _improved(self, purpose: Purpose, wanted: str, data: Sequence[tuple[str, str]]) -> Generator[ModelRequest, str, str | None]:
-        request = ModelRequest(purpose, ask(self.prompts.system, [wanted, at_most(self.target)], data))
+    def _improved(
+        self, purpose: Purpose, wanted: str, data: Sequence[tuple[str, str]]
+    ) -> Generator[ModelRequest, str, str | None]:
+        request = ModelRequest(
+            purpose, ask(self.prompts.system, [wanted, at_most(self.target)], data)
+        )
         answer = yield from _if_answered(request)
         try:
             return read_summary(answer, self.prompts, "")

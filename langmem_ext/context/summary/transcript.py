@@ -1,7 +1,10 @@
-"""A conversation as text for a model that is to sum it up: who said what, calls and results compactly, no sensitive value. Pure.
+"""A conversation as text for a model that summarises it, compact and without sensitive values.
 
-One entry for each message that says something. Only an entry's first line stands at the margin, so nothing that was said looks like what
-somebody else said. Of images and files it says that they were there; thoughts are left out.
+Pure.
+
+One entry for each message that says something. Only an entry's first line is at the margin, so
+nothing that was said looks like what somebody else said. Of images and files it says that they were
+there; thoughts are left out.
 """
 
 from __future__ import annotations
@@ -14,9 +17,21 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langmem_ext.context.tool_output.output_text import as_json, output_text
 from langmem_ext.messages.annotations import HIDDEN, is_marked, shown_text
 
-_SPEAKERS: Final[Mapping[type[BaseMessage], str]] = {HumanMessage: "user", AIMessage: "agent", SystemMessage: "system"}
+_SPEAKERS: Final[Mapping[type[BaseMessage], str]] = {
+    HumanMessage: "user",
+    AIMessage: "agent",
+    SystemMessage: "system",
+}
 _SHOWN_ELSEWHERE: Final = frozenset(
-    {"text", "tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call", "input_json_delta"}
+    {
+        "text",
+        "tool_use",
+        "tool_call",
+        "tool_call_chunk",
+        "invalid_tool_call",
+        "function_call",
+        "input_json_delta",
+    }
     | {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
 )
 """Blocks that are in the text or among the calls, and thoughts."""
@@ -45,7 +60,9 @@ def list_entries(messages: Sequence[BaseMessage]) -> list[Entry | None]:
         if isinstance(message, AIMessage):
             called |= {call["id"] or "": call["name"] for call in message.tool_calls}
         said = "\n".join(filter(None, (part.strip() for part in _parts(message))))
-        entries.append(Entry(_speaker(message, called), "\n  ".join(said.splitlines())) if said else None)
+        entries.append(
+            Entry(_speaker(message, called), "\n  ".join(said.splitlines())) if said else None
+        )
     return entries
 
 
@@ -53,8 +70,14 @@ def _speaker(message: BaseMessage, called: Mapping[str, str]) -> str:
     if isinstance(message, ToolMessage):
         tool = message.name or called.get(message.tool_call_id) or "tool"
         return f"{_in_line(tool)} {'failed' if message.status == 'error' else 'returned'}"
-    speaker = next((name for kind, name in _SPEAKERS.items() if isinstance(message, kind)), None) or str(message.type)
-    return f"{speaker} {_in_line(message.name)}" if message.name and isinstance(message, HumanMessage) else speaker
+    speaker = next(
+        (name for kind, name in _SPEAKERS.items() if isinstance(message, kind)), None
+    ) or str(message.type)
+    return (
+        f"{speaker} {_in_line(message.name)}"
+        if message.name and isinstance(message, HumanMessage)
+        else speaker
+    )
 
 
 def _in_line(name: str) -> str:
@@ -78,7 +101,7 @@ def _parts(message: BaseMessage) -> Iterator[str]:
 
 
 def _arguments(args: Mapping[str, Any], *, marked: bool) -> str:
-    """A call's arguments; of a message that holds a sensitive value only their names, for nobody knows which of them it is."""
+    """A call's arguments; only their names if the message is marked as sensitive."""
     if marked:
         return ", ".join(f"{name}={HIDDEN}" for name in args)
     return as_json(args)

@@ -1,7 +1,7 @@
-"""Planning with a model behind it: who asks the model, and what stands there when it fails.
+"""Planning with a model behind it: who asks the model, and what is used when it fails.
 
-The steps are one generator that yields what the model is to be asked and is sent its text, or has its failure thrown in
-(`stepping.perform`).
+The steps are one generator that yields what the model is to be asked and is sent its text, or has
+its failure thrown in (`stepping.perform`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langmem_ext.context.budget import Budget, request_tokens
+from langmem_ext._internal.interruption import pass_on
+from langmem_ext.context.budget.budget import Budget, request_tokens
+from langmem_ext.context.budget.refusal import is_overflow
 from langmem_ext.context.cut.planning import Governed, planning
 from langmem_ext.context.cut.request_cache import RequestMemory
 from langmem_ext.context.cut.stand_in import LeftOut, Standing, marker
@@ -23,14 +25,12 @@ from langmem_ext.context.cut.view import ThreadView
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.govern import fixed_costs, written
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.refusal import is_overflow
 from langmem_ext.context.repair.provider import rules_for
 from langmem_ext.context.summary.extract import extract
 from langmem_ext.context.summary.prompts import SUMMARY_PROMPT
 from langmem_ext.context.summary.summary import LEAST_TARGET, ModelRequest, summarise
 from langmem_ext.errors import SummaryFailed
-from langmem_ext.interruption import pass_on
-from langmem_ext.messages.tokens import TokenCounter
+from langmem_ext.messages.token_costs.tokens import TokenCounter
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,8 @@ Asking: TypeAlias = Generator[ModelRequest, str, T]
 """Steps that yield what a model is to be asked, are sent its text, and return what comes of it."""
 
 SMALLEST_PART = 16
-"""What is too long for a summarising model is given to it in smaller parts, down to a sixteenth of the size that was thought right."""
+"""What is too long for a summarising model is given to it in smaller parts, down to a sixteenth of
+the size that was thought right."""
 
 LARGE = 200
 """Messages: a longer conversation is planned beside the event loop, not on it."""
@@ -53,13 +54,13 @@ class Sending:
     Attributes:
         budget: What all of it may cost, in tokens.
         counter: Counts them.
-        policy: How messages are chosen.
+        policy: How messages are selected.
         system: The system prompt, if it is not among the messages.
         tools: The tools that are bound to the model.
         provider: Whose rules it follows.
-        pins: Ids of messages that are shown whatever else is not.
+        pins: Ids of messages that are always sent.
         params: What is known of the user's request.
-        forced: Whether to leave out what can be, though nothing asks for it.
+        forced: Whether to leave out what can be left out, even if nothing requires it.
         prompt: What a summarising model is asked for; None for the built-in prompt.
         has_model: Whether there is one.
         memory: Earlier requests, to be carried on.
@@ -79,13 +80,24 @@ class Sending:
     memory: RequestMemory | None = None
 
 
-def asking(messages: Sequence[BaseMessage], events: Sequence[ContextEvent], sending: Sending) -> Asking[Governed]:
+def asking(
+    messages: Sequence[BaseMessage], events: Sequence[ContextEvent], sending: Sending
+) -> Asking[Governed]:
     """The steps of a request whose summaries a model writes, if there is one."""
-    thread = ThreadView(messages, sending.counter, sending.policy, rules_for(sending.provider), frozenset(sending.pins), sending.memory)
+    thread = ThreadView(
+        messages,
+        sending.counter,
+        sending.policy,
+        rules_for(sending.provider),
+        frozenset(sending.pins),
+        sending.memory,
+    )
     fixed = fixed_costs(sending.system, sending.tools, sending.counter)
     whole = request_tokens(sending.budget)
     limit = whole - sum(fixed.values())
-    governing = planning(thread, limit, events, params=sending.params, fixed=fixed, forced=sending.forced)
+    governing = planning(
+        thread, limit, events, params=sending.params, fixed=fixed, forced=sending.forced
+    )
     try:
         left = next(governing)
         while True:
@@ -95,27 +107,46 @@ def asking(messages: Sequence[BaseMessage], events: Sequence[ContextEvent], send
         return governed
 
 
-def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sending) -> Asking[Standing]:
+def _standing(
+    left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sending
+) -> Asking[Standing]:
     policy = sending.policy
     if not sending.has_model or policy.strategy == "window":
         return written(left, thread)
     if not left.may_ask or left.tokens < LEAST_TARGET:
         return Standing("", "keep") if policy.on_failure == "keep" else marker(left.count)
     try:
-        text = yield from _summarised(left, thread.counter, max(chunk_tokens, 2 * left.tokens), sending)
+        text = yield from _summarised(
+            left, thread.counter, max(chunk_tokens, 2 * left.tokens), sending
+        )
     except Exception as error:
         pass_on(error)
         if policy.on_failure == "raise":
             raise
         # What others raise may quote what was said.
-        why = f"the model's answer {error.reason}" if isinstance(error, SummaryFailed) else type(error).__name__
-        logger.warning("no summary was written: %s; the messages are %s", why, _INSTEAD[policy.on_failure])
-        return Standing("", "keep", failed=True) if policy.on_failure == "keep" else replace(marker(left.count), failed=True)
+        why = (
+            f"the model's answer {error.reason}"
+            if isinstance(error, SummaryFailed)
+            else type(error).__name__
+        )
+        logger.warning(
+            "no summary was written: %s; the messages are %s", why, _INSTEAD[policy.on_failure]
+        )
+        return (
+            Standing("", "keep", failed=True)
+            if policy.on_failure == "keep"
+            else replace(marker(left.count), failed=True)
+        )
     return Standing(text, "model")
 
 
-def _summarised(left: LeftOut, counter: TokenCounter, chunk_tokens: int, sending: Sending) -> Asking[str]:
-    """A summary; of smaller parts where the model that writes it says that one is too long, because its window is not the agent's."""
+def _summarised(
+    left: LeftOut, counter: TokenCounter, chunk_tokens: int, sending: Sending
+) -> Asking[str]:
+    """A summary; of smaller parts if the model that writes it refuses one as too long.
+
+    Its window may be narrower than the agent's.
+    """
     least = max(chunk_tokens // SMALLEST_PART, 2 * LEAST_TARGET)
     while True:
         try:
@@ -139,15 +170,23 @@ def _summarised(left: LeftOut, counter: TokenCounter, chunk_tokens: int, sending
 _INSTEAD = {"marker": "left out without one", "keep": "kept as far as they fit"}
 
 
-def summing_up(messages: Sequence[BaseMessage], previous: str, max_tokens: int, sending: Sending) -> Asking[str]:
-    """The steps of a summary of all of these messages and the one before; an extract where no model writes one."""
+def summing_up(
+    messages: Sequence[BaseMessage], previous: str, max_tokens: int, sending: Sending
+) -> Asking[str]:
+    """Summarise these messages and the previous summary in steps; an extract without a model."""
     left = LeftOut(tuple(messages), previous, len(messages), max_tokens)
     thread = ThreadView(messages, sending.counter, sending.policy, rules_for(sending.provider))
     standing = yield from _standing(left, thread, 4 * max_tokens, sending)
-    return standing.text if standing.by == "model" else extract(messages, previous, max_tokens, sending.counter)
+    return (
+        standing.text
+        if standing.by == "model"
+        else extract(messages, previous, max_tokens, sending.counter)
+    )
 
 
-async def aanswered(steps: Asking[T], ask: Callable[[ModelRequest], Awaitable[str]], *, large: bool) -> T:
+async def aanswered(
+    steps: Asking[T], ask: Callable[[ModelRequest], Awaitable[str]], *, large: bool
+) -> T:
     """Async twin of `stepping.perform`, for steps that may take their time.
 
     Args:
@@ -167,12 +206,15 @@ async def aanswered(steps: Asking[T], ask: Callable[[ModelRequest], Awaitable[st
         done: T = result
         return done
     finally:
-        # A step that is cancelled goes on in its thread, where it cannot be closed; nobody waits for it any more.
+        # A step that is cancelled continues in its thread, where it cannot be closed; nobody waits
+        # for it any more.
         with suppress(ValueError):
             steps.close()
 
 
-async def _advanced(step: Callable[[Any], ModelRequest], given: Any, large: bool) -> tuple[ModelRequest | None, Any]:
+async def _advanced(
+    step: Callable[[Any], ModelRequest], given: Any, large: bool
+) -> tuple[ModelRequest | None, Any]:
     return await asyncio.to_thread(_advance, step, given) if large else _advance(step, given)
 
 

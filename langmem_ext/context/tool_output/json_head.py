@@ -16,9 +16,12 @@ _ITEMS: Final = (200, 100, 60, 40, 25, 15, 10, 6, 4, 3, 2, 1)
 
 
 def json_head(text: str, chars: int) -> str | None:
-    """The first items of every list and object in a JSON text and the beginnings of its strings, as JSON of at most `chars` characters.
+    """The beginning of a JSON text as valid JSON: first items, first characters of strings.
 
-    None for a text that is no list and no object, is longer than is read, or has no such beginning.
+    It has at most `chars` characters.
+
+    None for a text that is neither a list nor an object, is longer than is read, or has no such
+    beginning.
 
     >>> json_head('{"rows": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "next": null}', 50)
     '{"rows": [1, 2, 3, 4, "… 8 more"], "next": null}'
@@ -31,7 +34,9 @@ def json_head(text: str, chars: int) -> str | None:
     except (ValueError, RecursionError):
         return None
     for items in _ITEMS:
-        head = json.dumps(_shortened(value, items, max(20, min(400, chars // items)), 0), ensure_ascii=False)
+        head = json.dumps(
+            _shortened(value, items, max(20, min(400, chars // items)), 0), ensure_ascii=False
+        )
         if len(head) <= chars:
             return head
     return None

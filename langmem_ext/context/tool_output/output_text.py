@@ -1,4 +1,4 @@
-"""What of a tool's output is text; an image, a recording or a file in it is a note of its kind and size."""
+"""The text of a tool's output; media in it become notes of their kind and size."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from langmem_ext.messages.media import Medium, medium_of, text_in
+from langmem_ext.messages.token_costs.media import Medium, medium_of, text_in
 
 _LONGEST_NAME: Final = 200
 """Characters of a name or URL that a note shows."""
 
 _BASE64: Final = re.compile(r"(?:data:[^,]{0,200},)?[A-Za-z0-9+/_-]{512,}={0,2}")
-"""A string that is no text, for blocks of kinds that nobody knows."""
+"""A string that is not text, for blocks of kinds that nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class OutputText:
 
     Attributes:
         text: Its text, with a note where something else stood.
-        length: Characters of the whole, with what the notes stand for as it is written in the message.
-        media: The blocks that notes stand for, in their order.
+        length: Characters of the whole, with the media behind the notes as written in the message.
+        media: The blocks behind the notes, in order.
     """
 
     text: str
@@ -33,11 +33,12 @@ class OutputText:
 
 
 def output_text(content: object) -> OutputText:
-    r"""The text of a tool message's content: a string, a list of blocks, or a value that is written as JSON.
+    r"""The text of a tool message's content: a string, a list of blocks, or a value as JSON.
 
-    Blocks stand on lines of their own.
+    Blocks are on lines of their own.
 
-    >>> output_text([{"type": "text", "text": "A chart:"}, {"type": "image", "base64": "AAAA" * 500, "mime_type": "image/png"}]).text
+    >>> image = {"type": "image", "base64": "AAAA" * 500, "mime_type": "image/png"}
+    >>> output_text([{"type": "text", "text": "A chart:"}, image]).text
     'A chart:\n[image, image/png, 1.5 kB]'
     """
     if isinstance(content, str):
@@ -63,7 +64,7 @@ def as_json(value: object) -> str:
 
 
 def _read(block: object) -> tuple[str, int, bool]:
-    """A block's text, the characters of the whole block that count, and whether the text is a note."""
+    """A block's text, the characters of the block that count, and whether the text is a note."""
     if not isinstance(block, Mapping):
         text = block if isinstance(block, str) else as_json(block)
         return text, len(text), False
@@ -76,8 +77,10 @@ def _read(block: object) -> tuple[str, int, bool]:
 
 
 def _note(medium: Medium) -> str:
-    """What stands for a medium: its kind, its name or place, its type, and its size where its data is here."""
-    name = medium.name if len(medium.name) <= _LONGEST_NAME else f"{medium.name[: _LONGEST_NAME - 1]}…"
+    """What replaces a medium: its kind, its name or place, its type, and its size if known."""
+    name = (
+        medium.name if len(medium.name) <= _LONGEST_NAME else f"{medium.name[: _LONGEST_NAME - 1]}…"
+    )
     media_type = "" if medium.media_type == medium.name.lower() else medium.media_type
     size = "" if medium.size is None else _size(medium.size)
     return f"[{', '.join(filter(None, (medium.kind, name, media_type, size)))}]"

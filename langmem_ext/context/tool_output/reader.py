@@ -1,7 +1,8 @@
-"""The tool by which a model reads what a preview of a tool's output left out, page by page, or looks for a text in it.
+"""The tool by which a model reads the rest of a previewed tool output, by page or by search.
 
-Nothing was copied for it: it reads the message in the state of the graph that calls it. So another thread's outputs cannot be reached, and
-what is deleted with a thread is gone. It works wherever LangGraph calls tools: a `ToolNode`, `create_agent`.
+Nothing was copied for it: it reads the message in the state of the graph that calls it. So another
+thread's outputs cannot be reached, and what is deleted with a thread is gone. It works wherever
+LangGraph calls tools: a `ToolNode`, `create_agent`.
 """
 
 from __future__ import annotations
@@ -34,57 +35,86 @@ _AROUND: Final = 120
 """Characters of a line that are shown before and behind a text that was looked for."""
 
 DESCRIPTION: Final = (
-    "Reads the whole output of an earlier tool call of this conversation, where only a part of it is shown. "
-    "`ref` is the reference given with that part. `page` counts from 1; each page says how many there are. "
-    "`find` gives, instead of all of it, the places that have that text (letters' case makes no difference) and the pages they stand on. "
-    "Read only the pages you need."
+    "Reads the whole output of an earlier tool call of this conversation, where only a part of it"
+    " is shown. `ref` is the reference given with that part. `page` counts from 1; each page says"
+    " how many there are. `find` gives, instead of all of it, the places that have that text"
+    " (letters' case makes no difference) and the pages they stand on. Read only the pages you"
+    " need."
 )
 
 
-def output_reader(*, page_chars: int = PAGE_CHARS, pages_per_turn: int | None = PAGES_PER_TURN, messages_key: str = "messages") -> BaseTool:
-    """The tool `read_tool_output(ref, page, find)`, sync and async. What it refuses it answers with an error that says what to do instead.
+def output_reader(
+    *,
+    page_chars: int = PAGE_CHARS,
+    pages_per_turn: int | None = PAGES_PER_TURN,
+    messages_key: str = "messages",
+) -> BaseTool:
+    """The tool `read_tool_output(ref, page, find)`, sync and async.
 
-    Text comes in pages that end with a line where one ends near; an image, a recording or a file in the output is a page of its own, after
-    them.
+    It answers invalid calls with an error that says what to do instead.
+
+    Text comes in pages that end with a line where one ends near; an image, a recording or a file in
+    the output is a page of its own, after them.
 
     Args:
         page_chars: How many characters of an output a page has, at most.
-        pages_per_turn: How many pages may be read until the user speaks again. 0 or None: as many as there are.
+        pages_per_turn: How many pages may be read until the user speaks again. 0 or None: as many
+            as there are.
         messages_key: What the messages are called in the graph's state.
 
     Raises:
-        InvalidInput: A page would be too small to be read, or a number is none.
+        InvalidInput: A page would be too small to be read, or a number is invalid.
 
     Example:
         `create_agent(model, [search, output_reader()], middleware=[…])`
     """
     if type(page_chars) is not int or page_chars < _SHORTEST_PAGE:
-        raise InvalidInput(f"page_chars is how many characters a page has, at least {_SHORTEST_PAGE}; not {page_chars!r}")
+        raise InvalidInput(
+            f"page_chars must be a number of characters, at least {_SHORTEST_PAGE}, not"
+            f" {page_chars!r}"
+        )
     if pages_per_turn is not None and (type(pages_per_turn) is not int or pages_per_turn < 0):
-        raise InvalidInput(f"pages_per_turn is how many pages may be read in a turn, from 0 on; not {pages_per_turn!r}")
+        raise InvalidInput(
+            f"pages_per_turn must be a number of pages per turn, 0 or more, not {pages_per_turn!r}"
+        )
 
-    def read(ref: str, runtime: ToolRuntime[Any, Any], page: int = 1, find: str = "") -> str | ToolMessage:
+    def read(
+        ref: str, runtime: ToolRuntime[Any, Any], page: int = 1, find: str = ""
+    ) -> str | ToolMessage:
         messages = _messages(runtime.state, messages_key)
         if pages_per_turn and _number_of_call(messages, runtime.tool_call_id) > pages_per_turn:
             raise ToolException(
-                f"{pages_per_turn} pages were read since the user spoke; no more may be: go on with what they say, or say what is missing."
+                f"{pages_per_turn} pages were read since the user spoke; no more may be: go on with"
+                " what they say, or say what is missing."
             )
-        return _page(_asked(_found(messages, ref), ref, find, page_chars), page, page_chars, runtime.tool_call_id)
+        return _page(
+            _asked(_found(messages, ref), ref, find, page_chars),
+            page,
+            page_chars,
+            runtime.tool_call_id,
+        )
 
-    async def aread(ref: str, runtime: ToolRuntime[Any, Any], page: int = 1, find: str = "") -> str | ToolMessage:
+    async def aread(
+        ref: str, runtime: ToolRuntime[Any, Any], page: int = 1, find: str = ""
+    ) -> str | ToolMessage:
         return read(ref, runtime, page, find)
 
-    return StructuredTool.from_function(read, aread, name=READ_TOOL, description=DESCRIPTION, handle_tool_error=True)
+    return StructuredTool.from_function(
+        read, aread, name=READ_TOOL, description=DESCRIPTION, handle_tool_error=True
+    )
 
 
 def page_starts(text: str, page_chars: int) -> Iterator[int]:
-    """Where the pages of a text begin: each behind a line's end in the last quarter of the one before, if there is one."""
+    """Where a text's pages begin: at a line's end in the last quarter of a page if possible."""
     start = 0
     while start < len(text) or not start:
         yield start
         if start + page_chars >= len(text):
             return
-        start = text.rfind("\n", start + page_chars * 3 // 4, start + page_chars) + 1 or start + page_chars
+        start = (
+            text.rfind("\n", start + page_chars * 3 // 4, start + page_chars) + 1
+            or start + page_chars
+        )
 
 
 def _messages(state: Any, key: str) -> Sequence[object]:
@@ -94,13 +124,17 @@ def _messages(state: Any, key: str) -> Sequence[object]:
     found = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
     if isinstance(found, Sequence):
         return found
-    raise ToolException(f"The state of this graph has no list of messages called {key!r}, so no output can be read.")
+    raise ToolException(
+        f"The state of this graph has no list of messages named {key!r}, so no output can be read."
+    )
 
 
 def _found(messages: Sequence[object], ref: str) -> ToolMessage:
-    """The output that is referred to: by the message's id, by its position where it has none, or by its call."""
+    """The output that `ref` names: by message id, by position without one, or by its call."""
     outputs = [message for message in messages if isinstance(message, ToolMessage)]
-    place = int(ref[1:]) if ref[:1] == "@" and ref[1:].isdecimal() and len(ref) < 12 else len(messages)
+    place = (
+        int(ref[1:]) if ref[:1] == "@" and ref[1:].isdecimal() and len(ref) < 12 else len(messages)
+    )
     at_place = messages[place] if place < len(messages) else None
     for chosen in (
         next((one for one in reversed(outputs) if one.id == ref), None),
@@ -109,10 +143,15 @@ def _found(messages: Sequence[object], ref: str) -> ToolMessage:
     ):
         if chosen is not None:
             return chosen
-    known = [one.id or one.tool_call_id for one in reversed(outputs) if one.name != READ_TOOL and len(str(one.content)) > _SHORTEST_PAGE]
-    told = f" The newest that it has: {', '.join(map(_quoted, known[:_NAMED]))}." if known else ""
+    known = [
+        one.id or one.tool_call_id
+        for one in reversed(outputs)
+        if one.name != READ_TOOL and len(str(one.content)) > _SHORTEST_PAGE
+    ]
+    newest = f" The newest that it has: {', '.join(map(_quoted, known[:_NAMED]))}." if known else ""
     raise ToolException(
-        f"This conversation has no tool output {_quoted(ref)}: pass the reference as it is given where a part is shown.{told}"
+        f"This conversation has no tool output {_quoted(ref)}: pass the reference as it is given"
+        f" where a part is shown.{newest}"
     )
 
 
@@ -136,12 +175,19 @@ def _asked(output: ToolMessage, ref: str, find: str, page_chars: int) -> _Asked:
         return _Asked(whole, quoted, f"ref={quoted}")
     places = "\n".join(_places(whole.text, find, page_chars))
     if not places:
-        raise ToolException(f"The output {quoted} has no {_quoted(find)}: look for a shorter text, or read its pages.")
-    return _Asked(OutputText(places, len(places)), f"the places with {_quoted(find)} in {quoted}", f"ref={quoted}, find={_quoted(find)}")
+        raise ToolException(
+            f"The output {quoted} has no {_quoted(find)}: look for a shorter text, or read its"
+            " pages."
+        )
+    return _Asked(
+        OutputText(places, len(places)),
+        f"the places with {_quoted(find)} in {quoted}",
+        f"ref={quoted}, find={_quoted(find)}",
+    )
 
 
 def _places(text: str, find: str, page_chars: int) -> Iterator[str]:
-    """The lines that have a text, each with its page; of a long line what stands around it."""
+    """The lines that have a text, each with its page; of a long line what is around it."""
     starts = list(page_starts(text, page_chars))
     end = -1
     for match in re.finditer(re.escape(find), text, re.IGNORECASE):
@@ -159,24 +205,36 @@ def _page(asked: _Asked, page: int, page_chars: int, call: str | None) -> str | 
     pages = len(starts) + len(media)
     if not 1 <= page <= pages:
         count = f"{pages} page{'s' if pages > 1 else ''}"
-        raise ToolException(f"There {'are' if pages > 1 else 'is'} {count} of {asked.name}: pass a page from 1 to {pages}, not {page}.")
+        raise ToolException(
+            f"There {'are' if pages > 1 else 'is'} {count} of {asked.name}: pass a page from 1 to"
+            f" {pages}, not {page}."
+        )
     heading = f"{PAGE}{page:,} of {pages:,} of {asked.name}"
     more = f"\n[Next: {READ_TOOL}({asked.arguments}, page={page + 1})]" if page < pages else ""
     if page > len(starts):
-        told: list[str | dict[Any, Any]] = [{"type": "text", "text": f"{heading}]{more}"}, dict(media[page - len(starts) - 1])]
-        return ToolMessage(told, tool_call_id=call or "", name=READ_TOOL)
+        blocks: list[str | dict[Any, Any]] = [
+            {"type": "text", "text": f"{heading}]{more}"},
+            dict(media[page - len(starts) - 1]),
+        ]
+        return ToolMessage(blocks, tool_call_id=call or "", name=READ_TOOL)
     start, end = starts[page - 1], [*starts, len(text)][page]
-    return f"{heading}, characters {start + 1:,} to {end:,} of {len(text):,}]\n{text[start:end]}{more}"
+    return (
+        f"{heading}, characters {start + 1:,} to {end:,} of {len(text):,}]\n{text[start:end]}{more}"
+    )
 
 
 def _number_of_call(messages: Sequence[object], call: str | None) -> int:
-    """The how-manieth call of this tool it is since the user spoke, those beside it in the same message included."""
+    """The number of this call among the tool's calls since the user spoke, in message order."""
     calls: list[str | None] = []
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
             break
         if isinstance(message, AIMessage):
-            calls += [one.get("id") for one in reversed(message.tool_calls) if one.get("name") == READ_TOOL]
+            calls += [
+                one.get("id")
+                for one in reversed(message.tool_calls)
+                if one.get("name") == READ_TOOL
+            ]
     return len(calls) - calls.index(call) if call in calls else len(calls)
 
 

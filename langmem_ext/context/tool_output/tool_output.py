@@ -1,6 +1,9 @@
-"""Long outputs of tools, shown in part: cut to a length, or to a preview with a reference by which the rest can be read. Pure.
+"""Long tool outputs, shown in part: cut to a length, or to a preview with a reference.
 
-Nothing is copied anywhere: the whole output stays where it is stored, in the thread's own messages, and is deleted with them.
+Pure. By the reference the rest can be read.
+
+Nothing is copied anywhere: the whole output stays where it is stored, in the thread's own messages,
+and is deleted with them.
 """
 
 from __future__ import annotations
@@ -40,18 +43,19 @@ _CUT: Final = re.compile(r"\n?\[…truncated, (\d{1,15}) chars total\]\n?")
 _LEFT_OUT: Final = "[…]"
 
 
-# -- cut to a length -----------------------------------------------------------------------------------------------------------------------
+# -- cut to a length -------------------------------------------------------------------------------
 
 
 def trimmed(message: ToolMessage, chars: int | None) -> ToolMessage:
-    """The message with the first `chars` characters of its output and a marker that says how many there were.
+    """The message with the first `chars` characters of its output and a marker of its length.
 
-    An error keeps its end rather than its beginning: that is where a traceback says what went wrong. Name, call, id and status stay. A
-    message that is short enough, or would be no shorter, is returned itself; what was cut before can be cut again, and still says how long
-    the whole was.
+    An error keeps its end rather than its beginning: that is where a traceback says what went
+    wrong. Name, call, id and status stay. A message that is short enough, or would be no shorter,
+    is returned itself; what was cut before can be cut again, and still says how long the whole was.
 
     Args:
-        message: A tool's output: text, blocks, or a value that is written as JSON. An image in it becomes a note of its kind and size.
+        message: A tool's output: text, blocks, or a value that is written as JSON. An image in it
+            becomes a note of its kind and size.
         chars: How many characters of it are shown. 0 or None: all.
     """
     if not chars or (isinstance(message.content, str) and len(message.content) <= chars):
@@ -65,11 +69,12 @@ def trimmed(message: ToolMessage, chars: int | None) -> ToolMessage:
 
 
 def _ends(output: OutputText, chars: int, *, at_end: bool) -> tuple[str, str, int]:
-    """The beginning and the end that are shown, and the length of the whole; of a text that was cut before, those of the uncut text."""
+    """The beginning and end that are shown, and the original length, even if cut before."""
     text, total = output.text, output.length
     head, tail = text, ""
     for cut in _CUT.finditer(text) if "[…truncated, " in text else ():
-        # A tool may print such a marker too: ours stands for more than is left, and at the end unless it is an error.
+        # A tool may print such a marker too: ours replaces more than is left, and at the end unless
+        # it is an error.
         if int(cut[1]) > len(text) and (at_end or cut.end() == len(text)):
             head, tail, total = text[: cut.start()], text[cut.end() :], int(cut[1])
     if at_end:
@@ -81,15 +86,18 @@ def _ends(output: OutputText, chars: int, *, at_end: bool) -> tuple[str, str, in
     return head[:first], (tail or head)[first - chars :] if at_end else "", total
 
 
-# -- a preview -----------------------------------------------------------------------------------------------------------------------------
+# -- a preview -------------------------------------------------------------------------------------
 
 
-def previewed(message: ToolMessage, ref: str, *, lines: int = PREVIEW_LINES, chars: int = PREVIEW_CHARS) -> ToolMessage:
-    """The message with the beginning and the end of its output, and the reference by which `read_tool_output` reads the whole.
+def previewed(
+    message: ToolMessage, ref: str, *, lines: int = PREVIEW_LINES, chars: int = PREVIEW_CHARS
+) -> ToolMessage:
+    """The message with the ends of its output, and the reference by which the whole can be read.
 
-    Lines are shown whole where they fit; what is JSON is shown as its beginning, which is JSON; of an error more is shown of the end. What
-    `read_tool_output` gave is only named, so that it is read again from the whole. Name, call, id and status stay. A message that would be
-    no shorter, and one that is a preview, is returned itself.
+    Lines are shown whole where they fit; what is JSON is shown as its beginning, which is JSON; of
+    an error more is shown of the end. What `read_tool_output` gave is only named, so that it is
+    read again from the whole. Name, call, id and status stay. A message that would be no shorter,
+    and one that is a preview, is returned itself.
 
     Args:
         message: A tool's output.
@@ -104,13 +112,20 @@ def previewed(message: ToolMessage, ref: str, *, lines: int = PREVIEW_LINES, cha
     if message.name == READ_TOOL and output.text.startswith(PAGE):
         text = f"{output.text.partition(_BREAK)[0]} (read before, left out now)"
     else:
-        text = _heading(output.text, ref) + _BREAK + _preview(output.text, lines, chars, at_end=message.status == "error")
+        text = (
+            _heading(output.text, ref)
+            + _BREAK
+            + _preview(output.text, lines, chars, at_end=message.status == "error")
+        )
     return message.model_copy(update={"content": text}) if len(text) < output.length else message
 
 
 def _heading(text: str, ref: str) -> str:
     size = f"{len(text):,} characters in {text.count(_BREAK) + 1:,} lines"
-    return f"{_IN_PART}{size}. Read the rest with {READ_TOOL}(ref={json.dumps(ref, ensure_ascii=False)}, page=1).]"
+    return (
+        f"{_IN_PART}{size}. Read the rest with"
+        f" {READ_TOOL}(ref={json.dumps(ref, ensure_ascii=False)}, page=1).]"
+    )
 
 
 def _preview(text: str, lines: int, chars: int, *, at_end: bool) -> str:
@@ -127,7 +142,9 @@ def _preview(text: str, lines: int, chars: int, *, at_end: bool) -> str:
 
 
 def _beginning(text: str, lines: int, room: int) -> str:
-    """Whole lines from a text's beginning, in `room` characters; a part of the next one if else more than half of them were empty.
+    """Whole lines of a text's beginning, in `room` characters.
+
+    A part of the next line is added if more than half of the room were empty otherwise.
 
     Of the text no more than one character beyond them is needed. It may be read backwards.
     """
@@ -139,11 +156,16 @@ def _beginning(text: str, lines: int, room: int) -> str:
             break
         end, count = stop + 1, count + 1
     if count < lines and end <= room // 2:
-        return text[: next((at + 1 for mark in " ,;|" if (at := text.rfind(mark, room * 4 // 5, room)) >= 0), room)]
+        return text[
+            : next(
+                (at + 1 for mark in " ,;|" if (at := text.rfind(mark, room * 4 // 5, room)) >= 0),
+                room,
+            )
+        ]
     return text[: max(end - 1, 0)]
 
 
-# -- which outputs -------------------------------------------------------------------------------------------------------------------------
+# -- which outputs ---------------------------------------------------------------------------------
 
 
 def plan_offload(
@@ -155,10 +177,11 @@ def plan_offload(
     exempt: Collection[str] = (),
     before: int | None = None,
 ) -> tuple[int, ...]:
-    """Where the outputs stand that are to be shown as previews; none, if that would save less than `least_tokens`.
+    """The positions of outputs to preview; none if that would save less than `least_tokens`.
 
-    The newest outputs are shown whole up to `protected_tokens`; all older ones that a preview makes much shorter are chosen at once, so
-    that what the model sees changes seldom. For narrow windows pass sizes that are `scaled`.
+    The newest outputs are shown whole up to `protected_tokens`; all older ones that a preview makes
+    much shorter are chosen at once, so that what the model sees changes seldom. For narrow windows
+    pass sizes that are `scaled`.
 
     Args:
         messages: What the model would be shown, oldest first.
@@ -166,7 +189,8 @@ def plan_offload(
         protected_tokens: How much of the newest output is left alone.
         least_tokens: How much is to be saved at least. 0 or None: nothing is offloaded.
         exempt: Names of tools whose outputs are always shown whole.
-        before: Where the messages begin that are left alone whatever they cost; by default the latest round of tool calls.
+        before: Where the messages begin that are left alone whatever they cost; by default the
+            latest round of tool calls.
     """
     if not least_tokens or sum(counts) < protected_tokens + least_tokens:
         return ()
@@ -177,11 +201,20 @@ def plan_offload(
         if not isinstance(message, ToolMessage):
             continue
         shown += counts[at]
-        if at < end and shown > protected_tokens and message.name not in exempt and (length := _length(message)) > 2 * PREVIEW_CHARS:
+        if (
+            at < end
+            and shown > protected_tokens
+            and message.name not in exempt
+            and (length := _length(message)) > 2 * PREVIEW_CHARS
+        ):
             saved += counts[at] - counts[at] * PREVIEW_CHARS // length
             chosen.append(at)
     return tuple(reversed(chosen)) if saved >= least_tokens else ()
 
 
 def _length(message: ToolMessage) -> int:
-    return len(message.content) if isinstance(message.content, str) else output_text(message.content).length
+    return (
+        len(message.content)
+        if isinstance(message.content, str)
+        else output_text(message.content).length
+    )

@@ -1,10 +1,12 @@
 """PostgreSQL: operations on one database, from any thread and any event loop of many processes.
 
 Invariants:
-- Write operations that wait at the same time share a transaction and a round trip; where that fails, each is run by itself.
+- Write operations that wait at the same time share a transaction and a round trip; where that
+  fails, each is run by itself.
 - A thread is written by one connection of this process at a time.
 - Whatever has failed is forgotten before anything else uses what is known of its threads.
-- An operation whose connection broke is run once more: each can be run again, also where the first run was stored after all (`recall`).
+- An operation whose connection broke is run once more: each can be run again, also where the first
+  run was stored after all (`recall`).
 - A forked child has connections of its own, and nothing of what was under way in its parent.
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -20,41 +22,64 @@ from weakref import WeakKeyDictionary
 from psycopg import errors
 from psycopg_pool import PoolTimeout
 
+from langmem_ext._internal.forking import renew_in_child
+from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.errors import StorageUnavailable
-from langmem_ext.forking import renew_in_child
-from langmem_ext.stepping import aperform, perform
-from langmem_ext.storage.dialect import postgres
-from langmem_ext.storage.driver import Sizing
-from langmem_ext.storage.effects import Operation, Rows, Statement
-from langmem_ext.storage.group import Job, interrupted, resolve, settle
-from langmem_ext.storage.index import Indexes
-from langmem_ext.storage.lineup import Busy, Lineup
-from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, ForesightFailed, Read, Transaction, Wire, Write
-from langmem_ext.storage.postgres import space
+from langmem_ext.storage.driver import Job, interrupted, resolve, settle
+from langmem_ext.storage.operation import Op, Operation, Rows, Stale, Statement, Trace, operation
+from langmem_ext.storage.postgres import vacuum as space
 from langmem_ext.storage.postgres.inherited import leave
-from langmem_ext.storage.postgres.lane import Lane
 from langmem_ext.storage.postgres.lease import AdvisoryLeases
-from langmem_ext.storage.postgres.migration import migrate
+from langmem_ext.storage.postgres.loop import Lane
+from langmem_ext.storage.postgres.migrate import migrate
 from langmem_ext.storage.postgres.pool import SyncPool
-from langmem_ext.storage.postgres.questions import Questions
-from langmem_ext.storage.postgres.server import NoAnswer, Server, is_broken, is_closed, storage_error, waited
-from langmem_ext.storage.postgres.sizes import Sizes
-from langmem_ext.storage.postgres.trips import aplay, play
-from langmem_ext.storage.recall import recalled
+from langmem_ext.storage.postgres.queue import Busy, Lineup
+from langmem_ext.storage.postgres.server import (
+    MISSED,
+    NoAnswer,
+    Server,
+    is_broken,
+    is_closed,
+    storage_error,
+    waited,
+)
+from langmem_ext.storage.postgres.wire.pipeline import (
+    ExchangeFailed,
+    GroupFailed,
+    Read,
+    Transaction,
+    Wire,
+    Write,
+)
+from langmem_ext.storage.postgres.wire.trips import aplay, play
+from langmem_ext.storage.schema.dialect import postgres
+from langmem_ext.types import ThreadKey
 
 T = TypeVar("T")
-X = TypeVar("X", bound=Transaction)
 
 ATTEMPTS: Final = 8
 """How often an operation is run that others get in the way of."""
 
-_AGAIN: Final = (errors.DeadlockDetected, errors.SerializationFailure)
+_STALE: Final = (errors.DivisionByZero, errors.UniqueViolation)
+"""How the server says that a thread is not as it is remembered (`commands.exactly_one`)."""
+
+_AGAIN: Final = (
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    errors.UndefinedTable,
+    *_STALE,
+)
+"""Others got in the way; of the tables, those of the search index may be taken away meanwhile."""
 
 _FINAL: Final = (NoAnswer, errors.QueryCanceled)
 """What has taken as long as it may: it is not done again."""
 
+_OF_ALL: Final = (NoAnswer, *MISSED)
+"""What would meet each operation of a group: they fail together."""
+
 Plan = Generator[Wire[Any], Any, T]
-"""Yields what is to be carried out on a connection, and receives what came of it; what it raised is raised there."""
+"""Yields what is to be carried out on a connection, and receives what came of it; what it raised is
+raised there."""
 
 
 class PostgresDriver:
@@ -69,17 +94,17 @@ class PostgresDriver:
         SchemaTooNew: A newer release made the tables.
     """
 
-    speculates = True
+    remote = True
     compresses = True
+    counts_pages = False
 
     def __init__(self, url: str) -> None:
         self.server = Server.of(url)
         self._dialect = postgres(self.server.schema)
-        self._indexes = Indexes(0)
+        self._forgetting: list[Callable[[str | None], None]] = []
         self._begin_with_nothing()
         self._closed = False
         self._leases = AdvisoryLeases(self.server)
-        self._sizes = Sizes()
         migrate(self.server)
         renew_in_child(self)
 
@@ -92,71 +117,63 @@ class PostgresDriver:
         self._latest: Lane | None = None  # the last that was asked for
 
     def start_anew(self) -> None:
-        """Go on in a forked child, on connections of its own; what its parent has under way is its parent's."""
+        """Go on in a forked child, on its own connections.
+
+        What its parent is doing is left to the parent.
+        """
         leave(self._pool, *self._lanes.values())
         self._begin_with_nothing()
         if self._closed:
             self._pool.close()
 
-    def share(self, indexes: Indexes) -> None:
-        """Have operations share what these know of threads."""
-        self._indexes = indexes
+    def on_rollback(self, forget: Callable[[str | None], None]) -> None:
+        """Have what is remembered of an operation's thread forgotten if it fails."""
+        self._forgetting.append(forget)
 
-    # -- plans: what is tried, and what then -----------------------------------------------------------------------------------------------
+    # -- plans: what is tried, and what then -------------------------------------------------------
 
-    def _begin(self, kind: type[X], *, trusting: bool, hasty: bool = True) -> X:
-        return kind(self._indexes, self._dialect, trusting=trusting, hasty=hasty)
+    def _forget(self, threads: Iterable[str | None]) -> None:
+        for thread in threads:
+            for forget in self._forgetting:
+                forget(thread)
 
     def _reading(self, op: Operation[T]) -> Plan[T]:
-        """Read, and rest on what is known, if there is anything; else ask."""
-        if not op.repeatable:
-            return (yield from self._asking(op, Read))
-        transaction = self._begin(Read, trusting=True)
-        try:
-            result: T = yield transaction.carry_out(op)
-        except (ExpectationFailed, ExchangeFailed) as failed:
-            transaction.forget()
-            # What others asked together with it may have been what took so long.
-            final = NoAnswer if isinstance(failed, ExchangeFailed) and failed.shared else _FINAL
-            if isinstance(failed.__cause__, final):
-                raise storage_error(failed.__cause__, self.server) from failed.__cause__
-            return (yield from self._asking(op, Read, hasty=not isinstance(failed, ForesightFailed)))
-        except BaseException:
-            transaction.forget()
-            raise
-        transaction.release()
-        return result
+        """Read; again, and in a snapshot from the beginning, where others wrote meanwhile."""
+        make = lambda attempt: Read(self._dialect, hasty=attempt == 0 and op.repeatable)  # noqa: E731
+        return (yield from self._trying(op, make, breaks=2))
 
     def _writing(self, jobs: Sequence[Job[Any]]) -> Plan[None]:
-        """Write what waits, together; each by itself where that fails, or could not be done again."""
+        """Write waiting operations together; each by itself if that fails or cannot be repeated."""
         if not all(job.op.repeatable for job in jobs):
             return (yield from self._one_by_one(jobs))
-        transaction = self._begin(Write, trusting=True)
+        transaction = Write(self._dialect)
         try:
             yield transaction.carry_out_all(jobs)
-        except (ExpectationFailed, ExchangeFailed) as failed:
-            transaction.forget()
+            return
+        except (ExchangeFailed, GroupFailed, Stale) as failed:
+            self._forget(job.thread for job in jobs)
             cause = failed.__cause__
-            if isinstance(cause, NoAnswer) or (isinstance(cause, _FINAL) and len(jobs) == 1):
+            if isinstance(cause, _OF_ALL) or (isinstance(cause, _FINAL) and len(jobs) == 1):
                 for job in jobs:
                     job.fail(storage_error(cause, self.server))
                 return
         except BaseException as error:
-            transaction.forget()
+            self._forget(job.thread for job in jobs)
             if not isinstance(error, Exception):
                 raise
-            for job in jobs:  # one's own error, if it is alone; else there was no connection, and nothing of any is stored
+            # one's own error, if it is alone; else there was no connection, and nothing of any is
+            # stored
+            for job in jobs:
                 job.fail(error)
-            return
-        else:
-            transaction.release()
             return
         yield from self._one_by_one(jobs, transaction.told if is_broken(cause) else ())
 
     def _one_by_one(self, jobs: Sequence[Job[Any]], told: Sequence[Any] = ()) -> Plan[None]:
         for at, job in enumerate(jobs):
             try:
-                job.result = yield from self._asking(job.op, Write, told=told[at : at + 1])
+                job.result = yield from self._trying(
+                    job.op, lambda _: Write(self._dialect), told=told[at : at + 1]
+                )
             except Exception as error:
                 job.fail(error)
                 if isinstance(error.__cause__, PoolTimeout | NoAnswer):
@@ -164,51 +181,62 @@ class PostgresDriver:
                         other.fail(error)
                     return
 
-    def _asking(self, op: Operation[T], kind: type[Transaction], *, hasty: bool = True, told: Sequence[T] = ()) -> Plan[T]:
-        """Run an operation that asks for all it needs; again, where others got in its way, and once, where its connection broke.
+    def _trying(
+        self,
+        op: Operation[T],
+        make: Callable[[int], Transaction],
+        told: Sequence[T] = (),
+        *,
+        breaks: int = 1,
+    ) -> Plan[T]:
+        """Run an operation; again if others interfered, or if its connection broke.
+
+        It is repeated after at most `breaks` broken connections. `told` is what an earlier run was
+        about to return that may have been stored.
 
         `told` is what an earlier run was about to tell that may have been stored.
         """
-        broke = False
-        for attempt in range(ATTEMPTS):
-            transaction = self._begin(kind, trusting=False, hasty=hasty)
+        attempt = 0
+        while True:
+            transaction = make(attempt)
+            attempt += 1
             try:
                 result: T = yield transaction.carry_out(recalled(op, told))
-            except ExchangeFailed as failed:
-                transaction.forget()
+            except (ExchangeFailed, Stale) as failed:
+                self._forget((op.thread,))
                 cause = failed.__cause__
-                again = isinstance(cause, _AGAIN) or (is_broken(cause) and not broke)
-                broke = broke or is_broken(cause)
-                if kind is Write and is_broken(cause):
+                again = (
+                    isinstance(failed, Stale)
+                    or isinstance(cause, _AGAIN)
+                    or (is_broken(cause) and breaks > 0)
+                )
+                if is_broken(cause):
+                    breaks -= 1
                     told = transaction.told or told
-                if not (again and op.repeatable) or attempt == ATTEMPTS - 1:
-                    raise storage_error(cause or failed, self.server) from cause
-            except ExpectationFailed as failed:
-                # What a read began with changed before its snapshot was taken, or it asked for more than was foreseen.
-                transaction.forget()
-                # It begins its snapshot with what it asks first, then: a thread may be written without a pause.
-                hasty = hasty and attempt == 0 and not isinstance(failed, ForesightFailed)
-                if not op.repeatable or attempt == ATTEMPTS - 1:
-                    raise StorageUnavailable("what was to be read changed again and again meanwhile: try again") from None
+                if again and op.repeatable and attempt < ATTEMPTS:
+                    continue
+                if cause is None or isinstance(cause, _STALE):
+                    raise StorageUnavailable(
+                        "the thread kept changing meanwhile: try again"
+                    ) from None
+                raise storage_error(cause, self.server) from cause
             except BaseException:
-                transaction.forget()
+                self._forget((op.thread,))
                 raise
-            else:
-                transaction.release()
-                return result
-        raise AssertionError("the last attempt ends it")
+            return result
 
-    # -- sync ------------------------------------------------------------------------------------------------------------------------------
+    # -- sync --------------------------------------------------------------------------------------
 
     def run(self, op: Operation[T], *, write: bool) -> T:
-        """Run `op` as one transaction; a write may be carried out by another thread, with others."""
+        """Run `op` as one transaction; another thread may run a write together with others."""
         if not write:
             return self._follow(self._reading(op))
         self._require_writable()
         self._require_progress(op)
         self._let_go_of_closed_loops()
         job = Job(op)
-        # The main thread carries out its own operation alone: a signal's handler may raise in it, wherever it is.
+        # The main thread carries out its own operation alone: a signal's handler may raise in it,
+        # wherever it is.
         only = job if threading.current_thread() is threading.main_thread() else None
         self._lineup.add(job)
         try:
@@ -240,7 +268,7 @@ class PostgresDriver:
         """Carry out a wire: where threads live on several servers, this is what differs."""
         return play(self._pool, wire, deadline=self.server.answer_deadline)
 
-    # -- async -----------------------------------------------------------------------------------------------------------------------------
+    # -- async -------------------------------------------------------------------------------------
 
     async def arun(self, op: Operation[T], *, write: bool) -> T:
         """Async twin of `run`, on the event loop's own connections; a heavy one in a thread.
@@ -253,7 +281,7 @@ class PostgresDriver:
         if lane is None or lane.loop is not asyncio.get_running_loop() or not lane.is_open:
             lane = await self._open_lane()
         if not write:
-            return await self._afollow(lane, self._reading(op), lane.questions if op.brief else None)
+            return await self._afollow(lane, self._reading(op))
         self._require_writable()
         job = Job(op, lane.loop.create_future())
         lane.add(job)
@@ -265,12 +293,9 @@ class PostgresDriver:
         """Run `function` in a thread, where it may call `run`."""
         return await asyncio.to_thread(function)
 
-    async def _afollow(self, lane: Lane, plan: Plan[T], questions: Questions | None = None) -> T:
-        along = iter((questions,))
-
+    async def _afollow(self, lane: Lane, plan: Plan[T]) -> T:
         async def play(wire: Wire[Any]) -> Any:
-            # Who has failed asks alone.
-            return await aplay(lane.pool, wire, deadline=self.server.answer_deadline, questions=next(along, None))
+            return await aplay(lane.pool, wire, deadline=self.server.answer_deadline)
 
         return await aperform(plan, play)
 
@@ -290,7 +315,7 @@ class PostgresDriver:
         return lane
 
     def _let_go_of_closed_loops(self) -> None:
-        """What an event loop was writing when it was closed keeps nobody else from these threads."""
+        """Release the threads that a closed event loop was writing."""
         for loop in [one for one in list(self._lanes) if one.is_closed()]:
             if lane := self._lanes.pop(loop, None):
                 lane.abandon()
@@ -310,23 +335,30 @@ class PostgresDriver:
             resolve(jobs)
             self._busy.give_back(jobs)
 
-    # -- connections, leases, space --------------------------------------------------------------------------------------------------------
+    # -- connections, leases, space ----------------------------------------------------------------
 
     def _require_writable(self) -> None:
         if self.server.mode == "ro":
-            raise StorageUnavailable(f"the {self.server.place} was opened for reading: open it without mode=ro")
+            raise StorageUnavailable(
+                f"the {self.server.place} was opened read-only: open it without mode=ro"
+            )
 
     def _require_progress(self, op: Operation[Any]) -> None:
-        """See that a sync call on an event loop does not wait for what that loop would have to do first."""
+        """Refuse a sync call on an event loop that would wait for work of that event loop."""
         try:
             lane = self._lanes.get(asyncio.get_running_loop())
         except RuntimeError:
             return
         # What writes many threads (None) may be about to write this one.
-        if lane is not None and op.thread is not None and not lane.writing.isdisjoint({op.thread, None}):
+        if (
+            lane is not None
+            and op.thread is not None
+            and not lane.writing.isdisjoint({op.thread, None})
+        ):
             raise StorageUnavailable(
-                f"thread {op.thread!r} is being written by a task of this event loop, which a sync call would keep from going on: await the"
-                " async method, or call this one in a thread; nothing was changed"
+                f"thread {op.thread!r} is being written by a task of this event loop, which a sync"
+                " call would keep from going on: await the async method, or call this one in a"
+                " thread; nothing was changed"
             )
 
     @property
@@ -342,13 +374,6 @@ class PostgresDriver:
     def glance(self, statement: Statement) -> Rows | None:
         """None: a server may take as long as it likes."""
         return None
-
-    def on_rollback(self, forget: Callable[[], None]) -> None:
-        """Nothing more: what an operation has learnt is forgotten with it."""
-
-    def used_bytes(self, limit: int, now: int, *, wholly: bool) -> Sizing:
-        """The steps that tell what the rows take (`postgres.sizes`)."""
-        return self._sizes.used_bytes(limit, now, wholly=wholly)
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
         """Have each table vacuumed, one at a step."""
@@ -385,3 +410,28 @@ class PostgresDriver:
             await lane.aclose()
             self._lanes.pop(loop, None)
         await asyncio.to_thread(self.close)
+
+
+def recalled(op: Operation[T], told: Sequence[T]) -> Operation[T]:
+    """An operation as it is run again: an earlier run may have been stored, for it broke untold.
+
+    What an operation does is mostly the same however often it is done; what it appends, makes and
+    counts is not. So it looks first for what its earlier run has left (`storage.operation.Trace`):
+    where that is there, it tells what that run was about to tell, and changes nothing.
+
+    Args:
+        op: The operation.
+        told: What an earlier run was about to tell that may have been stored; empty where there was
+            none.
+    """
+    trace, thread = (op.trace, op.thread) if told else (None, None)
+    return (
+        op
+        if trace is None or thread is None
+        else _unless_left(ThreadKey(thread), trace, op, told[0])
+    )
+
+
+@operation
+def _unless_left(key: ThreadKey, trace: Trace, op: Operation[T], told: T) -> Op[T]:
+    return told if (yield from trace.is_left(key.id)) else (yield from op)

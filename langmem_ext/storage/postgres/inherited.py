@@ -1,7 +1,8 @@
-"""What a forked child inherits of its parent's connections: it says nothing on them, reads nothing, and does not keep them open.
+"""A forked child neither uses its parent's connections nor keeps them open.
 
-Both hold the same sockets. A word of the child's would be one of its parent's session, an answer that it reads would be missed there, and a
-killed parent's session, with its locks, would last for as long as the child.
+Both hold the same sockets. A word of the child's would be one of its parent's session, an answer
+that it reads would be missed there, and a killed parent's session, with its locks, would last for
+as long as the child.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ _left: Final[list[object]] = []
 
 
 def keep_from_children(connection: psycopg.BaseConnection[Any]) -> None:
-    """Have children find nothing where a connection's socket was, whatever still refers to it there."""
+    """Replace a connection's socket in forked children, whatever still refers to it there."""
     _begun.add(connection)
 
 
 def leave(*things: object) -> None:
-    """Keep what a child has inherited and does not use: tasks of its parent's would do what is to be done at their end, and tell of it."""
+    """Keep what a child inherited and does not use, so that it is never finalized.
+
+    The parent's tasks would otherwise run their last steps in the child, and log them.
+    """
     _left.extend(things)
 
 

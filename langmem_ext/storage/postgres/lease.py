@@ -1,6 +1,7 @@
-"""The right to drive a thread, among all processes that use one PostgreSQL database: a session's advisory lock.
+"""The right to drive a thread, among all processes of a PostgreSQL database: an advisory lock.
 
-It is held on a connection of its own, and ends with that: a killed process holds nothing. A forked child does not have it (`inherited`).
+It is held on a connection of its own, and ends with that: a killed process holds nothing. A forked
+child does not have it (`inherited`).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import psycopg
 from psycopg import errors
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.storage.commands import Command
-from langmem_ext.storage.effects import Rows
-from langmem_ext.storage.lease import thread_busy
-from langmem_ext.storage.postgres.exchange import aexchange, begin_session, exchange
+from langmem_ext.storage.driver import thread_busy
+from langmem_ext.storage.operation import Rows
 from langmem_ext.storage.postgres.server import Server, storage_error
 from langmem_ext.storage.postgres.tasks import obtain
+from langmem_ext.storage.postgres.wire.commands import Command
+from langmem_ext.storage.postgres.wire.exchange import aexchange, begin_session, exchange
 
 _BACKEND = "SELECT pg_backend_pid()"
 _WAIT = "SELECT set_config('lock_timeout', %(wait)s, false)"
@@ -37,7 +38,9 @@ class AdvisoryLeases:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._unwanted: set[asyncio.Task[Any]] = set()  # connections that came when nobody waited for them any more
+        self._unwanted: set[asyncio.Task[Any]] = (
+            set()
+        )  # connections that came when nobody waited for them any more
 
     @contextmanager
     def lease(self, thread_id: str, *, wait: float) -> Iterator[None]:
@@ -50,9 +53,15 @@ class AdvisoryLeases:
             begin_session(connection, prepare=False)
             try:
                 if self._server.may_be_pooled:
-                    told = exchange(connection, [Command(_BACKEND)], deadline=self._server.answer_deadline)
+                    told = exchange(
+                        connection, [Command(_BACKEND)], deadline=self._server.answer_deadline
+                    )
                     self._require_session(connection, told)
-                rows = exchange(connection, self._commands(thread_id, wait), deadline=wait + self._server.answer_deadline)
+                rows = exchange(
+                    connection,
+                    self._commands(thread_id, wait),
+                    deadline=wait + self._server.answer_deadline,
+                )
                 self._require(rows, thread_id, wait)
             except psycopg.Error as error:
                 raise self._refusal(error, thread_id, wait) from error
@@ -70,23 +79,33 @@ class AdvisoryLeases:
             begin_session(connection, prepare=False)
             try:
                 if self._server.may_be_pooled:
-                    told = await aexchange(connection, [Command(_BACKEND)], deadline=self._server.answer_deadline)
+                    told = await aexchange(
+                        connection, [Command(_BACKEND)], deadline=self._server.answer_deadline
+                    )
                     self._require_session(connection, told)
-                rows = await aexchange(connection, self._commands(thread_id, wait), deadline=wait + self._server.answer_deadline)
+                rows = await aexchange(
+                    connection,
+                    self._commands(thread_id, wait),
+                    deadline=wait + self._server.answer_deadline,
+                )
                 self._require(rows, thread_id, wait)
             except psycopg.Error as error:
                 raise self._refusal(error, thread_id, wait) from error
             yield
 
-    def _require_session(self, connection: psycopg.BaseConnection[Any], told: Sequence[Rows]) -> None:
-        """Refuse a pooler: who is told another process than the one that serves it speaks to something between.
+    def _require_session(
+        self, connection: psycopg.BaseConnection[Any], told: Sequence[Rows]
+    ) -> None:
+        """Refuse a pooler: the process ID that it reports is not that of the server's session.
 
-        What is locked through it would belong to whoever is served next, and stay when nobody holds it any more.
+        What is locked through it would belong to whoever is served next, and stay when nobody holds
+        it any more.
         """
         if told[0][0][0] != connection.info.backend_pid:
             raise InvalidInput(
-                f"a pooler in transaction mode stands before the {self._server.place}, and keeps no session, which a lease is: add direct="
-                " to its URL, with the URL of the same database past the pooler; nothing was changed"
+                f"a pooler in transaction mode stands before the {self._server.place}, and keeps no"
+                " session, which a lease is: add direct= to its URL, with the URL of the same"
+                " database past the pooler; nothing was changed"
             )
 
     def _commands(self, thread_id: str, wait: float) -> list[Command]:
@@ -101,4 +120,8 @@ class AdvisoryLeases:
             raise thread_busy(thread_id, wait)
 
     def _refusal(self, error: psycopg.Error, thread_id: str, wait: float) -> Exception:
-        return thread_busy(thread_id, wait) if isinstance(error, errors.LockNotAvailable) else storage_error(error, self._server)
+        return (
+            thread_busy(thread_id, wait)
+            if isinstance(error, errors.LockNotAvailable)
+            else storage_error(error, self._server)
+        )

@@ -1,4 +1,4 @@
-"""The connections to a PostgreSQL server, opened when they are needed: those of the sync callers, and those of an event loop."""
+"""Connections to a PostgreSQL server, opened on demand, for sync callers and event loops."""
 
 from __future__ import annotations
 
@@ -17,9 +17,16 @@ import psycopg
 from psycopg import pq
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from langmem_ext.storage.postgres.exchange import GRACE_S, aprobe, begin_session, probe
-from langmem_ext.storage.postgres.server import ASYNC_POOL, SYNC_POOL, Server, is_closed, no_connection, told_of
+from langmem_ext.storage.postgres.server import (
+    ASYNC_POOL,
+    SYNC_POOL,
+    Server,
+    is_closed,
+    no_connection,
+    told_of,
+)
 from langmem_ext.storage.postgres.tasks import obtain, start_held
+from langmem_ext.storage.postgres.wire.exchange import GRACE_S, aprobe, begin_session, probe
 
 _AT_ONCE_S: Final = 0.01
 """How long a connection is waited for that is there unless another caller has just taken it."""
@@ -27,7 +34,8 @@ _AT_ONCE_S: Final = 0.01
 _IDLE: Final = pq.TransactionStatus.IDLE
 
 _AT_HAND_S: Final = 1.0
-"""How long a connection that has been used is kept for the next one on the same event loop, at most, before its pool has it back."""
+"""How long a connection that has been used is kept for the next one on the same event loop, at
+most, before its pool has it back."""
 
 
 class _Attempts:
@@ -68,7 +76,10 @@ class _AsyncConnection(psycopg.AsyncConnection[Any]):
 
 
 class _Pool(ConnectionPool[psycopg.Connection[Any]]):
-    """A pool that in a forked child, which has none of its workers, tells these nothing as it goes."""
+    """A pool that does nothing when it is finalized in a forked child.
+
+    The child has none of its workers.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._made_in = os.getpid()
@@ -106,7 +117,9 @@ class SyncPool:
         try:
             connection = pool.getconn()
         except (PoolTimeout, psycopg.Error) as error:
-            raise no_connection(error, self._server, lent=self._lent, size=self.size, reason=self._attempts.reason) from error
+            raise no_connection(
+                error, self._server, lent=self._lent, size=self.size, reason=self._attempts.reason
+            ) from error
         with self._lock:
             self._lent += 1
         try:
@@ -117,7 +130,7 @@ class SyncPool:
             pool.putconn(connection)
 
     def check(self) -> None:
-        """Leave out connections that have ended, and those whose server does not say anything within the deadline."""
+        """Remove connections that have ended, or whose server does not answer in time."""
         pool, idle = self._open(), list[psycopg.Connection[Any]]()
         until = monotonic() + min(self._server.deadline, GRACE_S)
         try:
@@ -160,8 +173,8 @@ class SyncPool:
 class AsyncPool:
     """What the tasks of one event loop need.
 
-    A connection that is given back is kept at hand for a moment: a turn of a graph needs one four times, and to ask psycopg's pool for it
-    costs more than to send a statement.
+    A connection that is given back is kept at hand for a moment: a turn of a graph needs one four
+    times, and to ask psycopg's pool for it costs more than to send a statement.
 
     Args:
         server: Where to.
@@ -182,7 +195,9 @@ class AsyncPool:
         self._asking = 0
         self._keeps = True
         self._timer: asyncio.TimerHandle | None = None
-        self._returning: set[asyncio.Task[Any]] = set()  # what gives connections back to psycopg's pool
+        self._returning: set[asyncio.Task[Any]] = (
+            set()
+        )  # what gives connections back to psycopg's pool
         self._attempts = _Attempts()
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
             server.conninfo,
@@ -228,7 +243,9 @@ class AsyncPool:
         try:
             return await obtain(self._pool.getconn(), self._pool.putconn, self._returning)
         except (PoolTimeout, psycopg.Error) as error:
-            raise no_connection(error, self._server, lent=self.lent, size=self.size, reason=self._attempts.reason) from error
+            raise no_connection(
+                error, self._server, lent=self.lent, size=self.size, reason=self._attempts.reason
+            ) from error
         finally:
             self._asking -= 1
 
@@ -236,7 +253,9 @@ class AsyncPool:
         """Let others have a connection."""
         self.lent -= 1
         if self._asking or not self._keeps or connection.pgconn.transaction_status != _IDLE:
-            await self._put([connection])  # the pool gives it to whoever asks, and makes another in place of one that has ended
+            await self._put(
+                [connection]
+            )  # the pool gives it to whoever asks, and makes another in place of one that has ended
             return
         self._at_hand.append(connection)
         if self._timer is None:
@@ -248,31 +267,47 @@ class AsyncPool:
         start_held(self._loop, self._return(), self._returning)
 
     async def _return(self) -> None:
-        """Give the pool back what is at hand: it closes what is old, or has not been needed for long."""
+        """Give idle connections back to psycopg's pool, which closes old and unneeded ones."""
         connections, self._at_hand = self._at_hand, []
         await self._put(connections)
 
     async def _put(self, connections: Sequence[psycopg.AsyncConnection[Any]]) -> None:
-        """Let psycopg's pool have connections, whatever becomes of the caller: one that the pool has not got yet when it waits is lost."""
+        """Give connections back to psycopg's pool, even if the caller is cancelled.
+
+        A connection that the pool has not got yet when it waits would be lost.
+        """
         if self._loop.is_closed():  # the caller is let go with it, and could wait for nothing
             for connection in connections:
                 connection.pgconn.finish()
         elif connections:
-            await asyncio.shield(start_held(self._loop, self._put_all(connections), self._returning))
+            await asyncio.shield(
+                start_held(self._loop, self._put_all(connections), self._returning)
+            )
 
     async def _put_all(self, connections: Sequence[psycopg.AsyncConnection[Any]]) -> None:
         for connection in connections:
             await self._pool.putconn(connection)
 
     async def check(self) -> None:
-        """Leave out connections that have ended, and those whose server does not say anything within the deadline."""
+        """Remove connections that have ended, or whose server does not answer in time."""
         await self._return()
         idle: list[psycopg.AsyncConnection[Any]] = []
         try:
             with suppress(PoolTimeout):
                 for _ in range(self._pool.get_stats().get("pool_available", 0)):
-                    idle.append(await obtain(self._pool.getconn(timeout=_AT_ONCE_S), self._pool.putconn, self._returning))
-            await asyncio.gather(*(aprobe(connection, deadline=min(self._server.deadline, GRACE_S)) for connection in idle))
+                    idle.append(
+                        await obtain(
+                            self._pool.getconn(timeout=_AT_ONCE_S),
+                            self._pool.putconn,
+                            self._returning,
+                        )
+                    )
+            await asyncio.gather(
+                *(
+                    aprobe(connection, deadline=min(self._server.deadline, GRACE_S))
+                    for connection in idle
+                )
+            )
         finally:
             await self._put(idle)  # which makes another in place of one that is closed
 

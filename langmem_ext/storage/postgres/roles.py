@@ -1,12 +1,14 @@
-"""Who may use the tables in PostgreSQL: readers and writers, of all threads or of one owner's alone.
+"""Who may use the tables in PostgreSQL: readers and writers, of all threads or of one owner's.
 
-The table `grantee` says which role may do what, and the server is told so: by privileges, and where a role is bound to an owner, by
-row-level security, which knows a role by `current_user`: no client can change that by itself, as it can a setting.
+The table `grantee` says which role may do what, and the server is told so: by privileges, and where
+a role is bound to an owner, by row-level security, which knows a role by `current_user`: no client
+can change that by itself, as it can a setting.
 
 Invariants:
 - What the table says and what the server does change together, in one transaction.
-- Row-level security is on while a role is bound to an owner, and at no other time. The role that owns the tables sees all threads; any
-  other role that the table does not name sees none while it is on.
+- Row-level security is on while a role is bound to an owner, and at no other time. The role that
+  owns the tables sees all threads; any other role that the table does not name sees none while it
+  is on.
 - Who sees a thread sees its rows in every table, and no others.
 """
 
@@ -21,22 +23,19 @@ import psycopg
 from psycopg import sql
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.storage.dialect import postgres
 from langmem_ext.storage.postgres.server import Server, storage_error
+from langmem_ext.storage.schema.dialect import postgres
 
 Rights: TypeAlias = Literal["reader", "writer"]
 RIGHTS: Final[tuple[Rights, ...]] = ("reader", "writer")
 
 OWNER_POLICY, ALL_POLICY = "langmem_ext_owner", "langmem_ext_all"
 
-_KEPT: Final = frozenset({"langmem_migration", "grantee", "thread_size", "size_total"})
+_KEPT: Final = frozenset({"langmem_migration", "grantee"})
 """Tables that nobody but the role that owns them writes, or its functions."""
 
 _OPEN: Final = frozenset({"langmem_migration", "setting"})
 """Tables of which everybody sees all, and who is bound to an owner writes nothing."""
-
-_MEASURE: Final = "measure(bigint[])"
-"""The function that a writer calls."""
 
 _VIEW_SINCE: Final = 150_000
 """The server's version from which on a view shows those who read it no more than the tables do."""
@@ -82,20 +81,27 @@ def grant(server: Server, wanted: Grant, *, carry_out: bool = True) -> list[str]
         carry_out: Do it; else only say how.
 
     Raises:
-        InvalidInput: There is no such role, or an owner's role would see more than its owner's threads, or another role would see none.
+        InvalidInput: There is no such role, or an owner's role would see more than its owner's
+            threads, or another role would see none.
     """
 
     def change(before: Sequence[Grant]) -> Sequence[Grant]:
-        return sorted([*(one for one in before if one.role != wanted.role), wanted], key=lambda one: one.role)
+        return sorted(
+            [*(one for one in before if one.role != wanted.role), wanted], key=lambda one: one.role
+        )
 
     with _connected(server) as connection:
-        if not _names(connection, "SELECT rolname FROM pg_roles WHERE rolname = %(role)s", role=wanted.role):
-            raise InvalidInput(f"the server has no role {wanted.role!r}: make it first, with CREATE ROLE")
+        if not _names(
+            connection, "SELECT rolname FROM pg_roles WHERE rolname = %(role)s", role=wanted.role
+        ):
+            raise InvalidInput(f"role {wanted.role!r} not found: create it first, with CREATE ROLE")
         return _carry_through(connection, server.schema, wanted.role, change, carry_out=carry_out)
 
 
 def revoke(server: Server, role: str, *, carry_out: bool = True) -> list[str]:
-    """Take from a role what it was granted; returns the statements that do it. Those of the last owner's role end row-level security.
+    """Revoke what a role was granted; returns the statements.
+
+    Revoking the last role that is bound to an owner ends row-level security.
 
     Args:
         server: The database, with the role that owns the tables.
@@ -109,7 +115,7 @@ def revoke(server: Server, role: str, *, carry_out: bool = True) -> list[str]:
     def change(before: Sequence[Grant]) -> Sequence[Grant]:
         left = [one for one in before if one.role != role]
         if len(left) == len(before):
-            raise InvalidInput(f"the role {role!r} was granted nothing: `langmem-ext roles list` shows which were")
+            raise InvalidInput(f"the role {role!r} has no access: see `langmem-ext roles list`")
         return left
 
     with _connected(server) as connection:
@@ -121,7 +127,11 @@ def settle(connection: psycopg.Connection[Any], schema: str) -> None:
     grants = _read(connection, schema)
     relations = _relations(connection, schema)
     bound = any(one.owner is not None for one in grants)
-    statements = [one for each in grants for one in privileges(schema, relations, each, version=connection.info.server_version)]
+    statements = [
+        one
+        for each in grants
+        for one in privileges(schema, relations, each, version=connection.info.server_version)
+    ]
     _execute(connection, statements + (policies(schema, relations, grants) if bound else []))
 
 
@@ -129,23 +139,39 @@ Change: TypeAlias = Callable[[Sequence[Grant]], Sequence[Grant]]
 """What is granted, from what was."""
 
 
-def _carry_through(connection: psycopg.Connection[Any], schema: str, role: str, change: Change, *, carry_out: bool) -> list[str]:
+def _carry_through(
+    connection: psycopg.Connection[Any], schema: str, role: str, change: Change, *, carry_out: bool
+) -> list[str]:
     """Change what a role may do; returns the statements."""
     with connection.transaction():
         if carry_out:
-            # Two of these at a time would each leave out of the policies what the other has granted.
-            connection.execute(f"LOCK TABLE {_in(schema, 'grantee')} IN SHARE ROW EXCLUSIVE MODE".encode())
+            # Two of these at a time would each leave out of the policies what the other has
+            # granted.
+            connection.execute(
+                f"LOCK TABLE {_in(schema, 'grantee')} IN SHARE ROW EXCLUSIVE MODE".encode()
+            )
         if _names(connection, _OWNS, role=role, table=_in(schema, "thread")):
-            raise InvalidInput(f"{role} owns the tables, and may do everything: name another role; nothing was changed")
+            raise InvalidInput(
+                f"{role} owns the tables, and may do everything: name another role; nothing was"
+                " changed"
+            )
         before = _read(connection, schema)
         after = change(before)
         _refuse_leaks(connection, schema, after, role)
         relations, version = _relations(connection, schema), connection.info.server_version
-        statements = [f"DELETE FROM {_in(schema, 'grantee')} WHERE role = {_literal(role)}", *withdrawal(schema, relations, role)]
+        statements = [
+            f"DELETE FROM {_in(schema, 'grantee')} WHERE role = {_literal(role)}",
+            *withdrawal(schema, relations, role),
+        ]
         for one in after:
             if one.role == role:
-                values = ", ".join("NULL" if value is None else _literal(value) for value in (one.role, one.rights, one.owner))
-                statements.append(f"INSERT INTO {_in(schema, 'grantee')} (role, rights, owner) VALUES ({values})")
+                values = ", ".join(
+                    "NULL" if value is None else _literal(value)
+                    for value in (one.role, one.rights, one.owner)
+                )
+                statements.append(
+                    f"INSERT INTO {_in(schema, 'grantee')} (role, rights, owner) VALUES ({values})"
+                )
                 statements += privileges(schema, relations, one, version=version)
         if any(one.owner is not None for one in (*before, *after)):
             statements += policies(schema, relations, after)
@@ -154,8 +180,12 @@ def _carry_through(connection: psycopg.Connection[Any], schema: str, role: str, 
     return statements
 
 
-def _refuse_leaks(connection: psycopg.Connection[Any], schema: str, grants: Sequence[Grant], changed: str) -> None:
-    """See that row-level security binds those that it is for, and blinds nobody but the role that is changed.
+def _refuse_leaks(
+    connection: psycopg.Connection[Any], schema: str, grants: Sequence[Grant], changed: str
+) -> None:
+    """Require that row-level security binds its roles, and hides rows from no unnamed role.
+
+    The role that is changed is not counted as unnamed.
 
     Raises:
         InvalidInput: It would not.
@@ -163,15 +193,21 @@ def _refuse_leaks(connection: psycopg.Connection[Any], schema: str, grants: Sequ
     bound = [one.role for one in grants if one.owner is not None]
     known = {"table": _in(schema, "thread"), "named": [changed, *(one.role for one in grants)]}
     for role in bound:
-        if above := _names(connection, _ABOVE, role=role, all_seeing=[one.role for one in grants if one.owner is None], **known):
+        if above := _names(
+            connection,
+            _ABOVE,
+            role=role,
+            all_seeing=[one.role for one in grants if one.owner is None],
+            **known,
+        ):
             raise InvalidInput(
-                f"the role {role!r} would see the threads of every owner, because it is, or is a member of, {', '.join(above)}: take"
-                " another role for an owner's threads"
+                f"the role {role!r} would see the threads of every owner, because it is, or is a"
+                f" member of, {', '.join(above)}: take another role for an owner's threads"
             )
     if bound and (blind := _names(connection, _BLIND, **known)):
         raise InvalidInput(
-            f"{', '.join(blind)} may use the tables without `langmem-ext roles grant`, and would see no thread from now on: grant it as"
-            " well, or revoke what it has"
+            f"{', '.join(blind)} may use the tables without `langmem-ext roles grant`, and would"
+            " see no thread from now on: grant it as well, or revoke what it has"
         )
 
 
@@ -182,7 +218,10 @@ _OWNS: Final = """
 
 _ABOVE: Final = """
     SELECT above.rolname FROM pg_roles AS one, pg_roles AS above
-    WHERE one.rolname = %(role)s AND CASE WHEN one.rolsuper THEN above.oid = one.oid ELSE pg_has_role(one.oid, above.oid, 'MEMBER') END
+    WHERE one.rolname = %(role)s AND CASE
+        WHEN one.rolsuper THEN above.oid = one.oid
+        ELSE pg_has_role(one.oid, above.oid, 'MEMBER')
+    END
     AND (above.rolsuper OR above.rolbypassrls OR above.rolname = ANY(%(all_seeing)s)
         OR above.rolname IN ('pg_read_all_data', 'pg_write_all_data')
         OR above.oid = (SELECT relowner FROM pg_class WHERE oid = %(table)s::regclass))
@@ -192,21 +231,24 @@ _ABOVE: Final = """
 _BLIND: Final = """
     SELECT DISTINCT coalesce(rolname, 'PUBLIC') FROM pg_class CROSS JOIN aclexplode(relacl) AS given
     LEFT JOIN pg_roles ON pg_roles.oid = given.grantee
-    WHERE pg_class.oid = %(table)s::regclass AND given.grantee <> relowner AND NOT coalesce(rolsuper OR rolbypassrls, FALSE)
+    WHERE pg_class.oid = %(table)s::regclass AND given.grantee <> relowner
+    AND NOT coalesce(rolsuper OR rolbypassrls, FALSE)
     AND NOT coalesce(rolname = ANY(%(named)s), FALSE) ORDER BY 1"""
 """Roles that may use a table and are not named."""
 
 
-# -- statements --------------------------------------------------------------------------------------------------------------------------
+# -- statements ------------------------------------------------------------------------------------
 
 
 def withdrawal(schema: str, relations: Iterable[Relation], role: str) -> list[str]:
     """What takes from a role all that it may do with tables and views."""
-    had = [_these(schema, (one.name for one in relations)), f"FUNCTION {_name(schema)}.{_MEASURE}", f"SCHEMA {_name(schema)}"]
+    had = [_these(schema, (one.name for one in relations)), f"SCHEMA {_name(schema)}"]
     return [f"REVOKE ALL ON {what} FROM {_name(role)}" for what in had]
 
 
-def privileges(schema: str, relations: Sequence[Relation], wanted: Grant, *, version: int) -> list[str]:
+def privileges(
+    schema: str, relations: Sequence[Relation], wanted: Grant, *, version: int
+) -> list[str]:
     """What lets a role do what it may.
 
     Args:
@@ -215,11 +257,19 @@ def privileges(schema: str, relations: Sequence[Relation], wanted: Grant, *, ver
         wanted: What it may do.
         version: The server's. Before 15, a view would show an owner's role the threads of others.
     """
-    read = [one.name for one in relations if not one.view or wanted.owner is None or version >= _VIEW_SINCE]
-    written = [one.name for one in relations if not one.view and one.name not in (_KEPT if wanted.owner is None else _KEPT | _OPEN)]
+    read = [
+        one.name
+        for one in relations
+        if not one.view or wanted.owner is None or version >= _VIEW_SINCE
+    ]
+    written = [
+        one.name
+        for one in relations
+        if not one.view and one.name not in (_KEPT if wanted.owner is None else _KEPT | _OPEN)
+    ]
     given = [f"USAGE ON SCHEMA {_name(schema)}", f"SELECT ON {_these(schema, read)}"]
     if wanted.rights == "writer":
-        given += [f"INSERT, UPDATE, DELETE ON {_these(schema, written)}", f"EXECUTE ON FUNCTION {_name(schema)}.{_MEASURE}"]
+        given.append(f"INSERT, UPDATE, DELETE ON {_these(schema, written)}")
     return [f"GRANT {what} TO {_name(wanted.role)}" for what in given]
 
 
@@ -230,12 +280,21 @@ def policies(schema: str, relations: Iterable[Relation], grants: Sequence[Grant]
     statements = []
     for table in (one.name for one in relations if not one.view and one.name not in _OPEN):
         named = _in(schema, table)
-        statements += [f"DROP POLICY IF EXISTS {policy} ON {named}" for policy in (OWNER_POLICY, ALL_POLICY)]
-        statements.append(f"ALTER TABLE {named} {'ENABLE' if bound else 'DISABLE'} ROW LEVEL SECURITY")
+        statements += [
+            f"DROP POLICY IF EXISTS {policy} ON {named}" for policy in (OWNER_POLICY, ALL_POLICY)
+        ]
+        statements.append(
+            f"ALTER TABLE {named} {'ENABLE' if bound else 'DISABLE'} ROW LEVEL SECURITY"
+        )
         if bound:
-            statements.append(f"CREATE POLICY {OWNER_POLICY} ON {named} TO {_list(bound)} USING ({_sees(schema, table)})")
+            statements.append(
+                f"CREATE POLICY {OWNER_POLICY} ON {named} TO {_list(bound)} USING"
+                f" ({_sees(schema, table)})"
+            )
         if bound and others:
-            statements.append(f"CREATE POLICY {ALL_POLICY} ON {named} TO {_list(others)} USING (true)")
+            statements.append(
+                f"CREATE POLICY {ALL_POLICY} ON {named} TO {_list(others)} USING (true)"
+            )
     return statements
 
 
@@ -243,16 +302,23 @@ def _sees(schema: str, table: str) -> str:
     """Which rows of a table an owner's role sees."""
     if table == "grantee":
         return "role = current_user"
-    if table == "size_total":
-        return "false"
-    if table == "thread":
+    if table in ("store_vector", "store_thread"):
+        return (
+            f"(SELECT true FROM {_in(schema, 'store_item')} AS seen WHERE seen.number ="
+            f" {_name(table)}.item)"
+        )
+    if table in ("thread", "store_item"):
         own = _in(schema, "grantee")
         return f"owner = (SELECT own.owner FROM {own} AS own WHERE own.role = current_user)"
-    # As one value, which is looked up by the thread's key: of EXISTS the planner may make a list of all of the owner's threads first.
-    return f"(SELECT true FROM {_in(schema, 'thread')} AS seen WHERE seen.number = {_name(table)}.thread)"
+    # As one value, which is looked up by the thread's key: of EXISTS the planner may make a list of
+    # all of the owner's threads first.
+    return (
+        f"(SELECT true FROM {_in(schema, 'thread')} AS seen WHERE seen.number ="
+        f" {_name(table)}.thread)"
+    )
 
 
-# -- what there is -----------------------------------------------------------------------------------------------------------------------
+# -- what there is ---------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -265,15 +331,20 @@ def _connected(server: Server) -> Iterator[psycopg.Connection[Any]]:
 
 
 def _read(connection: psycopg.Connection[Any], schema: str) -> list[Grant]:
-    found = connection.execute(postgres(schema).render("SELECT role, rights, owner FROM grantee ORDER BY role"), {})
+    found = connection.execute(
+        postgres(schema).render("SELECT role, rights, owner FROM grantee ORDER BY role"), {}
+    )
     return [Grant(str(role), rights, owner) for role, rights, owner in found]
 
 
 def _relations(connection: psycopg.Connection[Any], schema: str) -> list[Relation]:
-    """The schema's tables and views; those that are parts of others are reached through these alone."""
+    """The schema's tables and views.
+
+    Partitions are left out: they are reached through their tables.
+    """
     found = connection.execute(
-        "SELECT relname, relkind = 'v' FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind IN ('r', 'p', 'v')"
-        " AND NOT relispartition ORDER BY relname",
+        "SELECT relname, relkind = 'v' FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND"
+        " relkind IN ('r', 'p', 'v') AND NOT relispartition ORDER BY relname",
         [_name(schema)],
     )
     return [Relation(str(name), view) for name, view in found]

@@ -1,4 +1,4 @@
-"""PostgreSQL connections: how they are opened, which database and schema a URL names, and their errors as ours."""
+"""PostgreSQL connections: how they are opened, what a URL names, and their errors as ours."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from langmem_ext.errors import InvalidInput, LangmemExtError, NotADatabase, StorageError, StorageUnavailable
-from langmem_ext.storage.address import parts_of
-from langmem_ext.storage.dialect import DEFAULT_SCHEMA, postgres
+from langmem_ext._internal.url import parts_of
+from langmem_ext.errors import (
+    InvalidInput,
+    LangmemExtError,
+    NotADatabase,
+    StorageError,
+    StorageUnavailable,
+)
+from langmem_ext.storage.schema.dialect import DEFAULT_SCHEMA, postgres
 
 CONNECT_TIMEOUT_S: Final = 10
 """How long a server may take to accept a connection."""
@@ -27,7 +33,12 @@ DEADLINE_S: Final = 30.0
 ANSWER_DEADLINE_S: Final = 300.0
 """How long it waits for an answer."""
 
-KEEPALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+KEEPALIVE: Final = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 """How soon a server that has gone silently is noticed."""
 
 SYNC_POOL, ASYNC_POOL = 4, 10
@@ -38,21 +49,35 @@ PARTITIONS: Final = 1024
 
 _LONGEST_S: Final = 86_400
 _QUOTED: Final = re.compile(r'"([^"]*)"')
-_OWN: Final = ("schema", "pool_size", "prepare", "direct", "mode", "partitions", "deadline", "answer_deadline")
+_OWN: Final = (
+    "schema",
+    "pool_size",
+    "prepare",
+    "direct",
+    "mode",
+    "partitions",
+    "deadline",
+    "answer_deadline",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A database on a server, as a URL names it: `postgresql://user@host:5432/name?schema=chat&pool_size=20`.
+    """A database on a server, as a URL names it.
+
+    For example `postgresql://user@host:5432/name?schema=chat&pool_size=20`.
 
     Attributes:
         conninfo: What libpq is given.
         direct: The same past a pooler, for what needs a session: migrations and leases.
         schema: The schema that holds the tables.
-        pool_size: Connections of one event loop, and of all sync callers, at most; None: the default.
+        pool_size: Connections of one event loop, and of all sync callers, at most; None: the
+            default.
         prepare: Whether statements are prepared; not behind a pooler in transaction mode.
-        mode: `ro`: the tables are there and only read; `rw`: they are there; `rwc`: they are made if they are not.
-        partitions: Among how many partitions of each table threads are shared out, where the tables are made; 0: there are none.
+        mode: `ro`: the tables are there and only read; `rw`: they are there; `rwc`: they are made
+            if they are not.
+        partitions: Among how many partitions of each table threads are shared out, where the tables
+            are made; 0: there are none.
         deadline: How long an operation waits for a connection, or to be taken up, in seconds.
         answer_deadline: How long it waits for an answer.
     """
@@ -76,15 +101,22 @@ class Server:
         """
         address, options = parts_of(url)
         own: dict[str, str] = {name: options.pop(name) for name in _OWN if name in options}
-        conninfo = f"postgresql://{address}" + (f"?{urlencode(options, quote_via=quote)}" if options else "")
+        conninfo = f"postgresql://{address}" + (
+            f"?{urlencode(options, quote_via=quote)}" if options else ""
+        )
         direct = own.get("direct", conninfo)
         try:
             conninfo_to_dict(conninfo)
             conninfo_to_dict(direct)
         except psycopg.ProgrammingError as error:
             # What it quotes may be of a password, unless it is an option's name.
-            told = _QUOTED.sub(lambda quoted: quoted[0] if quoted[1] in options else '"…"', told_of(error))
-            raise InvalidInput(f"the URL of the PostgreSQL database cannot be used ({told}): write postgresql://user@host/name") from None
+            told = _QUOTED.sub(
+                lambda quoted: quoted[0] if quoted[1] in options else '"…"', told_of(error)
+            )
+            raise InvalidInput(
+                f"the URL of the PostgreSQL database is invalid ({told}): write"
+                " postgresql://user@host/name"
+            ) from None
         schema = own.get("schema", DEFAULT_SCHEMA)
         postgres(schema)  # refuses a name that is none
         return cls(
@@ -108,11 +140,18 @@ class Server:
     def place(self) -> str:
         """The database, for people: without what is secret."""
         known = conninfo_to_dict(self.conninfo)
-        return f"PostgreSQL database {known.get('dbname') or known.get('user') or ''!s} at {known.get('host') or 'localhost'}"
+        return (
+            f"PostgreSQL database {known.get('dbname') or known.get('user') or ''!s} at"
+            f" {known.get('host') or 'localhost'}"
+        )
 
     def options(self) -> dict[str, Any]:
-        """What a connection is opened with; of what libpq knows, that which the URL leaves open; texts are always UTF-8."""
-        usual = {"connect_timeout": min(CONNECT_TIMEOUT_S, math.ceil(self.deadline)), "application_name": "langmem-ext", **KEEPALIVE}
+        """A new connection's options: defaults for what the URL leaves open; texts are UTF-8."""
+        usual = {
+            "connect_timeout": min(CONNECT_TIMEOUT_S, math.ceil(self.deadline)),
+            "application_name": "langmem-ext",
+            **KEEPALIVE,
+        }
         said = conninfo_to_dict(self.conninfo)
         own = {"autocommit": True, "prepare_threshold": None, "client_encoding": "UTF8"}
         return own | {name: value for name, value in usual.items() if name not in said}
@@ -122,14 +161,14 @@ def _choice(options: Mapping[str, str], name: str, *choices: str) -> str:
     """One of some words; the first one, where nothing is said."""
     said = options.get(name, choices[0])
     if said not in choices:
-        raise InvalidInput(f"{name} is one of {', '.join(map(repr, choices))}, not {said!r}")
+        raise InvalidInput(f"{name} must be one of {', '.join(map(repr, choices))}, not {said!r}")
     return said
 
 
 def _count(options: Mapping[str, str], name: str, least: int, most: int) -> int | None:
     said = options.get(name)
     if said is not None and not (said.isdecimal() and least <= int(said) <= most):
-        raise InvalidInput(f"{name} is a number from {least} to {most}, not {said!r}")
+        raise InvalidInput(f"{name} must be a number from {least} to {most}, not {said!r}")
     return None if said is None else int(said)
 
 
@@ -140,12 +179,14 @@ def _seconds(options: Mapping[str, str], name: str, usual: float) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= _LONGEST_S:
-        raise InvalidInput(f"{name} is a number of seconds, more than 0 and at most {_LONGEST_S}, not {said!r}")
+        raise InvalidInput(
+            f"{name} must be a number of seconds above 0 and at most {_LONGEST_S}, not {said!r}"
+        )
     return seconds
 
 
 class NoAnswer(psycopg.OperationalError):
-    """A server has not answered within the deadline, and not when it was asked to stop either: the connection is given up."""
+    """A server did not answer in time, nor when it was asked to stop; the connection is dropped."""
 
 
 def told_of(error: BaseException) -> str:
@@ -155,50 +196,85 @@ def told_of(error: BaseException) -> str:
 
 _TOO_MANY: Final = "lessen pool_size, use a pooler, or raise the server's max_connections"
 _LOGIN: Final = "check user and password"
-_NO_DATABASE: Final = "make the database first, or name another"
+_NO_DATABASE: Final = "create the database first, or use another"
 
 _ADVICE: Final[Mapping[type[psycopg.Error], str]] = {
-    errors.InsufficientPrivilege: "have `langmem-ext roles grant` give its role what it needs, see docs/postgres.md; who makes, changes or"
-    " vacuums tables must own them",
+    errors.InsufficientPrivilege: (
+        "have `langmem-ext roles grant` give its role what it needs, see"
+        " docs/operate/postgres.md; only their owner creates, changes or vacuums tables"
+    ),
     errors.ReadOnlySqlTransaction: "it is a standby or read-only: write to the primary",
     errors.DiskFull: "free some space on the server",
     errors.TooManyConnections: _TOO_MANY,
-    errors.QueryCanceled: "it took longer than answer_deadline in the URL, or the server's statement_timeout, allows; nothing was changed",
-    errors.LockNotAvailable: "another transaction has held a row for longer than the server's lock_timeout: try again",
+    errors.QueryCanceled: (
+        "it took longer than answer_deadline in the URL, or the server's statement_timeout, allows;"
+        " nothing was changed"
+    ),
+    errors.LockNotAvailable: (
+        "another transaction has held a row for longer than the server's lock_timeout: try again"
+    ),
     errors.InvalidAuthorizationSpecification: _LOGIN,
     errors.InvalidCatalogName: _NO_DATABASE,
 }
 
 _REASONS: Final = (
-    (r"too many (clients|connections)|connection slots are reserved|no more connections allowed", _TOO_MANY),
-    (r"starting up|shutting down|recovery mode|not (currently|yet) accepting", "it is about to be there, or to go: try again in a while"),
+    (
+        r"too many (clients|connections)|connection slots are reserved|no more connections allowed",
+        _TOO_MANY,
+    ),
+    (
+        r"starting up|shutting down|recovery mode|not (currently|yet) accepting",
+        "it is starting up or shutting down: try again later",
+    ),
     (r'database "" does not exist|no such database', _NO_DATABASE),
-    (r"pg_hba\.conf", "have the server's pg_hba.conf let this host and user in, with or without TLS (sslmode in its URL)"),
-    (r'password|authentication failed|role "" (does not exist|is not permitted)|no such user', _LOGIN),
-    (r"certificate|does not support SSL|SSL was required", "see that sslmode in its URL, and the certificates, are right"),
-    (r"resolve host|translate host", "see that the host in its URL is right"),
+    (
+        r"pg_hba\.conf",
+        (
+            "have the server's pg_hba.conf let this host and user in, with or without TLS (sslmode"
+            " in its URL)"
+        ),
+    ),
+    (
+        r'password|authentication failed|role "" (does not exist|is not permitted)|no such user',
+        _LOGIN,
+    ),
+    (
+        r"certificate|does not support SSL|SSL was required",
+        "check sslmode in its URL, and the certificates",
+    ),
+    (r"resolve host|translate host", "check the host in its URL"),
 )
-"""What servers, PgBouncer and libpq say where there is no connection, and what to do then: libpq has no codes for it."""
+"""What servers, PgBouncer and libpq say where there is no connection, and what to do then: libpq
+has no codes for it."""
 
 _NAME: Final = re.compile(r'"[^"]*"')
 
-_MISSED: Final = (errors.DuplicatePreparedStatement, errors.InvalidSqlStatementName)
+MISSED: Final = (errors.DuplicatePreparedStatement, errors.InvalidSqlStatementName)
+"""A prepared statement is not where it should be: a pooler has lent another connection."""
+
 _BINDS: Final = "exec_bind_message"
-"""Where PostgreSQL says that another statement than ours has a name, which takes other parameters: in the server's language."""
+"""Where PostgreSQL says that another statement than ours has a name, which takes other parameters:
+in the server's language."""
 
 _ROW_REFUSED: Final = "ExecWithCheckOptions"
-"""Where PostgreSQL says that a policy does not let a row be written: its words are in the server's language."""
+"""Where PostgreSQL says that a policy does not let a row be written: its words are in the server's
+language."""
 
 
 def _advice(error: BaseException, server: Server) -> str | None:
     """What to do about what a server has refused, where there is something."""
-    if isinstance(error, errors.InsufficientPrivilege) and error.diag.source_function == _ROW_REFUSED:
-        return "its role may write its own owner's threads, and no others"
-    missed = isinstance(error, _MISSED) or (isinstance(error, errors.ProtocolViolation) and error.diag.source_function == _BINDS)
+    if (
+        isinstance(error, errors.InsufficientPrivilege)
+        and error.diag.source_function == _ROW_REFUSED
+    ):
+        return "its role may write only the threads of its own owner"
+    missed = isinstance(error, MISSED) or (
+        isinstance(error, errors.ProtocolViolation) and error.diag.source_function == _BINDS
+    )
     if missed and server.prepare:
         return (
-            "a pooler in transaction mode stands before it, so add prepare=off to its URL, and direct= with the URL past the pooler;"
-            " nothing was changed"
+            "a pooler in transaction mode stands before it, so add prepare=off to its URL, and"
+            " direct= with the URL past the pooler; nothing was changed"
         )
     return next((advice for kind, advice in _ADVICE.items() if isinstance(error, kind)), None)
 
@@ -208,25 +284,42 @@ def storage_error(error: BaseException, server: Server) -> LangmemExtError:
     text = told_of(error)
     if isinstance(error, NoAnswer):
         return StorageUnavailable(
-            f"the {server.place} has not answered within {server.answer_deadline:g} s: see that the server is well; what was to be written"
-            " may have been stored or not"
+            f"the {server.place} has not answered within {server.answer_deadline:g} s: see that the"
+            " server is well; what was to be written may have been stored or not"
         )
     if advice := _advice(error, server):
         return StorageUnavailable(f"the {server.place} refused ({text}): {advice}")
     if isinstance(error, errors.ProgramLimitExceeded):
-        return InvalidInput(f"the {server.place} takes no value that is so long ({text}): shorten the owner, run id, task id or tag")
+        return InvalidInput(
+            f"the {server.place} takes no value that is so long ({text}): shorten the owner, run"
+            " id, task id or tag"
+        )
     if isinstance(error, psycopg.DataError) and error.sqlstate is None:  # it was never sent
         return InvalidInput(f"the {server.place} cannot hold a value ({text}); nothing was changed")
-    if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedColumn | errors.UndefinedFunction):
-        return StorageUnavailable(f"the {server.place} lacks the store's tables ({text}): open it once with a role that may make them")
+    if isinstance(
+        error,
+        errors.UndefinedTable
+        | errors.InvalidSchemaName
+        | errors.UndefinedColumn
+        | errors.UndefinedFunction,
+    ):
+        return StorageUnavailable(
+            f"the {server.place} lacks the store's tables ({text}): open it once with a role that"
+            " may make them"
+        )
     if isinstance(error, errors.DuplicateTable | errors.DuplicateFunction):
-        return NotADatabase(f"the {server.place} holds another program's tables under our names ({text}): use a schema of its own")
+        return NotADatabase(
+            f"another program's tables in the {server.place} have the same names ({text}): use"
+            " another schema"
+        )
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return _unreachable(server, text)
     return StorageError(f"the {server.place} refused an operation ({text}); nothing was changed")
 
 
-def no_connection(error: BaseException, server: Server, *, lent: int, size: int, reason: str | None) -> StorageUnavailable:
+def no_connection(
+    error: BaseException, server: Server, *, lent: int, size: int, reason: str | None
+) -> StorageUnavailable:
     """Why there was no connection to be had from a pool of some size, of which so many are in use.
 
     Args:
@@ -242,14 +335,17 @@ def no_connection(error: BaseException, server: Server, *, lent: int, size: int,
         return waited(server, size)
     if not isinstance(error, PoolTimeout):
         return _unreachable(server, told_of(error))
-    return _unreachable(server, f"no connection within {server.deadline:g} s" + (f"; at last: {reason}" if reason else ""))
+    return _unreachable(
+        server,
+        f"no connection within {server.deadline:g} s" + (f"; at last: {reason}" if reason else ""),
+    )
 
 
 def waited(server: Server, size: int) -> StorageUnavailable:
     """An operation was not taken up."""
     return StorageUnavailable(
-        f"all {size} connections to the {server.place} were in use for {server.deadline:g} s: try again, or raise pool_size or deadline in"
-        " its URL; nothing was changed"
+        f"all {size} connections to the {server.place} were in use for {server.deadline:g} s: try"
+        " again, or raise pool_size or deadline in its URL; nothing was changed"
     )
 
 
@@ -260,8 +356,13 @@ def is_closed(server: Server) -> StorageUnavailable:
 
 def _unreachable(server: Server, text: str) -> StorageUnavailable:
     plain = _NAME.sub('""', text)  # a database may be called anything
-    usual = "see that the server runs and that its URL is right (host, port, user, password, database), and try again"
-    advice = next((advice for said, advice in _REASONS if re.search(said, plain, re.IGNORECASE)), usual)
+    usual = (
+        "check that the server is running and its URL is right (host, port, user, password,"
+        " database), and try again"
+    )
+    advice = next(
+        (advice for said, advice in _REASONS if re.search(said, plain, re.IGNORECASE)), usual
+    )
     return StorageUnavailable(f"the {server.place} cannot be reached ({text}): {advice}")
 
 
@@ -269,6 +370,15 @@ def is_broken(error: BaseException | None) -> bool:
     """Whether an error means that its connection has ended, and another may do."""
     if isinstance(error, NoAnswer):
         return False  # others would be silent too
-    if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow | errors.IdleInTransactionSessionTimeout):
+    if isinstance(
+        error,
+        errors.AdminShutdown
+        | errors.CrashShutdown
+        | errors.CannotConnectNow
+        | errors.IdleInTransactionSessionTimeout,
+    ):
         return True
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and getattr(error, "sqlstate", None) is None
+    return (
+        isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        and getattr(error, "sqlstate", None) is None
+    )

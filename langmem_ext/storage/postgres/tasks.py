@@ -1,4 +1,4 @@
-"""Tasks that an event loop's connections need: they go on, or let go what they have come by, whatever becomes of whoever began them."""
+"""Tasks of an event loop's connections, which finish or clean up if their caller is cancelled."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ T = TypeVar("T")
 
 
 def start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Have work done from a later turn of the event loop on; whoever starts it holds the task, for an event loop does not.
+    """Start work in a task of its own at a later turn of the event loop; the caller holds the task.
 
-    Not by `create_task`: where the event loop's task factory is an eager one, that carries out the first steps itself, before anybody has
-    noted the task, or what it is to work on. In a context of its own: what a caller's holds is not the others', and is not to be kept.
+    An event loop keeps no reference to its tasks.
+
+    Not by `create_task`: where the event loop's task factory is an eager one, that carries out the
+    first steps itself, before anybody has noted the task, or what it is to work on. In a context of
+    its own: what a caller's holds is not the others', and is not to be kept.
     """
     return asyncio.Task(work, loop=loop, context=Context())
 
 
-def start_held(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], held: set[asyncio.Task[Any]]) -> asyncio.Task[T]:
+def start_held(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], held: set[asyncio.Task[Any]]
+) -> asyncio.Task[T]:
     """`start`, where the task is among those that are held until it ends."""
     task = start(loop, work)
     held.add(task)
@@ -28,11 +33,16 @@ def start_held(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], he
     return task
 
 
-async def obtain(work: Coroutine[Any, Any, T], let_go: Callable[[T], Coroutine[Any, Any, object]], held: set[asyncio.Task[Any]]) -> T:
-    """What work comes by. Who is cancelled meanwhile does not wait for it: it is stopped, and what it came by nevertheless is let go.
+async def obtain(
+    work: Coroutine[Any, Any, T],
+    let_go: Callable[[T], Coroutine[Any, Any, object]],
+    held: set[asyncio.Task[Any]],
+) -> T:
+    """The result of work; a cancelled caller does not wait for it, and its result is disposed of.
 
-    psycopg waits by `asyncio.wait_for` in places. Before Python 3.12 that keeps a cancellation to itself where what is waited for comes at
-    that moment. To raise another one in its place would not do: anyio knows its own by what they say.
+    psycopg waits by `asyncio.wait_for` in places. Before Python 3.12 that keeps a cancellation to
+    itself where what is waited for comes at that moment. To raise another one in its place would
+    not do: anyio knows its own by what they say.
 
     Args:
         work: What is waited for.
@@ -52,7 +62,10 @@ async def obtain(work: Coroutine[Any, Any, T], let_go: Callable[[T], Coroutine[A
 
 
 def _dispose(
-    loop: asyncio.AbstractEventLoop, let_go: Callable[[T], Coroutine[Any, Any, object]], held: set[asyncio.Task[Any]], task: asyncio.Task[T]
+    loop: asyncio.AbstractEventLoop,
+    let_go: Callable[[T], Coroutine[Any, Any, object]],
+    held: set[asyncio.Task[Any]],
+    task: asyncio.Task[T],
 ) -> None:
     held.discard(task)
     if not task.cancelled() and task.exception() is None:

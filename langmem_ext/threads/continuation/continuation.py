@@ -1,4 +1,4 @@
-"""`Continuation`: a thread in the hands of one tool or agent, which another one may have begun and a third may go on with."""
+"""`Continuation`: a thread that one tool or agent begins and others continue."""
 
 from __future__ import annotations
 
@@ -12,14 +12,22 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNotFound
+from langmem_ext.log.shown import Showing, Shown
 from langmem_ext.messages.annotations import NAMESPACE, FileReference, notes_of
 from langmem_ext.messages.text import text_of
 from langmem_ext.messages.turns import ConversationTurn
-from langmem_ext.shown import Showing, Shown
-from langmem_ext.storage.edit_ops import Edit
-from langmem_ext.storage.effects import Op, Operation, operation
-from langmem_ext.storage.thread_ops import hold_thread
-from langmem_ext.threads.continuation.files import FilePlan, Files, TurnFile, checked_files, newest_first, plan_files, told
+from langmem_ext.storage.checkpoints.thread_row import hold_thread
+from langmem_ext.storage.operation import Op, Operation, operation
+from langmem_ext.storage.threads.edit import Edit
+from langmem_ext.threads.continuation.files import (
+    FilePlan,
+    Files,
+    TurnFile,
+    checked_files,
+    message_content,
+    newest_first,
+    plan_files,
+)
 from langmem_ext.threads.continuation.turns import Transcript, TurnReader, checked_turns
 from langmem_ext.threads.continuation.usage import checked_usage
 from langmem_ext.threads.history import adding
@@ -33,7 +41,7 @@ LONGEST_TOOL: Final = 100
 
 
 class ToolResult(TypedDict):
-    """What a tool gives back: its text, and the id by which any tool goes on."""
+    """The result of a tool: its text, and the id with which any tool can continue."""
 
     text: str
     continuation_id: str
@@ -41,13 +49,13 @@ class ToolResult(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ContextSummary:
-    """What a conversation has been so far.
+    """A summary of a conversation so far.
 
     Attributes:
         thread_id: Its thread, which is its continuation id.
-        started: When it was begun; None where nothing has been said.
-        turns: How many turns it has.
-        tools: The tools that they were for, in the order in which they came in.
+        started: When it started; None if it has no messages.
+        turns: The number of turns.
+        tools: Their tools, in order of first use.
     """
 
     thread_id: str
@@ -68,18 +76,18 @@ class ContextSummary:
 
 
 class Continuation(Showing):
-    """A thread that a tool goes on with: what was said in it, whichever tool it was said to, and what this one adds.
+    """A thread that a tool continues: its messages, from whichever tool, and what this one adds.
 
-    Made by `Threads.begin` and `Threads.continue_`. The thread is made by its first message.
+    Created by `Threads.begin` and `Threads.continue_`. The thread is created by its first message.
 
     Args:
         reader: Reads its turns.
         thread_id: The thread.
-        tool: Who goes on with it; noted on every message that is added here.
+        tool: The tool that continues it; recorded on every message added here.
 
     Attributes:
-        id: The thread's id: what another tool is given as `continuation_id`.
-        tool: As given.
+        id: The thread's id: the `continuation_id` for another tool.
+        tool: As passed.
     """
 
     def __init__(self, reader: TurnReader, thread_id: str, tool: str | None) -> None:
@@ -94,18 +102,23 @@ class Continuation(Showing):
 
     @property
     def config(self) -> RunnableConfig:
-        """The config with which a graph goes on with the thread: `graph.invoke({"messages": [thread.message(…)]}, thread.config)`."""
-        owner = self._reader.source.owner
-        return {"configurable": {"thread_id": self.id} | ({} if owner is None else {"owner": owner})}
+        """The config with which a graph continues the thread.
 
-    # -- what was said -------------------------------------------------------------------------------------------------------------------
+        Use it as `graph.invoke({"messages": [thread.message(…)]}, thread.config)`.
+        """
+        owner = self._reader.source.owner
+        return {
+            "configurable": {"thread_id": self.id} | ({} if owner is None else {"owner": owner})
+        }
+
+    # -- what was said -----------------------------------------------------------------------------
 
     def turns(self, last: int | None = None) -> list[ConversationTurn]:
         """The newest turns, oldest first: `last` of them, or as many as the thread shows.
 
         Raises:
             ThreadExpired: The thread has expired.
-            DamagedRow: The thread is damaged, and that is to be an error.
+            DamagedRow: The thread is damaged, and `on_damage` is `raise`.
         """
         count = self._count(last)
         return self._read(count, numbered=True).last(count)
@@ -115,7 +128,10 @@ class Continuation(Showing):
         return await self._driver.acall(lambda: self.turns(last))
 
     def history(self, last: int | None = None) -> list[BaseMessage]:
-        """The messages for a model: the system messages and the newest turns, with each file's content that these refer to, once."""
+        """Messages for a model: system messages and the newest turns, with their files' contents.
+
+        Each content is included once.
+        """
         count = self._count(last)
         return self._read(count, with_files=True).messages(count)
 
@@ -124,17 +140,22 @@ class Continuation(Showing):
         return await self._driver.acall(lambda: self.history(last))
 
     def context_summary(self) -> ContextSummary:
-        """What the conversation has been so far; its `text` is for a prompt."""
+        """A summary of the conversation so far; its `text` is for a prompt."""
         read = self._read()
         tools = dict.fromkeys(turn.tool for turn in read.turns if turn.tool is not None)
-        return ContextSummary(self.id, read.info.created_at if read.info is not None else None, len(read.turns), tuple(tools))
+        return ContextSummary(
+            self.id,
+            read.info.created_at if read.info is not None else None,
+            len(read.turns),
+            tuple(tools),
+        )
 
     async def acontext_summary(self) -> ContextSummary:
         """Async twin of `context_summary`."""
         return await self._driver.acall(self.context_summary)
 
     def files(self, max_files: int | None = None) -> list[FileReference]:
-        """The files that the thread's turns refer to, those of the newest turn first: each path once, as it was referred to last."""
+        """The files of the thread's turns, newest turn first: each path once, latest reference."""
         return newest_first((turn.files for turn in self._read().turns), max_files)
 
     async def afiles(self, max_files: int | None = None) -> list[FileReference]:
@@ -142,68 +163,90 @@ class Continuation(Showing):
         return await self._driver.acall(lambda: self.files(max_files))
 
     def plan_files(self, files: Files) -> FilePlan:
-        """What `say` would send of some files, and what not: a content that the thread has is not sent again, whatever its path."""
+        """Which files `say` would send; a content already in the thread is not sent again."""
         chosen = checked_files(files)
-        return plan_files(chosen, self._run(self._reader.given(self.id, _digests(chosen)), write=False) or {})
+        return plan_files(
+            chosen, self._run(self._reader.given(self.id, _digests(chosen)), write=False) or {}
+        )
 
     async def aplan_files(self, files: Files) -> FilePlan:
         """Async twin of `plan_files`."""
         return await self._driver.acall(lambda: self.plan_files(files))
 
-    # -- what is added -------------------------------------------------------------------------------------------------------------------
+    # -- what is added -----------------------------------------------------------------------------
 
-    def message(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
+    def message(
+        self, text: str, *, files: Files = (), message_id: str | None = None
+    ) -> HumanMessage:
         """A user's message as `say` would store it, for a graph that stores it itself.
 
         Args:
-            text: What is said.
-            files: Files that it refers to: each a `TurnFile`, whose content is sent if the thread has not got it, or a path alone.
-            message_id: The message's id; a random one by default. One that the thread has is replaced.
+            text: The text.
+            files: Files that it refers to: each a `TurnFile`, whose content is sent if the thread
+                does not have it, or only a path.
+            message_id: The message's id. Default: a random one. An existing message with this id is
+                replaced.
 
         Raises:
             ThreadExpired: The thread has expired.
-            TurnLimitReached: It has as many turns as it may have.
-            InvalidInput: An argument cannot be used.
+            TurnLimitReached: It has reached its maximum number of turns.
+            InvalidInput: An argument is invalid.
         """
         said = _Said(text, files, message_id)
         message = self._run(self._message(said), write=False)
-        return self._told(said, {}) if message is None else message
+        return self._message_of(said, {}) if message is None else message
 
-    async def amessage(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
+    async def amessage(
+        self, text: str, *, files: Files = (), message_id: str | None = None
+    ) -> HumanMessage:
         """Async twin of `message`."""
-        return await self._driver.acall(lambda: self.message(text, files=files, message_id=message_id))
+        return await self._driver.acall(
+            lambda: self.message(text, files=files, message_id=message_id)
+        )
 
     def say(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
-        """Add what the user says: the beginning of a turn of this tool. It takes what `message` takes; it is stored when this returns.
+        """Add a user's message, which starts a turn of this tool.
 
-        What the thread has already, files and turns, is looked at in the transaction that stores it: however many speak at once, there are
-        no more turns than there may be, and each content is sent once.
+        Takes the arguments of `message`; the message is stored when this returns.
+
+        The files and turns that the thread has are checked in the transaction that stores it: with
+        any number of concurrent callers, the limit of turns holds, and each content is sent once.
         """
         said = _Said(text, files, message_id)
         message = self._run(self._say(said), write=True)
         if message is None:
-            message = self._told(said, {})
+            message = self._message_of(said, {})
             self.add(message)
         return message
 
-    async def asay(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
+    async def asay(
+        self, text: str, *, files: Files = (), message_id: str | None = None
+    ) -> HumanMessage:
         """Async twin of `say`."""
         return await self._driver.acall(lambda: self.say(text, files=files, message_id=message_id))
 
-    def answer(self, reply: str | AIMessage, *, usage: Mapping[str, int] | None = None, model: str | None = None) -> AIMessage:
-        """Add what is answered. A turn that was begun in time is ended, however long that took.
+    def answer(
+        self,
+        reply: str | AIMessage,
+        *,
+        usage: Mapping[str, int] | None = None,
+        model: str | None = None,
+    ) -> AIMessage:
+        """Add an answer. It ends a turn that started in time, however long that took.
 
         Args:
-            reply: The answer, or a model's own message, which may say what it used.
-            usage: What the model used: `input_tokens` and `output_tokens`.
-            model: The model's name, by which a table has its price.
+            reply: The answer, or a model's message, which may include its usage.
+            usage: The model's usage: `input_tokens` and `output_tokens`.
+            model: The model's name, to look up its price.
 
         Raises:
-            InvalidInput: An argument cannot be used.
+            InvalidInput: An argument is invalid.
         """
         message = AIMessage(reply) if isinstance(reply, str) else reply
         if not isinstance(message, AIMessage):
-            raise InvalidInput(f"an answer is a text or an AIMessage, not {type(reply).__name__}")
+            raise InvalidInput(
+                f"an answer must be text or an AIMessage, not {type(reply).__name__}"
+            )
         update: dict[str, Any] = {"id": message.id or str(uuid4())}
         if usage is not None:
             update["usage_metadata"] = checked_usage(usage)
@@ -213,19 +256,25 @@ class Continuation(Showing):
         self.add(noted)
         return noted
 
-    async def aanswer(self, reply: str | AIMessage, *, usage: Mapping[str, int] | None = None, model: str | None = None) -> AIMessage:
+    async def aanswer(
+        self,
+        reply: str | AIMessage,
+        *,
+        usage: Mapping[str, int] | None = None,
+        model: str | None = None,
+    ) -> AIMessage:
         """Async twin of `answer`."""
         return await self._driver.acall(lambda: self.answer(reply, usage=usage, model=model))
 
     def add(self, *messages: BaseMessage) -> None:
-        """Add messages of whatever kind, a tool's calls and results too: all of them or none.
+        """Add messages of any kind, including tool calls and results: all of them or none.
 
-        Those that name no tool are noted to be for this one.
+        Those that name no tool are recorded for this one.
 
         Raises:
-            ThreadNotFound: The thread has become another owner's.
-            TurnLimitReached: They would begin a turn more than it may have.
-            DamagedRow: The thread is damaged, and that is to be an error.
+            ThreadNotFound: The thread belongs to another owner.
+            TurnLimitReached: They would start a turn above the maximum.
+            DamagedRow: The thread is damaged, and `on_damage` is `raise`.
         """
         if messages:
             self._run(self._add([self._noted(message) for message in messages]), write=True)
@@ -235,22 +284,27 @@ class Continuation(Showing):
         await self._driver.acall(lambda: self.add(*messages))
 
     def result(self, text: str | BaseMessage) -> ToolResult:
-        """What the tool gives back: the text, and the id by which any other tool goes on."""
-        return {"text": text_of(text.content) if isinstance(text, BaseMessage) else text, "continuation_id": self.id}
+        """The result of the tool: the text, and the id with which any other tool can continue."""
+        return {
+            "text": text_of(text.content) if isinstance(text, BaseMessage) else text,
+            "continuation_id": self.id,
+        }
 
-    # -- parts ---------------------------------------------------------------------------------------------------------------------------
+    # -- parts -------------------------------------------------------------------------------------
 
     def _message(self, said: _Said) -> Operation[HumanMessage]:
-        return self._make(said, self._reader.given(self.id, _digests(said.files), but=said.message_id))
+        return self._make(
+            said, self._reader.given(self.id, _digests(said.files), but=said.message_id)
+        )
 
     @operation
     def _make(self, said: _Said, given: Operation[Mapping[str, str]]) -> Op[HumanMessage]:
-        message = self._told(said, (yield from given))
+        message = self._message_of(said, (yield from given))
         yield from self._reader.require_room(self.id, [message])
         return message
 
-    def _told(self, said: _Said, given: Mapping[str, str]) -> HumanMessage:
-        content, notes = told(said.text, said.files, given)
+    def _message_of(self, said: _Said, given: Mapping[str, str]) -> HumanMessage:
+        content, notes = message_content(said.text, said.files, given)
         kwargs = {NAMESPACE: {"files": notes}} if notes else {}
         return self._noted(HumanMessage(content, id=said.message_id, additional_kwargs=kwargs))
 
@@ -258,8 +312,10 @@ class Continuation(Showing):
         return self._store_said(self._key, self._message(said), self._reader.source.new_edit())
 
     @operation
-    def _store_said(self, key: ThreadKey, made: Operation[HumanMessage], edit: Edit) -> Op[HumanMessage]:
-        yield from hold_thread(key, self._reader.source.log.indexes)
+    def _store_said(
+        self, key: ThreadKey, made: Operation[HumanMessage], edit: Edit
+    ) -> Op[HumanMessage]:
+        yield from hold_thread(key)
         message = yield from made
         yield from adding(self._reader.source, key, [message], edit=edit)
         return message
@@ -268,20 +324,24 @@ class Continuation(Showing):
         return self._store(self._key, messages, adding(self._reader.source, self._key, messages))
 
     @operation
-    def _store(self, key: ThreadKey, messages: Sequence[BaseMessage], added: Operation[None]) -> Op[None]:
-        yield from hold_thread(key, self._reader.source.log.indexes)
+    def _store(
+        self, key: ThreadKey, messages: Sequence[BaseMessage], added: Operation[None]
+    ) -> Op[None]:
+        yield from hold_thread(key)
         yield from self._reader.require_room(key.id, messages)
         yield from added
 
     def _run(self, op: Operation[T], *, write: bool) -> T | None:
-        """What an operation returns; None where the thread is damaged, and that is no error."""
+        """What an operation returns; None if the thread is damaged, and that is not an error."""
         try:
             return self._reader.source.log.run(op, write=write)
         except DamagedRow as error:
             self._reader.pass_over(self.id, error)
             return None
 
-    def _read(self, count: int | None = None, *, numbered: bool = False, with_files: bool = False) -> Transcript:
+    def _read(
+        self, count: int | None = None, *, numbered: bool = False, with_files: bool = False
+    ) -> Transcript:
         try:
             return self._reader.read(self.id, count, numbered=numbered, with_files=with_files)
         except ThreadExpired:
@@ -293,10 +353,16 @@ class Continuation(Showing):
         return self._reader.limits.max_turns if last is None else checked_turns(last, "last")
 
     def _noted(self, message: M) -> M:
-        if self.tool is None or not isinstance(message, BaseMessage) or notes_of(vars(message)).get("tool"):
+        if (
+            self.tool is None
+            or not isinstance(message, BaseMessage)
+            or notes_of(vars(message)).get("tool")
+        ):
             return message
         notes = {**notes_of(vars(message)), "tool": self.tool}
-        return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: notes}})
+        return message.model_copy(
+            update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: notes}}
+        )
 
 
 def _digests(files: Iterable[TurnFile | str]) -> set[str]:
@@ -307,15 +373,17 @@ class _Said:
     """What a user says, as it was given.
 
     Raises:
-        InvalidInput: It cannot be used.
+        InvalidInput: It is invalid.
     """
 
     def __init__(self, text: str, files: Files, message_id: str | None) -> None:
         self.files = checked_files(files)
         if not isinstance(text, str) or not (text.strip() or self.files):
-            raise InvalidInput("what is said is a text that is not empty, or goes with files")
+            raise InvalidInput("the text must not be empty unless there are files")
         if message_id is not None and (not isinstance(message_id, str) or not message_id):
-            raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
+            raise InvalidInput(
+                "a message id must be a non-empty string; omit it to get a random one"
+            )
         self.text = text
         self.message_id = message_id or str(uuid4())
 
@@ -324,10 +392,16 @@ def checked_tool(tool: object) -> str | None:
     """A tool's name; None for none.
 
     Raises:
-        InvalidInput: It is no name.
+        InvalidInput: It is not a name.
     """
     if tool is None:
         return None
-    if not isinstance(tool, str) or not tool.strip() or len(tool) > LONGEST_TOOL or "\0" in tool or len(tool.splitlines()) > 1:
-        raise InvalidInput(f"a tool is a name of 1 to {LONGEST_TOOL} characters in one line")
+    if (
+        not isinstance(tool, str)
+        or not tool.strip()
+        or len(tool) > LONGEST_TOOL
+        or "\0" in tool
+        or len(tool.splitlines()) > 1
+    ):
+        raise InvalidInput(f"a tool name must have 1 to {LONGEST_TOOL} characters, in one line")
     return tool.strip()

@@ -1,7 +1,10 @@
-"""Files of a conversation: what is told of them in a message, so that a content is given once, whatever path it has, and a change is given.
+"""Files of a conversation: messages refer to them, so that each content is sent once.
 
-A content is known by its SHA-256 and stands in one message of the thread. Later messages refer to it. Where that message is not among
-those that are shown, the first one shown that refers to it shows the content in its place: the view changes, the log does not.
+A changed file is sent again; an unchanged one is not, whatever its path.
+
+A content is known by its SHA-256 and is in one message of the thread. Later messages refer to it.
+Where that message is not among those that are shown, the first one shown that refers to it shows
+the content in its place: the view changes, the log does not.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ class TurnFile:
         sha256: Of the content.
 
     Raises:
-        InvalidInput: The path is no text of one line, or the content is no text.
+        InvalidInput: The path is not text of one line, or the content is not text.
     """
 
     path: str
@@ -43,7 +46,8 @@ class TurnFile:
         checked_path(self.path)
         if not isinstance(self.content, str):
             raise InvalidInput(
-                f"the content of {self.path!r} is no text: decode it, or give it as a content block of a message of your own"
+                f"the content of {self.path!r} is not text: decode it, or pass it as a content"
+                " block of your own message"
             )
 
     @property
@@ -69,7 +73,9 @@ def read_file(path: str | PathLike[str], *, name: str | None = None) -> TurnFile
     try:
         content = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise InvalidInput(f"the file {str(path)!r} cannot be read as text: {type(error).__name__}") from error
+        raise InvalidInput(
+            f"the file {str(path)!r} cannot be read as text: {type(error).__name__}"
+        ) from error
     return TurnFile(name or str(path), content)
 
 
@@ -77,14 +83,22 @@ def checked_path(path: object) -> str:
     """A path.
 
     Raises:
-        InvalidInput: It is no text of one line.
+        InvalidInput: It is not text of one line.
     """
-    if not isinstance(path, str) or not path.strip() or len(path) > LONGEST_PATH or "\0" in path or len(path.splitlines()) > 1:
-        raise InvalidInput(f"a file is a TurnFile, or a path: a text of 1 to {LONGEST_PATH} characters in one line")
+    if (
+        not isinstance(path, str)
+        or not path.strip()
+        or len(path) > LONGEST_PATH
+        or "\0" in path
+        or len(path.splitlines()) > 1
+    ):
+        raise InvalidInput(
+            f"a file must be a TurnFile, or a path of 1 to {LONGEST_PATH} characters, in one line"
+        )
     return path
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------------------------
+# -- content of a message --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +124,7 @@ def plan_files(files: Files, given: Iterable[str] = ()) -> FilePlan:
         given: The SHA-256 of each content that the thread has.
 
     Raises:
-        InvalidInput: One is none.
+        InvalidInput: One is invalid.
     """
     seen = set(given)
     send: list[TurnFile] = []
@@ -131,14 +145,18 @@ def checked_files(files: Files) -> list[TurnFile | str]:
     """Files, each of them once.
 
     Raises:
-        InvalidInput: One is none.
+        InvalidInput: One is invalid.
     """
     if isinstance(files, str | TurnFile | Mapping):
-        raise InvalidInput("files are several: pass a list of them")
-    return list(dict.fromkeys(file if isinstance(file, TurnFile) else checked_path(file) for file in files))
+        raise InvalidInput("files must be a list: pass [file]")
+    return list(
+        dict.fromkeys(file if isinstance(file, TurnFile) else checked_path(file) for file in files)
+    )
 
 
-def told(text: str, files: Files, given: Mapping[str, str]) -> tuple[str | list[str | dict[str, Any]], list[dict[str, Any]]]:
+def message_content(
+    text: str, files: Files, given: Mapping[str, str]
+) -> tuple[str | list[str | dict[str, Any]], list[dict[str, Any]]]:
     """The content of a message that says something and refers to files, and what is noted of them.
 
     Args:
@@ -155,7 +173,11 @@ def told(text: str, files: Files, given: Mapping[str, str]) -> tuple[str | list[
             continue
         digest = file.sha256
         again = digest in known
-        tale = _reference(file.path, digest, known[digest]) if again else _whole(file.path, digest, _fenced(file.content))
+        tale = (
+            _reference(file.path, digest, known[digest])
+            if again
+            else _whole(file.path, digest, _fenced(file.content))
+        )
         notes.append(FileReference(file.path, digest, len(blocks), again).note())
         blocks.append({"type": "text", "text": tale})
         known.setdefault(digest, file.path)
@@ -173,7 +195,7 @@ def given_in(messages: Iterable[BaseMessage]) -> dict[str, str]:
 
 
 def complete(shown: Sequence[BaseMessage], left_out: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Messages that are shown without those before them, with each content that they refer to and only those have."""
+    """The shown messages, with those contents they refer to that only left-out messages have."""
     bodies: dict[str | None, str] = {}
     for message in left_out:
         for file in files_of(vars(message)):
@@ -187,12 +209,16 @@ def complete(shown: Sequence[BaseMessage], left_out: Sequence[BaseMessage]) -> l
             if file.sha256 in bodies and _tale(message, file) is not None:
                 body = bodies.pop(file.sha256)
                 if file.again:
-                    message = _retold(message, file, _whole(file.path, str(file.sha256), body))
+                    message = _with_content(
+                        message, file, _whole(file.path, str(file.sha256), body)
+                    )
         completed.append(message)
     return completed
 
 
-def newest_first(references: Iterable[Sequence[FileReference]], most: int | None) -> list[FileReference]:
+def newest_first(
+    references: Iterable[Sequence[FileReference]], most: int | None
+) -> list[FileReference]:
     """Each path once, as it was referred to last, those of the newest turn first.
 
     Args:
@@ -200,10 +226,10 @@ def newest_first(references: Iterable[Sequence[FileReference]], most: int | None
         most: At most so many.
 
     Raises:
-        InvalidInput: `most` is no number of files.
+        InvalidInput: `most` is not a number of files.
     """
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
-        raise InvalidInput(f"max_files is how many files, or None for all, not {most!r}")
+        raise InvalidInput(f"max_files must be a number of files, or None for all, not {most!r}")
     found: dict[str, FileReference] = {}
     for turn in reversed(list(references)):
         latest = {file.path: file for file in turn}
@@ -211,7 +237,7 @@ def newest_first(references: Iterable[Sequence[FileReference]], most: int | None
     return list(found.values())[:most]
 
 
-# A path may have had several contents: which one is meant is told by the beginning of the hash.
+# A path may have had several contents: the beginning of the hash says which one is meant.
 
 
 def _whole(path: str, digest: str, fenced: str) -> str:
@@ -229,14 +255,21 @@ def _reference(path: str, digest: str, known: str) -> str:
 
 
 def _tale(message: BaseMessage, file: FileReference) -> str | None:
-    """The text of the block that tells of a file; None where there is none."""
+    """The text of the block about a file; None if there is none."""
     content = message.content
-    block = content[file.block] if isinstance(content, list) and file.block is not None and file.block < len(content) else None
+    block = (
+        content[file.block]
+        if isinstance(content, list) and file.block is not None and file.block < len(content)
+        else None
+    )
     text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
     return text if isinstance(text, str) else None
 
 
-def _retold(message: BaseMessage, file: FileReference, tale: str) -> BaseMessage:
+def _with_content(message: BaseMessage, file: FileReference, tale: str) -> BaseMessage:
     assert isinstance(message.content, list)
-    content = [{"type": "text", "text": tale} if at == file.block else block for at, block in enumerate(message.content)]
+    content = [
+        {"type": "text", "text": tale} if at == file.block else block
+        for at, block in enumerate(message.content)
+    ]
     return message.model_copy(update={"content": content})

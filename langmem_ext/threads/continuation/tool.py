@@ -1,4 +1,4 @@
-"""`continued`: a function that talks becomes a tool whose conversation any other such tool can go on with."""
+"""`continued`: turns a function that talks into a tool whose conversation others can continue."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ NAME: Final = "continuation_id"
 
 
 def continued(threads: Threads, *, tool: str | None = None) -> Callable[[Function], Function]:
-    """Give a function its conversation, and its callers the id by which to go on with it.
+    """Give a function its conversation, and its callers the id by which to continue it.
 
-    The function takes a `Continuation` as its first argument and returns a text. What callers have in its place takes its other arguments
-    and a `continuation_id`, as an earlier result carries it, and returns a `ToolResult`. LangChain's `tool` takes it as it is. A coroutine
-    function stays one.
+    The function takes a `Continuation` as its first argument and returns a text. What callers have
+    in its place takes its other arguments and a `continuation_id`, as an earlier result carries it,
+    and returns a `ToolResult`. LangChain's `tool` takes it as it is. A coroutine function stays
+    one.
 
     Args:
         threads: Where the conversations are.
@@ -52,7 +53,9 @@ def continued(threads: Threads, *, tool: str | None = None) -> Callable[[Functio
             return thread.result(function(thread, *args, **kwargs))
 
         @wraps(function)
-        async def acall(*args: Any, continuation_id: str | None = None, **kwargs: Any) -> ToolResult:
+        async def acall(
+            *args: Any, continuation_id: str | None = None, **kwargs: Any
+        ) -> ToolResult:
             thread = await threads.acontinue_(continuation_id, tool=name)
             return thread.result(await function(thread, *args, **kwargs))
 
@@ -67,14 +70,30 @@ def _outer(function: Function) -> tuple[inspect.Signature, Mapping[str, Any]]:
     """The signature and annotations that callers see."""
     inner = inspect.signature(function)
     first, *others = inner.parameters.values() or (None,)
-    if first is None or first.kind not in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
-        raise InvalidInput(f"{function.__name__} takes no first argument: its conversation is to be that")
+    if first is None or first.kind not in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ):
+        raise InvalidInput(
+            f"{function.__name__} takes no argument: the conversation is passed as its first one"
+        )
     if NAME in inner.parameters:
-        raise InvalidInput(f"{function.__name__} has a {NAME} of its own: take it out, `continued` adds it")
-    own = inspect.Parameter(NAME, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
-    at = next((at for at, other in enumerate(others) if other.kind is inspect.Parameter.VAR_KEYWORD), len(others))
+        raise InvalidInput(
+            f"{function.__name__} has a {NAME} parameter already: remove it, `continued` adds it"
+        )
+    own = inspect.Parameter(
+        NAME, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None
+    )
+    at = next(
+        (at for at, other in enumerate(others) if other.kind is inspect.Parameter.VAR_KEYWORD),
+        len(others),
+    )
     others.insert(at, own)
-    annotations = {name: hint for name, hint in function.__annotations__.items() if name not in (first.name, "return")}
+    annotations = {
+        name: hint
+        for name, hint in function.__annotations__.items()
+        if name not in (first.name, "return")
+    }
     return (
         inner.replace(parameters=others, return_annotation=ToolResult),
         annotations | {NAME: str | None, "return": ToolResult},

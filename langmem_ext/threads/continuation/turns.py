@@ -1,4 +1,4 @@
-"""Threads read as turns, for who goes on with them: within their time, their owner and their limit of turns."""
+"""Threads read as turns, to continue them within their lifetime, owner and limit of turns."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 from langchain_core.messages import BaseMessage
 
-from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNotFound, TurnLimitReached
-from langmem_ext.meaning import CheckpointMeaning
+from langmem_ext.checkpointer.delta_channels import CheckpointMeaning
+from langmem_ext.errors import (
+    DamagedRow,
+    InvalidInput,
+    ThreadExpired,
+    ThreadNotFound,
+    TurnLimitReached,
+)
+from langmem_ext.log.retention import Retention
+from langmem_ext.log.scope import Source
 from langmem_ext.messages.annotations import files_of
 from langmem_ext.messages.packed import fields_of
 from langmem_ext.messages.turns import ConversationTurn, cut_turns
-from langmem_ext.retention import Retention
-from langmem_ext.source import Source
-from langmem_ext.storage.clock import now_ms
-from langmem_ext.storage.effects import Op, Operation, operation
-from langmem_ext.storage.history_ops import read_conversation
-from langmem_ext.storage.retention_ops import read_live
-from langmem_ext.storage.tally_ops import read_answers
-from langmem_ext.storage.turn_ops import Tail, has_message, read_naming, read_tail
+from langmem_ext.storage.operation import Op, Operation, operation
+from langmem_ext.storage.prune.expire import read_live
+from langmem_ext.storage.rows.clock import now_ms
+from langmem_ext.storage.threads.history import read_conversation
+from langmem_ext.storage.threads.list import read_answers
+from langmem_ext.storage.threads.turns import Tail, has_message, read_naming, read_tail
 from langmem_ext.threads.continuation.files import complete, given_in
 from langmem_ext.types import PackedValue, Snapshot, ThreadInfo, ThreadKey
 
@@ -36,16 +42,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How threads are gone on with.
+    """How threads are continued.
 
     Attributes:
         max_turns: How many whole turns are shown, the newest; None: all.
         on_limit: `trim`: a thread may have more turns than are shown. `error`: it may not.
-        on_damage: What a damaged thread is: `raise`: an error. `skip`: one without memory, as far as
-            that cannot be read.
+        on_damage: What a damaged thread is: `raise`: an error. `skip`: one without memory, as far
+            as that cannot be read.
 
     Raises:
-        InvalidInput: One cannot be used.
+        InvalidInput: One is invalid.
     """
 
     max_turns: int | None
@@ -55,19 +61,21 @@ class Limits:
     def __post_init__(self) -> None:
         checked_turns(self.max_turns, "max_turns")
         if self.on_limit not in get_args(OnLimit):
-            raise InvalidInput(f"on_limit is 'trim' or 'error', not {self.on_limit!r}")
+            raise InvalidInput(f"on_limit must be 'trim' or 'error', not {self.on_limit!r}")
         if self.on_damage not in get_args(OnDamage):
-            raise InvalidInput(f"on_damage is 'raise' or 'skip', not {self.on_damage!r}")
+            raise InvalidInput(f"on_damage must be 'raise' or 'skip', not {self.on_damage!r}")
 
 
 def checked_turns(count: int | None, name: str) -> int | None:
     """A number of turns; None for all.
 
     Raises:
-        InvalidInput: It is none.
+        InvalidInput: It is invalid.
     """
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-        raise InvalidInput(f"{name} is how many turns, at least 1, or None for all; not {count!r}")
+        raise InvalidInput(
+            f"{name} must be a number of turns, at least 1, or None for all, not {count!r}"
+        )
     return count
 
 
@@ -76,11 +84,12 @@ class Transcript:
     """A thread as turns.
 
     Attributes:
-        info: Its row; None where it could not be read.
+        info: Its row; None if it could not be read.
         system: Its system messages.
         turns: Its turns, or the newest of them.
-        left_out: How many turns stand before these, where that was asked for.
-        earlier: Messages before these turns that may have the content of a file that one of them refers to.
+        left_out: How many turns are before these, where that was asked for.
+        earlier: Messages before these turns that may have the content of a file that one of them
+            refers to.
     """
 
     info: ThreadInfo | None = None
@@ -94,7 +103,7 @@ class Transcript:
         return list(self.turns if count is None else self.turns[-count:])
 
     def messages(self, count: int | None) -> list[BaseMessage]:
-        """What a model is given: the system messages and the newest turns, with each content of a file that these refer to."""
+        """What a model is sent: system messages and the newest turns, with their files."""
         shown = self.last(count)
         left_out = self.turns[: len(self.turns) - len(shown)]
         return [*self.system, *complete(_of(shown), [*self.earlier, *_of(left_out)])]
@@ -102,7 +111,11 @@ class Transcript:
 
 def _contents_before(tail: Tail) -> set[str]:
     """The SHA-256 of each content that turns refer to and only those before them may have."""
-    referred = [file for packed in tail.messages for file in files_of(fields_of(packed))] if tail.begin else []
+    referred = (
+        [file for packed in tail.messages for file in files_of(fields_of(packed))]
+        if tail.begin
+        else []
+    )
     return {file.sha256 for file in referred if file.again and file.sha256 is not None}
 
 
@@ -116,21 +129,34 @@ class TurnReader:
     Args:
         source: The database.
         retention: How long threads live.
-        limits: How they are gone on with.
+        limits: How they are continued.
     """
 
     def __init__(self, source: Source, retention: Retention, limits: Limits) -> None:
         self.source = source
         self.limits = limits
         self._retention = retention
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def live(self, thread_id: object) -> Operation[ThreadInfo]:
         """The operation that reads the row of a thread that has not expired (`read_live`)."""
-        return read_live(self.source.key(thread_id), self._retention.cutoff(now_ms()), CheckpointMeaning(self.source.codec))
+        return read_live(
+            self.source.key(thread_id),
+            self._retention.cutoff(now_ms()),
+            CheckpointMeaning(self.source.codec),
+        )
 
-    def read(self, thread_id: object, count: int | None = None, *, numbered: bool = False, with_files: bool = False) -> Transcript:
-        """A thread as turns; where it is damaged, and that is no error, what is sound of it: all of these turns, or none.
+    def read(
+        self,
+        thread_id: object,
+        count: int | None = None,
+        *,
+        numbered: bool = False,
+        with_files: bool = False,
+    ) -> Transcript:
+        """A thread as turns; if it is damaged and that is no error, the undamaged part.
+
+        That is all of these turns, or none.
 
         Args:
             thread_id: The thread.
@@ -139,16 +165,21 @@ class TurnReader:
             with_files: Whether the contents are wanted that they refer to.
 
         Raises:
-            ThreadNotFound: There is none, or it is another owner's (`ThreadExpired`: it has expired).
+            ThreadNotFound: It does not exist, or it is another owner's (`ThreadExpired`: it has
+                expired).
             DamagedRow: It is damaged, and that is an error.
         """
-        reading = self._read(self.live(thread_id), self.source.key(thread_id), count, numbered, with_files)
+        reading = self._read(
+            self.live(thread_id), self.source.key(thread_id), count, numbered, with_files
+        )
         try:
             info, tail, earlier = self.source.log.run(reading, write=False)
         except DamagedRow as error:
             self.pass_over(thread_id, error)
             try:
-                info, tail, earlier = self._read_what_is_sound(thread_id, count, numbered, with_files)
+                info, tail, earlier = self._read_what_is_sound(
+                    thread_id, count, numbered, with_files
+                )
             except DamagedRow:
                 return Transcript()
         system, turns = cut_turns(self._load(thread_id, tail.messages), tail.left_out)
@@ -156,35 +187,50 @@ class TurnReader:
 
     @operation
     def _read(
-        self, live: Operation[ThreadInfo], key: ThreadKey, count: int | None, numbered: bool, with_files: bool
+        self,
+        live: Operation[ThreadInfo],
+        key: ThreadKey,
+        count: int | None,
+        numbered: bool,
+        with_files: bool,
     ) -> Op[tuple[ThreadInfo, Tail, list[Snapshot]]]:
         info = yield from live
         tail = yield from read_tail(key, count, numbered=numbered, **self.source.tools)
         wanted = _contents_before(tail) if with_files else set()
-        earlier = (yield from read_naming(key, wanted, before=tail.begin, **self.source.tools)) if wanted else []
+        earlier = (
+            (yield from read_naming(key, wanted, before=tail.begin, **self.source.tools))
+            if wanted
+            else []
+        )
         return info, tail, earlier
 
     def _read_what_is_sound(
         self, thread_id: object, count: int | None, numbered: bool, with_files: bool
     ) -> tuple[ThreadInfo, Tail, list[Snapshot]]:
-        """`_read` of a damaged thread: the turns, and of the contents before them those that are whole.
+        """`_read` for a damaged thread: the turns, and the undamaged contents before them.
 
         Raises:
             DamagedRow: The turns themselves are damaged.
         """
         log, key = self.source.log, self.source.key(thread_id)
-        info, tail, earlier = log.run(self._read(self.live(thread_id), key, count, numbered, with_files=False), write=False)
+        info, tail, earlier = log.run(
+            self._read(self.live(thread_id), key, count, numbered, with_files=False), write=False
+        )
         for digest in sorted(_contents_before(tail)) if with_files else ():
             with suppress(DamagedRow):
-                earlier += log.run(read_naming(key, {digest}, before=tail.begin, **self.source.tools), write=False)
+                earlier += log.run(
+                    read_naming(key, {digest}, before=tail.begin, **self.source.tools), write=False
+                )
         return info, tail, earlier
 
     def _load(self, thread_id: object, packed: list[Snapshot]) -> list[BaseMessage]:
         loaded: list[BaseMessage] = self.source.load(PackedValue(messages=packed), thread_id)
         return loaded
 
-    def given(self, thread_id: object, digests: Collection[str], but: str | None = None) -> Operation[dict[str, str]]:
-        """The operation that finds which contents of files a thread has, and under which path each was given.
+    def given(
+        self, thread_id: object, digests: Collection[str], but: str | None = None
+    ) -> Operation[dict[str, str]]:
+        """The operation that finds which contents of files a thread has, and the path of each.
 
         Args:
             thread_id: The thread.
@@ -197,7 +243,9 @@ class TurnReader:
         return self._given(self.live(thread_id), self.source.key(thread_id), digests, but)
 
     @operation
-    def _given(self, live: Operation[ThreadInfo], key: ThreadKey, digests: Collection[str], but: str | None) -> Op[dict[str, str]]:
+    def _given(
+        self, live: Operation[ThreadInfo], key: ThreadKey, digests: Collection[str], but: str | None
+    ) -> Op[dict[str, str]]:
         try:
             yield from live
         except ThreadExpired:
@@ -208,11 +256,11 @@ class TurnReader:
         return given_in(message for message in self._load(key.id, found) if message.id != but)
 
     def open(self, thread_id: str) -> str:
-        """See that a thread can be gone on with; its id.
+        """See that a thread can be continued; its id.
 
         Raises:
-            ThreadNotFound: There is none (`ThreadExpired`: it has expired).
-            TurnLimitReached: It has as many turns as it may have.
+            ThreadNotFound: It does not exist (`ThreadExpired`: it has expired).
+            TurnLimitReached: It has reached its maximum number of turns.
             DamagedRow: It is damaged, and that is an error.
         """
         most = self.limits.max_turns
@@ -227,19 +275,28 @@ class TurnReader:
             self.pass_over(thread_id, error)
         return thread_id
 
-    def count(self, thread_id: object, pick: Callable[[object], T | None]) -> tuple[list[T], Sequence[ConversationTurn]]:
-        """What is picked from every answer that a thread's log holds, and its turns; no turns where only its graph can read them.
+    def count(
+        self, thread_id: object, pick: Callable[[object], T | None]
+    ) -> tuple[list[T], Sequence[ConversationTurn]]:
+        """The operation that picks a value from each answer in the log and counts the turns.
+
+        There are no turns where only the graph can read them.
 
         Raises:
-            ThreadNotFound: There is none, or it is another owner's; one that has expired is still there.
+            ThreadNotFound: It does not exist, or it is another owner's; one that has expired is
+                still there.
             DamagedRow: An answer is damaged.
         """
         key = self.source.key(thread_id)
-        found, packed = self.source.log.run(self._count(key, lambda packed: pick(self._load(thread_id, [packed])[0])), write=False)
+        found, packed = self.source.log.run(
+            self._count(key, lambda packed: pick(self._load(thread_id, [packed])[0])), write=False
+        )
         return found, cut_turns(self._load(thread_id, packed))[1]
 
     @operation
-    def _count(self, key: ThreadKey, pick: Callable[[Snapshot], T | None]) -> Op[tuple[list[T], list[Snapshot]]]:
+    def _count(
+        self, key: ThreadKey, pick: Callable[[Snapshot], T | None]
+    ) -> Op[tuple[list[T], list[Snapshot]]]:
         found = yield from read_answers(key, pick, **self.source.tools)
         try:
             return found, (yield from read_conversation(key, None, **self.source.tools))
@@ -250,14 +307,16 @@ class TurnReader:
         """Go on without a damaged thread, and say so once; or raise what was found."""
         if self.limits.on_damage == "raise":
             raise error
-        if str(thread_id) not in self._told:
-            self._told.add(str(thread_id))
+        if str(thread_id) not in self._warned:
+            self._warned.add(str(thread_id))
             _log.warning(
-                "thread %r is damaged, and gone on with without what cannot be read: `langmem-ext doctor` says what of it", str(thread_id)
+                "thread %r is damaged and continues without the unreadable rows: see `langmem-ext"
+                " doctor`",
+                str(thread_id),
             )
 
     def require_room(self, thread_id: object, added: Sequence[BaseMessage]) -> Op[None]:
-        """The operation that sees that a thread may have some more messages: in one transaction with theirs, nothing comes in between.
+        """The operation that checks, in the writing transaction, that messages may be added.
 
         Raises:
             TurnLimitReached: They would begin a turn more than it may have.
@@ -275,12 +334,15 @@ class TurnReader:
         except ThreadNotFound:
             tail, fresh = Tail([]), list(added)
         there = self._load(thread_id, tail.messages)
-        before, after = (tail.left_out + len(cut_turns(messages)[1]) for messages in (there, [*there, *fresh]))
+        before, after = (
+            tail.left_out + len(cut_turns(messages)[1]) for messages in (there, [*there, *fresh])
+        )
         if after > max(most, before):
             raise self._full(thread_id, before)
 
     def _full(self, thread_id: object, count: int) -> TurnLimitReached:
         most = self.limits.max_turns
         return TurnLimitReached(
-            f"thread {str(thread_id)!r} has {count} turns, of at most {most}: begin a new one, or allow more (max_turns)"
+            f"thread {str(thread_id)!r} has {count} turns, the maximum is {most}: start a new one,"
+            " or raise max_turns"
         )

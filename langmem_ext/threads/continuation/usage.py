@@ -1,6 +1,7 @@
-"""What a conversation has used of its models: tokens as its messages say, and what they cost by the caller's prices.
+"""The model usage of a conversation: tokens by its messages, and cost by the caller's prices.
 
-Nothing is estimated: a message that says nothing counts nothing, and a model without a price is named, never guessed.
+Nothing is estimated: a message that says nothing counts nothing, and a model without a price is
+named, never guessed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Usage:
     Attributes:
         prompt_tokens, completion_tokens: Tokens.
         messages: How many messages said what they used.
-        cost: By the caller's prices; None where no prices were given. Of the models that have a price alone.
+        cost: By the caller's prices; None if no prices were given. Of the models that have a price
+            alone.
         unpriced: The models that have none, sorted.
     """
 
@@ -79,10 +81,12 @@ class ThreadUsage:
     """What a thread used.
 
     Attributes:
-        total: Of every message that the thread's log holds, in whatever branch or subgraph, each counted once.
-        turns: Of each turn of the conversation as it stands now.
+        total: Of every message that the thread's log holds, in whatever branch or subgraph, each
+            counted once.
+        turns: Of each turn of the conversation as it is now.
         models: Of each model, by name.
-        elsewhere: What is in the total and in none of these turns: other branches, subgraphs, messages that were taken out.
+        elsewhere: What is in the total and in none of these turns: other branches, subgraphs,
+            messages that were taken out.
     """
 
     total: Usage
@@ -92,13 +96,15 @@ class ThreadUsage:
 
 
 def spent_by(message: object) -> Spent | None:
-    """What a message says that it used; None where it says nothing."""
+    """What a message says that it used; None if it says nothing."""
     if not isinstance(message, AIMessage) or not isinstance(message.usage_metadata, Mapping):
         return None
     metadata = message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
     names = (metadata.get(key) for key in ("model_name", "model", "model_id"))
     model = next((name for name in names if isinstance(name, str) and name), UNNAMED)
-    prompt, completion = (_tokens(message.usage_metadata.get(key)) for key in ("input_tokens", "output_tokens"))
+    prompt, completion = (
+        _tokens(message.usage_metadata.get(key)) for key in ("input_tokens", "output_tokens")
+    )
     return Spent(message.id, model, prompt, completion)
 
 
@@ -109,7 +115,11 @@ def _tokens(value: Any) -> int:
 def sum_up(spent: Iterable[Spent], prices: Mapping[str, tuple[Decimal, Decimal]] | None) -> Usage:
     """What several messages used together."""
     found = list(spent)
-    unpriced = () if prices is None else tuple(sorted({one.model for one in found if one.model not in prices}))
+    unpriced = (
+        ()
+        if prices is None
+        else tuple(sorted({one.model for one in found if one.model not in prices}))
+    )
     return Usage(
         prompt_tokens=sum(one.prompt_tokens for one in found),
         completion_tokens=sum(one.completion_tokens for one in found),
@@ -125,16 +135,21 @@ def _cost(one: Spent, prices: Mapping[str, tuple[Decimal, Decimal]]) -> Decimal:
 
 
 def thread_usage(
-    everything: Iterable[Spent], turns: Sequence[ConversationTurn], table: Mapping[str, tuple[Decimal, Decimal]] | None
+    everything: Iterable[Spent],
+    turns: Sequence[ConversationTurn],
+    table: Mapping[str, tuple[Decimal, Decimal]] | None,
 ) -> ThreadUsage:
     """What a thread used.
 
     Args:
-        everything: What each message of its log used, the newest last; of several with one id, the last counts.
-        turns: Its turns as they stand now.
+        everything: What each message of its log used, the newest last; of several with one id, the
+            last counts.
+        turns: Its turns as they are now.
         table: What its models cost.
     """
-    by_id: dict[object, Spent] = {(at if one.message_id is None else one.message_id): one for at, one in enumerate(everything)}
+    by_id: dict[object, Spent] = {
+        (at if one.message_id is None else one.message_id): one for at, one in enumerate(everything)
+    }
     rows, left = [], dict(by_id)
     for turn in turns:
         mine = []
@@ -145,13 +160,20 @@ def thread_usage(
                 _take(left, spent)
         rows.append(TurnUsage(turn.number, turn.tool, sum_up(mine, table)))
     found = list(by_id.values())
-    models = {name: sum_up((one for one in found if one.model == name), table) for name in sorted({one.model for one in found})}
+    models = {
+        name: sum_up((one for one in found if one.model == name), table)
+        for name in sorted({one.model for one in found})
+    }
     return ThreadUsage(sum_up(found, table), tuple(rows), models, sum_up(left.values(), table))
 
 
 def _take(left: dict[object, Spent], spent: Spent) -> None:
     """Take out what a turn has: by its id, or a nameless one that is like it."""
-    key = spent.message_id if spent.message_id is not None else next((at for at, one in left.items() if one == spent), None)
+    key = (
+        spent.message_id
+        if spent.message_id is not None
+        else next((at for at, one in left.items() if one == spent), None)
+    )
     left.pop(key, None)
 
 
@@ -159,11 +181,16 @@ def checked_prices(prices: Prices) -> dict[str, tuple[Decimal, Decimal]]:
     """Prices as exact numbers; those of a float are what it prints as.
 
     Raises:
-        InvalidInput: One is no price.
+        InvalidInput: One is not a price.
     """
     if not isinstance(prices, Mapping):
-        raise InvalidInput("prices are {model: (a million prompt tokens, a million completion tokens)}")
-    return {model: (_price(model, pair, 0), _price(model, pair, 1)) for model, pair in prices.items()}
+        raise InvalidInput(
+            "prices must be {model: (price of a million prompt tokens, of a million completion"
+            " tokens)}"
+        )
+    return {
+        model: (_price(model, pair, 0), _price(model, pair, 1)) for model, pair in prices.items()
+    }
 
 
 def _price(model: str, pair: Any, at: int) -> Decimal:
@@ -173,7 +200,10 @@ def _price(model: str, pair: Any, at: int) -> Decimal:
     except (TypeError, ValueError, InvalidOperation):
         price = Decimal("nan")
     if not price.is_finite() or price < 0:
-        raise InvalidInput(f"the price of {model!r} is a pair of numbers: what a million prompt and a million completion tokens cost")
+        raise InvalidInput(
+            f"the price of {model!r} must be a pair of numbers: the cost of a million prompt tokens"
+            " and of a million completion tokens"
+        )
     return price
 
 
@@ -183,9 +213,16 @@ def checked_usage(usage: Mapping[str, int]) -> UsageMetadata:
     Raises:
         InvalidInput: It is no such thing.
     """
-    counts = [usage.get(key) if isinstance(usage, Mapping) else None for key in ("input_tokens", "output_tokens")]
+    counts = [
+        usage.get(key) if isinstance(usage, Mapping) else None
+        for key in ("input_tokens", "output_tokens")
+    ]
     prompt, completion = counts
-    if not isinstance(prompt, int) or not isinstance(completion, int) or min(prompt, completion) < 0:
+    if (
+        not isinstance(prompt, int)
+        or not isinstance(completion, int)
+        or min(prompt, completion) < 0
+    ):
         raise InvalidInput("usage is {'input_tokens': …, 'output_tokens': …}, whole numbers")
     total = usage.get("total_tokens", prompt + completion)
     return {**usage, "input_tokens": prompt, "output_tokens": completion, "total_tokens": total}  # type: ignore[typeddict-item]

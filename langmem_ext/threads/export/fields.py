@@ -1,4 +1,7 @@
-"""The fields of a line: what a column holds as JSON says it, and back. Whatever stands in a file, reading it gives a column or an error."""
+"""The fields of an exported line: columns to JSON and back.
+
+Whatever a file contains, reading it gives a column or an error.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from langmem_ext.messages.identity import CODE_OF_TYPE
 from langmem_ext.messages.manifest import NUMBERS
-from langmem_ext.storage.clock import moment_of, unix_ms
-from langmem_ext.storage.compression import MARK
-from langmem_ext.storage.ids import decode_id, encode_id, is_behind
+from langmem_ext.storage.rows.clock import moment_of, unix_ms
+from langmem_ext.storage.rows.compression import MARK
+from langmem_ext.storage.rows.ids import decode_id, encode_id, is_behind
 
 T = TypeVar("T")
 Line: TypeAlias = dict[str, Any]
@@ -73,7 +76,7 @@ def shown(value: Any, depth: int = 0) -> Any:
     return "…"
 
 
-# -- columns as fields -------------------------------------------------------------------------------------------------------------------
+# -- columns as fields -----------------------------------------------------------------------------
 
 
 def time_field(milliseconds: int) -> str:
@@ -95,15 +98,15 @@ def id_field(raw: bytes) -> str:
     """An id.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is invalid.
     """
     text = decode_id(raw)
     if encode_id(text) != raw:
-        raise ValueError("an id is none")
+        raise ValueError("an id is invalid")
     return text
 
 
-# -- fields as columns: each raises ValueError for what is none --------------------------------------------------------------------------
+# -- fields as columns: each raises ValueError for what is none ------------------------------------
 
 
 def number_of(value: Any) -> int:
@@ -128,14 +131,14 @@ def step_of(value: Any) -> int:
 
 def _integer(value: Any, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
-        raise ValueError(f"{short(value)} is no number that can stand there")
+        raise ValueError(f"{short(value)} is not a valid number here")
     return value
 
 
 def text_of(value: Any) -> str:
     """A text."""
     if type(value) is not str or not _is_sound(value):
-        raise ValueError(f"{short(value)} is no text")
+        raise ValueError(f"{short(value)} is not text")
     return value
 
 
@@ -143,14 +146,14 @@ def name_of(value: Any) -> str:
     """A name: a text that is not empty."""
     text = text_of(value)
     if not text or "\0" in text:
-        raise ValueError(f"{short(value)} is no name")
+        raise ValueError(f"{short(value)} is not a name")
     return text
 
 
 def id_of(value: Any) -> bytes:
     """An id."""
     if type(value) is not str:
-        raise ValueError(f"{short(value)} is no id")
+        raise ValueError(f"{short(value)} is not an id")
     return encode_id(value)
 
 
@@ -165,17 +168,17 @@ def key_of(value: Any) -> bytes:
 def bytes_of(value: Any) -> bytes:
     """Bytes; none of them compressed, so that no line is larger than it looks."""
     if type(value) is not str:
-        raise ValueError(f"{short(value)} is no base64")
+        raise ValueError(f"{short(value)} is not base64")
     body = b64decode(value, validate=True)
     if body[:1] == MARK:
-        raise ValueError("an export holds nothing that is compressed")
+        raise ValueError("an export has no compressed values")
     return body
 
 
 def time_of(value: Any) -> int:
     """A time, in Unix milliseconds."""
     if type(value) is not str:
-        raise ValueError(f"{short(value)} is no time")
+        raise ValueError(f"{short(value)} is not a time")
     moment = datetime.fromisoformat(value)
     if moment.tzinfo is None:
         raise ValueError(f"{short(value)} has no time zone")
@@ -190,7 +193,7 @@ def second_of(value: Any) -> int:
 def role_of(value: Any) -> int:
     """The code of a message's class."""
     if type(value) is not str or value not in CODE_OF_TYPE:
-        raise ValueError(f"{short(value)} is no role")
+        raise ValueError(f"{short(value)} is not a role")
     return CODE_OF_TYPE[value]
 
 

@@ -1,6 +1,7 @@
 """Where exports are written to and read from: paths, URLs, open files.
 
-What is written to a path or a URL is there whole or not at all. What is read is read a line at a time, and no further than is allowed.
+What is written to a path or a URL is there whole or not at all. What is read is read a line at a
+time, and no further than is allowed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from langmem_ext._internal.secret_names import masked_parameters
 from langmem_ext.errors import InvalidInput, MalformedExport, MissingExtra
 
 Place: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
-"""A path, a URL that fsspec knows, `-` for standard input and output, or an open file, of text or of bytes."""
+"""A path, a URL that fsspec knows, `-` for standard input and output, or an open file, of text or
+of bytes."""
 
 Write: TypeAlias = Callable[[bytes], Any]
 
@@ -40,26 +42,28 @@ _BESIDE: Final = ("-wal", "-shm", "-journal")
 """How the files end that SQLite keeps beside a database: what they hold is a part of it."""
 
 _FILE_URL: Final = "file://"
-"""A path, too, that is to be whole or not there, and no database: fsspec would write to it as it is."""
+"""A path, too, that is to be whole or not there, and no database: fsspec would write to it as it
+is."""
 
 _URL: Final = re.compile(r"[\w+.\-]+://\S*")
 
 _OPEN_MODE: Final = 0o600
 
 _UNIQUE: Final = 12
-"""Characters by which two exports to one path are told apart while they are written."""
+"""Random characters that distinguish concurrent exports to one path."""
 
 _ABANDONED: Final = 3600
-"""Seconds without a write after which an export has been killed; one that lives writes every few moments."""
+"""Seconds without a write after which an export has been killed; one that lives writes every few
+moments."""
 
 
 @contextmanager
 def written(place: Place) -> Iterator[Write]:
-    """Write to a place; a path or a URL has all of it when the context ends, and nothing where that ends with an error.
+    """Write to a place; a path or URL has all of it when the context ends, or nothing on error.
 
     Raises:
         InvalidInput: It cannot be written.
-        MissingExtra: It is a URL, and there is no fsspec.
+        MissingExtra: It is a URL, and fsspec is not installed.
     """
     if not isinstance(place, str | os.PathLike):
         yield _writer_of(place)
@@ -69,11 +73,15 @@ def written(place: Place) -> Iterator[Write]:
         yield _writer_of(sys.stdout)
         return
     try:
-        with _written_url(name) if _is_url(name) else _written_path(_path_of(name)) as raw, _compressing(raw, name) as file:
+        with (
+            _written_url(name) if _is_url(name) else _written_path(_path_of(name)) as raw,
+            _compressing(raw, name) as file,
+        ):
             yield file.write
     except OSError as error:
         raise InvalidInput(
-            f"{_without_secrets(name)} cannot be written ({_reason(error, name)}): give a path that can, or a URL"
+            f"{_without_secrets(name)} cannot be written ({_reason(error, name)}): pass another"
+            " path, or a URL"
         ) from error
 
 
@@ -81,20 +89,23 @@ def _path_of(name: str) -> Path:
     """The path that a name is.
 
     Raises:
-        InvalidInput: It is none.
+        InvalidInput: It is invalid.
     """
     if not name or "\0" in name:
-        raise InvalidInput(f"{name!r} is no path: give that of a file")
+        raise InvalidInput(f"{name!r} is not a path: pass the path of a file")
     return Path(name.removeprefix(_FILE_URL))
 
 
 @contextmanager
 def _written_path(path: Path) -> Iterator[IO[bytes]]:
-    """A new file beside the one that it takes the place of; conversations are nobody's business but their owner's."""
+    """A new file beside the one it replaces, which only the user may read."""
     if path.is_dir():
-        raise InvalidInput(f"{path} is a folder: give the path of a file in it")
-    if _is_database(path) or any(path.name.endswith(end) and _is_database(path.with_name(path.name.removesuffix(end))) for end in _BESIDE):
-        raise InvalidInput(f"{path} is a database, or a part of one: give the path of another file")
+        raise InvalidInput(f"{path} is a directory: pass the path of a file in it")
+    if _is_database(path) or any(
+        path.name.endswith(end) and _is_database(path.with_name(path.name.removesuffix(end)))
+        for end in _BESIDE
+    ):
+        raise InvalidInput(f"{path} is a database file: pass another path")
     if path.exists() and not path.is_file():
         # A pipe or a device: there is nothing to take the place of, and it must stay what it is.
         with path.open("wb") as opened:
@@ -117,7 +128,7 @@ def _written_path(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove what exports to this path have left beside it that were killed: nobody has written to it for long."""
+    """Remove what killed exports to this path have left beside it: files not written for long."""
     begun = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{{_UNIQUE}}}")
     with suppress(OSError):  # a folder that cannot be read can be written to all the same
         for left in [left for left in os.scandir(path.parent) if begun.fullmatch(left.name)]:
@@ -135,7 +146,7 @@ def _is_database(path: Path) -> bool:
 
 @contextmanager
 def _written_url(url: str) -> Iterator[IO[bytes]]:
-    """A file that goes to the URL when all of it has been written: what is stopped before sends nothing."""
+    """A file that is sent to the URL when it is complete; if stopped before, nothing is sent."""
     target = _opened_url(url, "wb")
     with tempfile.TemporaryFile() as file:
         yield file
@@ -144,7 +155,9 @@ def _written_url(url: str) -> Iterator[IO[bytes]]:
             with target as remote:
                 shutil.copyfileobj(file, remote, 1 << 20)
         except Exception as error:
-            raise InvalidInput(f"{_without_secrets(url)} cannot be written ({type(error).__name__})") from error
+            raise InvalidInput(
+                f"{_without_secrets(url)} cannot be written ({type(error).__name__})"
+            ) from error
 
 
 @contextmanager
@@ -160,7 +173,9 @@ def _writer_of(file: Any) -> Write:
     if isinstance(file, io.RawIOBase | io.BufferedIOBase):
         return file.write
     if not callable(getattr(file, "write", None)):
-        raise InvalidInput(f"nothing can be written to {type(file).__name__}: give a path, a URL or a file that is open for writing")
+        raise InvalidInput(
+            f"cannot write to {type(file).__name__}: pass a path, a URL or a file open for writing"
+        )
     buffer = getattr(file, "buffer", None)
     if file is sys.stdout and buffer is not None:
         file.flush()
@@ -179,7 +194,7 @@ def read_lines(place: Place, *, max_bytes: int, max_line: int) -> Iterator[Itera
 
     Raises:
         InvalidInput: It cannot be read.
-        MissingExtra: It is a URL, and there is no fsspec.
+        MissingExtra: It is a URL, and fsspec is not installed.
         MalformedExport: There is more than is allowed, or it is damaged; raised while it is read.
     """
     if not isinstance(place, str | os.PathLike):
@@ -190,10 +205,16 @@ def read_lines(place: Place, *, max_bytes: int, max_line: int) -> Iterator[Itera
         yield _lines(getattr(sys.stdin, "buffer", sys.stdin), max_bytes, max_line)
         return
     try:
-        with _opened_url(name, "rb") if _is_url(name) else _path_of(name).open("rb") as raw, _expanding(raw, name) as file:
+        with (
+            _opened_url(name, "rb") if _is_url(name) else _path_of(name).open("rb") as raw,
+            _expanding(raw, name) as file,
+        ):
             yield _lines(file, max_bytes, max_line)
     except OSError as error:
-        raise InvalidInput(f"{_without_secrets(name)} cannot be read ({_reason(error, name)}): give the path of an export") from error
+        raise InvalidInput(
+            f"{_without_secrets(name)} cannot be read ({_reason(error, name)}): pass the path of an"
+            " export"
+        ) from error
 
 
 @contextmanager
@@ -207,7 +228,9 @@ def _expanding(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
 
 def _lines(file: Any, max_bytes: int, max_line: int) -> Iterator[bytes]:
     if not callable(getattr(file, "readline", None)):
-        raise InvalidInput(f"nothing can be read from {type(file).__name__}: give a path, a URL or a file that is open for reading")
+        raise InvalidInput(
+            f"cannot read from {type(file).__name__}: pass a path, a URL or a file open for reading"
+        )
     number, left = 0, max_bytes
     while True:
         number += 1
@@ -215,21 +238,28 @@ def _lines(file: Any, max_bytes: int, max_line: int) -> Iterator[bytes]:
             line = file.readline(max_line + 2)
             body = line.encode() if isinstance(line, str) else bytes(line)
         except UnicodeError as error:
-            raise MalformedExport(number, "it is no text: this is no export of threads, or it is damaged") from error
+            raise MalformedExport(
+                number, "it is not text: this is not an export of threads, or it is damaged"
+            ) from error
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise MalformedExport(number, f"the file is damaged ({error}): make the export again") from error
+            raise MalformedExport(number, f"the file is damaged ({error}): export again") from error
         if not body:
             return
         left -= len(body)
         body = body.removesuffix(b"\n").removesuffix(b"\r")
         if len(body) > max_line:
-            raise MalformedExport(number, f"it is longer than {max_line} bytes: if you trust the file, allow more with max_line")
+            raise MalformedExport(
+                number, f"it is longer than {max_line} bytes: if you trust the file, raise max_line"
+            )
         if left < 0:
-            raise MalformedExport(number, f"the file holds more than {max_bytes} bytes: if you trust it, allow more with max_bytes")
+            raise MalformedExport(
+                number,
+                f"the file holds more than {max_bytes} bytes: if you trust it, raise max_bytes",
+            )
         yield body
 
 
-# -- URLs --------------------------------------------------------------------------------------------------------------------------------
+# -- URLs ------------------------------------------------------------------------------------------
 
 
 def _is_url(name: str) -> bool:
@@ -240,7 +270,7 @@ def _opened_url(url: str, mode: str) -> Any:
     """What opens a URL when it is entered.
 
     Raises:
-        MissingExtra: There is no fsspec.
+        MissingExtra: fsspec is not installed.
         InvalidInput: It knows no such URL.
     """
     try:
@@ -250,17 +280,20 @@ def _opened_url(url: str, mode: str) -> Any:
     try:
         return fsspec.open(url, mode)
     except (ImportError, ValueError) as error:
-        raise InvalidInput(f"{_without_secrets(url)} cannot be opened ({_reason(error, url)}): give a URL that fsspec knows") from error
+        raise InvalidInput(
+            f"{_without_secrets(url)} cannot be opened ({_reason(error, url)}): pass a URL that"
+            " fsspec supports"
+        ) from error
 
 
 def _without_secrets(url: str) -> str:
-    """A URL without what is before the `@` of its host, which may be a password, and with its parameters masked."""
+    """A URL without what is before its host's `@`, and with secret parameters masked."""
     scheme, separator, rest = url.partition("://")
     return masked_parameters(f"{scheme}{separator}{rest.rpartition('@')[2]}") if separator else url
 
 
 def _reason(error: OSError | ImportError | ValueError, name: str) -> str:
-    """Why a place cannot be used, without quoting a URL: it may hold a secret."""
+    """Why a place is invalid, without quoting a URL: it may hold a secret."""
     if isinstance(error, OSError):
         return type(error).__name__ if _is_url(name) else str(error.strerror or error)
     return _URL.sub(lambda url: _without_secrets(url[0]), str(error))

@@ -1,17 +1,18 @@
-"""Threads as JSON lines: each row of a thread is one line, which anybody can read as far as a person would, and which gives the row back.
+"""Threads as JSON lines: each row is one line, readable by people, and exact.
 
 | line | what it holds |
 |---|---|
 | `{"format": "langmem-ext/threads", "version": 1, …}` | the first one |
 | `thread` | what a list shows of the thread |
 | `namespace`, `word` | what its rows name by number |
-| `message` | a message: its text and names as they are, its tool calls to be read, and in `rest` the exact bytes of all else |
+| `message` | its text, names and tool calls, readable; in `rest` the exact bytes of all else |
 | `value`, `checkpoint`, `write` | what a graph keeps: exact bytes |
 | `end` | how many rows there were, and a checksum of the thread's lines |
 | `{"kind": "total", …}` | the last one: how many threads there were |
 
-Every row has one way to be written, and nothing is said twice that could differ: a line that is read is written again and compared. So what
-a person reads in a file is what an import stores. Nothing is built that a line names.
+Every row has one way to be written, and nothing is said twice that could differ: a line that is
+read is written again and compared. So what a person reads in a file is what an import stores.
+Nothing is built that a line names.
 """
 
 from __future__ import annotations
@@ -22,30 +23,56 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from langmem_ext.codec import MessageCodec
+from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
-from langmem_ext.interruption import pass_on
+from langmem_ext.log.codec import MessageCodec
+from langmem_ext.log.restore import RestorePolicy
 from langmem_ext.messages.identity import CLASSES
 from langmem_ext.messages.packed import fields_of, is_foreign, is_text
 from langmem_ext.messages.proportion import load_json
-from langmem_ext.messages.stored_tokens import implied_tokens
-from langmem_ext.serde import RestorePolicy
-from langmem_ext.storage import checks
-from langmem_ext.storage.clock import MINUTE_MS
-from langmem_ext.storage.compression import expand, expand_text
-from langmem_ext.storage.effects import Row
-from langmem_ext.storage.item_rows import decode_item, require_item
-from langmem_ext.storage.listing_ops import STATUSES, TAG_END
-from langmem_ext.storage.transit_statements import CHECKPOINT, ITEM, NAMESPACE, VALUE, WORD, WRITE, Table
+from langmem_ext.messages.token_costs.stored_tokens import implied_tokens
+from langmem_ext.storage.operation import Row
+from langmem_ext.storage.rows import checksum as checks
+from langmem_ext.storage.rows.clock import MINUTE_MS
+from langmem_ext.storage.rows.compression import expand, expand_text
+from langmem_ext.storage.rows.message import decode_item, require_item
+from langmem_ext.storage.threads.list import STATUSES, TAG_END
+from langmem_ext.storage.threads.rows_sql import (
+    CHECKPOINT,
+    ITEM,
+    NAMESPACE,
+    VALUE,
+    WORD,
+    WRITE,
+    Table,
+)
 from langmem_ext.threads.export import fields
-from langmem_ext.threads.export.fields import Line, bytes_field, dumps, id_field, may, second_field, short, shown, take, time_field
+from langmem_ext.threads.export.fields import (
+    Line,
+    bytes_field,
+    dumps,
+    id_field,
+    may,
+    second_field,
+    short,
+    shown,
+    take,
+    time_field,
+)
 from langmem_ext.threads.validation import checked_metadata, checked_tags, checked_title
 
 FORMAT: Final = "langmem-ext/threads"
 VERSION: Final = 1
 
-KINDS: Final = {"namespace": NAMESPACE, "word": WORD, "message": ITEM, "value": VALUE, "checkpoint": CHECKPOINT, "write": WRITE}
-"""Kinds of lines by the table whose rows they are, in the order in which they stand."""
+KINDS: Final = {
+    "namespace": NAMESPACE,
+    "word": WORD,
+    "message": ITEM,
+    "value": VALUE,
+    "checkpoint": CHECKPOINT,
+    "write": WRITE,
+}
+"""Kinds of lines by the table whose rows they are, in their order."""
 
 _KIND_OF: Final = {table.name: kind for kind, table in KINDS.items()}
 _TEXTS: Final = ("id", "owner", "title", "status", "waiting_for", "tool", "forked_from")
@@ -53,7 +80,7 @@ _TEXTS: Final = ("id", "owner", "title", "status", "waiting_for", "tool", "forke
 
 _TYPES: Final = tuple(str(cls.model_fields["type"].default) for cls in CLASSES)
 
-# -- threads -----------------------------------------------------------------------------------------------------------------------------
+# -- threads ---------------------------------------------------------------------------------------
 
 
 def thread_line(thread: Mapping[str, Any]) -> Line:
@@ -64,7 +91,7 @@ def thread_line(thread: Mapping[str, Any]) -> Line:
     """
     try:
         if not all(isinstance(thread[name], str | None) for name in _TEXTS):
-            raise ValueError("a text is none")
+            raise ValueError("a text is invalid")
         metadata = load_json(thread["metadata"]) if thread["metadata"] else {}
         return {
             "kind": "thread",
@@ -87,33 +114,38 @@ def thread_line(thread: Mapping[str, Any]) -> Line:
             "next": [thread[f"next_{name}"] for name in ("namespace", "word", "item", "value")],
         }
     except (TypeError, ValueError, OverflowError) as error:
-        raise DamagedRow(f"the row of thread {thread['id']!r} is damaged ({told(error)}): `langmem-ext doctor` says more") from cause(error)
+        raise DamagedRow(
+            f"the row of thread {thread['id']!r} is damaged ({told(error)}): see `langmem-ext"
+            " doctor`"
+        ) from cause(error)
 
 
 def read_thread(line: Line) -> dict[str, Any]:
     """A thread's own row, from its line.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is invalid.
     """
     title = may(line, "title", fields.text_of)
     if title is not None and title != checked_title(title):
-        raise ValueError("a title is a text in one line")
+        raise ValueError("a title must be text in one line")
     tags = checked_tags(line.get("tags") or ())
     metadata = checked_metadata(line.get("metadata") or {})
     status = take(line, "status", fields.name_of)
     if status not in STATUSES:
-        raise ValueError(f"{short(status)} is no status")
+        raise ValueError(f"{short(status)} is not a status")
     counters = take(line, "next", list)
     if len(counters) != 4:
-        raise ValueError("'next' is of no use")
+        raise ValueError("'next' is invalid")
     row: dict[str, Any] = {
         "id": take(line, "id", fields.name_of),
         "owner": may(line, "owner", fields.name_of),
         "title": title,
         "status": status,
         "tags": f"{TAG_END}{TAG_END.join(tags)}{TAG_END}" if tags else None,
-        "metadata": json.dumps(metadata, ensure_ascii=False, separators=(",", ":")) if metadata else None,
+        "metadata": (
+            json.dumps(metadata, ensure_ascii=False, separators=(",", ":")) if metadata else None
+        ),
         "titled_by": may(line, "titled_by", fields.number_of),
         "created_at": take(line, "created_at", fields.time_of),
         "epoch": take(line, "epoch", fields.second_of),
@@ -124,11 +156,14 @@ def read_thread(line: Line) -> dict[str, Any]:
         "waiting_for": may(line, "waiting_for", fields.text_of),
         "tool": may(line, "tool", fields.name_of),
         "forked_from": may(line, "forked_from", fields.name_of),
-    } | {f"next_{name}": fields.counter_of(count) for name, count in zip(("namespace", "word", "item", "value"), counters, strict=True)}
+    } | {
+        f"next_{name}": fields.counter_of(count)
+        for name, count in zip(("namespace", "word", "item", "value"), counters, strict=True)
+    }
     return row | {"active_at": row["updated_at"] // MINUTE_MS}
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -136,7 +171,7 @@ class ThreadLines:
     """Writes the rows of one thread as lines, and reads them again, in the order of `KINDS`.
 
     Attributes:
-        number: The thread's number where its rows stand.
+        number: The thread's number where its rows are.
         epoch: The Unix second from which its messages' times count.
     """
 
@@ -151,29 +186,31 @@ class ThreadLines:
 
         Raises:
             DamagedRow: It is not as it was written, or does not decode.
-            MissingExtra: It is compressed, and there is no zstd.
+            MissingExtra: It is compressed, and zstd is not installed.
         """
         try:
-            return dumps({"kind": _KIND_OF[table.name], **getattr(self, f"_write_{table.name}")(*row)})
+            return dumps(
+                {"kind": _KIND_OF[table.name], **getattr(self, f"_write_{table.name}")(*row)}
+            )
         except (DamagedRow, MissingExtra):
             raise
         except Exception as error:
             pass_on(error)
             key = row[1] if table.placed else row[1:3]
             raise DamagedRow(
-                f"a row of {table.name} ({key}) of thread number {self.number} is damaged ({told(error)}): other threads stay readable;"
-                " `langmem-ext doctor` says more"
+                f"a row of {table.name} ({key}) of thread number {self.number} is damaged"
+                f" ({told(error)}): other threads stay readable; see `langmem-ext doctor`"
             ) from cause(error)
 
     def read(self, line: Line) -> tuple[Table, Row]:
         """A row, from its line.
 
         Raises:
-            ValueError: It is none.
+            ValueError: It is invalid.
         """
         table = KINDS.get(take(line, "kind", fields.text_of))
         if table is None:
-            raise ValueError(f"there are no lines of the kind {short(line['kind'])}")
+            raise ValueError(f"unknown kind of line {short(line['kind'])}")
         row: Row = getattr(self, f"_read_{table.name}")(line)
         return table, row
 
@@ -201,7 +238,11 @@ class ThreadLines:
 
     def _read_word(self, line: Line) -> Row:
         number = take(line, "number", fields.number_of)
-        body = line["text"].encode() if may(line, "text", fields.text_of) is not None else take(line, "body", fields.bytes_of)
+        body = (
+            line["text"].encode()
+            if may(line, "text", fields.text_of) is not None
+            else take(line, "body", fields.bytes_of)
+        )
         return self.number, number, body, self._check(number, body)
 
     def _write_item(self, *row: Any) -> Line:
@@ -222,12 +263,17 @@ class ThreadLines:
         }
 
     def _tool_calls(self, row: Row) -> list[Any] | None:
-        """A message's tool calls, to be read by people; None where it has none, or where another serializer wrote it."""
+        """A message's tool calls, for people to read; None if it has none or they cannot be read.
+
+        Another serializer's message cannot be read.
+        """
         role, rest, shape = row[2], row[7], row[8]
         whole = None if rest is None else expand(rest)
         if role is None and whole is not None and is_foreign(whole):
             return None
-        packed, _ = decode_item(self.number, row, None if shape is None else self._words.get(shape), self._codec)
+        packed, _ = decode_item(
+            self.number, row, None if shape is None else self._words.get(shape), self._codec
+        )
         calls = None if is_text(packed) else fields_of(packed).get("tool_calls")
         return [shown(call) for call in calls] if isinstance(calls, list) and calls else None
 
@@ -245,7 +291,12 @@ class ThreadLines:
         )
         tokens = take(line, "tokens", fields.count_of)
         check = checks.item_check(self.number, row)
-        return (self.number, *row, check, None if tokens == implied_tokens(row[2], row[4]) else tokens)
+        return (
+            self.number,
+            *row,
+            check,
+            None if tokens == implied_tokens(row[2], row[4]) else tokens,
+        )
 
     def _write_value(self, thread: int, number: int, body: bytes, check: int) -> Line:
         self._verify(check, number, body)
@@ -262,10 +313,21 @@ class ThreadLines:
             return parent
         return before[1] if before is not None and before[0] == space else None
 
-    def _write_checkpoint(self, thread: int, space: int, raw: bytes, parent: bytes | None, *rest: Any) -> Line:
-        step, label, shape, pattern, body, given, check = rest
+    def _write_checkpoint(
+        self, thread: int, space: int, raw: bytes, parent: bytes | None, *rest: Any
+    ) -> Line:
+        step, label, shape, body, given, check = rest
         own = raw if given is None else given
-        row = space, own, self._meant(space, own, parent), step, label, shape, pattern, body, None if given is None else raw
+        row = (
+            space,
+            own,
+            self._meant(space, own, parent),
+            step,
+            label,
+            shape,
+            body,
+            None if given is None else raw,
+        )
         if check != checks.checkpoint_check(self.number, row):
             raise ValueError(checks.CHANGED)
         return {
@@ -276,7 +338,6 @@ class ThreadLines:
             "step": step,
             "label": label,
             "shape": shape,
-            "pattern": pattern,
             "body": bytes_field(body),
         }
 
@@ -286,21 +347,35 @@ class ThreadLines:
         rest = (
             may(line, "step", fields.step_of),
             take(line, "label", fields.number_of),
-            take(line, "shape", fields.number_of),
-            may(line, "pattern", fields.number_of),
+            may(line, "shape", fields.number_of),
             take(line, "body", fields.bytes_of),
         )
         key = may(line, "key", fields.key_of)
         before = self._before
-        check = checks.checkpoint_check(self.number, (space, raw, self._meant(space, raw, parent), *rest, key))
+        check = checks.checkpoint_check(
+            self.number, (space, raw, self._meant(space, raw, parent), *rest, key)
+        )
         self._before = before  # it is written again, to be compared
         return self.number, space, key or raw, parent, *rest, raw if key else None, check
 
     def _write_pending_write(
-        self, thread: int, space: int, checkpoint: bytes, task: bytes, shape: int | None, body: bytes, check: int
+        self,
+        thread: int,
+        space: int,
+        checkpoint: bytes,
+        task: bytes,
+        shape: int | None,
+        body: bytes,
+        check: int,
     ) -> Line:
         self._verify(check, space, checkpoint, task, shape, body)
-        return {"namespace": space, "checkpoint": id_field(checkpoint), "task": id_field(task), "shape": shape, "body": bytes_field(body)}
+        return {
+            "namespace": space,
+            "checkpoint": id_field(checkpoint),
+            "task": id_field(task),
+            "shape": shape,
+            "body": bytes_field(body),
+        }
 
     def _read_pending_write(self, line: Line) -> Row:
         columns = (

@@ -1,8 +1,9 @@
 """A thread as Markdown, for people: who said what and when, what was called and what came back.
 
-What somebody has said is quoted, line by line, and its HTML and pictures are shown as they are written: nothing in it ends the quote, runs,
-or is fetched when the page is looked at. Data stands in fences that are longer than any inside.
-Characters that turn the reading order around, or that cannot be written, are shown as escapes.
+What somebody has said is quoted, line by line, and its HTML and pictures are shown as they are
+written: nothing in it ends the quote, runs, or is fetched when the page is looked at. Data is in
+fences that are longer than any inside. Characters that turn the reading order around, or that
+cannot be written, are shown as escapes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from langmem_ext._internal.escapes import legible
 from langmem_ext.messages.annotations import HIDDEN, notes_of, shown_text
 from langmem_ext.messages.packed import pack
 from langmem_ext.messages.text import text_of
-from langmem_ext.storage.clock import moment_of
+from langmem_ext.storage.rows.clock import moment_of
 from langmem_ext.threads.export.fields import shown
 
 _WHO: Final = {
@@ -34,8 +35,18 @@ _WHO: Final = {
     "ChatMessageChunk": "Chat",
 }
 _RESULTS: Final = frozenset({"tool", "function", "ToolMessageChunk", "FunctionMessageChunk"})
-_CALLS: Final = frozenset({"tool_use", "tool_call", "tool_call_chunk", "input_json_delta", "function_call", "text", "non_standard"})
-"""Blocks that are no attachments: they stand elsewhere in the message, or are its text."""
+_CALLS: Final = frozenset(
+    {
+        "tool_use",
+        "tool_call",
+        "tool_call_chunk",
+        "input_json_delta",
+        "function_call",
+        "text",
+        "non_standard",
+    }
+)
+"""Blocks that are no attachments: they are elsewhere in the message, or are its text."""
 
 _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _PICTURE: Final = re.compile(r"!(?=\[)")
@@ -45,8 +56,16 @@ _SPECIAL: Final = re.compile(r"([\\`*_\[\]#|~])")
 def heading(thread: Mapping[str, Any]) -> str:
     """The beginning of a thread's page, from its line."""
     facts = [f"- id: {_inline(thread['id'])}"]
-    facts += [f"- {name}: {_inline(str(thread[name]))}" for name in ("owner", "status", "created_at", "updated_at") if thread[name]]
-    facts += [f"- {name.replace('_', ' ')}: {_inline(str(thread[name]))}" for name in ("waiting_for", "forked_from") if thread[name]]
+    facts += [
+        f"- {name}: {_inline(str(thread[name]))}"
+        for name in ("owner", "status", "created_at", "updated_at")
+        if thread[name]
+    ]
+    facts += [
+        f"- {name.replace('_', ' ')}: {_inline(str(thread[name]))}"
+        for name in ("waiting_for", "forked_from")
+        if thread[name]
+    ]
     if thread["tags"]:
         facts.append(f"- tags: {', '.join(map(_inline, thread['tags']))}")
     return legible(f"# {_inline(thread['title'] or 'Untitled')}\n\n" + "\n".join(facts) + "\n")
@@ -58,15 +77,18 @@ def message(fields: Mapping[str, Any], seconds: int, *, include_sensitive: bool)
 
 
 def hidden(seconds: int) -> str:
-    """A message that another serializer wrote, which is not at hand."""
-    return f"\n## {_when(seconds)}\n\n*Written by a serializer of the application's own.*\n"
+    """A message that another serializer wrote, which is not available."""
+    return f"\n## {_when(seconds)}\n\n*Written by a custom serializer.*\n"
 
 
 def _parts(fields: Mapping[str, Any], seconds: int, include_sensitive: bool) -> Iterator[str]:
     kind = str(fields.get("type", ""))
     name = fields.get("name")
     who = _WHO.get(kind, kind or "Message")
-    yield f"\n## {_inline(who)}{f' ({_inline(name)})' if isinstance(name, str) and name else ''}, {_when(seconds)}\n"
+    yield (
+        f"\n## {_inline(who)}{f' ({_inline(name)})' if isinstance(name, str) and name else ''},"
+        f" {_when(seconds)}\n"
+    )
     secret = bool(notes_of(fields).get("sensitive")) and not include_sensitive
     content = fields.get("content")
     text = text_of(content) if include_sensitive else shown_text(fields)
@@ -80,7 +102,11 @@ def _parts(fields: Mapping[str, Any], seconds: int, include_sensitive: bool) -> 
     calls = fields.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         if isinstance(call, dict):
-            arguments = HIDDEN if secret else json.dumps(shown(call.get("args")), ensure_ascii=False, indent=2)
+            arguments = (
+                HIDDEN
+                if secret
+                else json.dumps(shown(call.get("args")), ensure_ascii=False, indent=2)
+            )
             yield _folded(f"Call of {call.get('name')}", arguments, "" if secret else "json")
 
 
@@ -104,19 +130,51 @@ def _folded(title: str, text: str, language: str) -> str:
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     head = " ".join(title.split()).replace("&", "&amp;").replace("<", "&lt;")
-    return f"<details><summary>{head}</summary>\n\n{fence}{language}\n{text}\n{fence}\n\n</details>\n"
+    return (
+        f"<details><summary>{head}</summary>\n\n{fence}{language}\n{text}\n{fence}\n\n</details>\n"
+    )
 
 
 def _attachment(block: Mapping[str, Any]) -> str:
-    """A block that is no text: its kind and its size, never what it holds."""
-    kind = next((block[name] for name in ("mime_type", "media_type") if isinstance(block.get(name), str)), None)
-    data = next((found for name in ("data", "base64", "image_url", "source", "file", "input_audio") if (found := block.get(name))), None)
+    """A block that is not text: its kind and its size, never what it holds."""
+    kind = next(
+        (block[name] for name in ("mime_type", "media_type") if isinstance(block.get(name), str)),
+        None,
+    )
+    data = next(
+        (
+            found
+            for name in ("data", "base64", "image_url", "source", "file", "input_audio")
+            if (found := block.get(name))
+        ),
+        None,
+    )
     if isinstance(data, dict):
-        kind = kind or next((data[name] for name in ("mime_type", "media_type", "format") if isinstance(data.get(name), str)), None)
-        data = next((data[name] for name in ("url", "data", "file_data") if isinstance(data.get(name), str)), None)
+        kind = kind or next(
+            (
+                data[name]
+                for name in ("mime_type", "media_type", "format")
+                if isinstance(data.get(name), str)
+            ),
+            None,
+        )
+        data = next(
+            (
+                data[name]
+                for name in ("url", "data", "file_data")
+                if isinstance(data.get(name), str)
+            ),
+            None,
+        )
     if isinstance(data, str) and data.startswith("data:"):
         head, _, data = data.partition(",")
         kind = kind or head[len("data:") :].split(";")[0]
-    size = len(data) * 3 // 4 if isinstance(data, str) and "://" not in data else len(data) if isinstance(data, bytes) else len(pack(block))
+    size = (
+        len(data) * 3 // 4
+        if isinstance(data, str) and "://" not in data
+        else len(data)
+        if isinstance(data, bytes)
+        else len(pack(block))
+    )
     named = f" ({_inline(str(kind))})" if kind else ""
     return f"{_inline(str(block.get('type', 'block')))}{named}, {size} bytes"

@@ -1,8 +1,9 @@
 """Threads on their way in, from JSON lines.
 
-Everything is read and looked at before anything is stored: each line must be as an export writes it, and each thread must be one in which
-the doctor finds nothing that does not hold. Meanwhile the threads stand in a database of the import's own. Then each is stored in one
-transaction, and small ones together. Nothing is built that the file names.
+Everything is read and looked at before anything is stored: each line must be as an export writes
+it, and each thread must be one in which the doctor finds nothing that does not hold. Meanwhile the
+threads are in a database of the import's own. Then each is stored in one transaction, and small
+ones together. Nothing is built that the file names.
 """
 
 from __future__ import annotations
@@ -17,26 +18,33 @@ from hashlib import sha256
 from typing import Any, Final, NoReturn
 from uuid import uuid4
 
-from langmem_ext.codec import MessageCodec
+from langmem_ext.checkpointer.values import WAITING_CHANNEL
 from langmem_ext.errors import DamagedRow, LangmemExtError, MalformedExport, StorageUnavailable
-from langmem_ext.log import MessageLog
+from langmem_ext.log.codec import MessageCodec
+from langmem_ext.log.message_log import MessageLog
 from langmem_ext.maintenance.moving import groups_of
 from langmem_ext.maintenance.row_reader import Contents
-from langmem_ext.messages.stored_tokens import COUNTER
-from langmem_ext.packing import WAITING_CHANNEL
-from langmem_ext.storage import transit_ops
-from langmem_ext.storage.clock import now_ms
-from langmem_ext.storage.effects import Row, Rows
-from langmem_ext.storage.examination import Examination
-from langmem_ext.storage.inspect_ops import NEXT_STEP
-from langmem_ext.storage.inspect_proportion import LARGE
-from langmem_ext.storage.sqlite import SqliteDriver
-from langmem_ext.storage.steps import Running
-from langmem_ext.storage.transit_ops import Arrival
-from langmem_ext.storage.transit_statements import TABLES, Table
+from langmem_ext.messages.token_costs.stored_tokens import COUNTER
+from langmem_ext.storage.driver import Running
+from langmem_ext.storage.inspect.examine import Examination
+from langmem_ext.storage.inspect.proportion import LARGE
+from langmem_ext.storage.inspect.read import NEXT_STEP
+from langmem_ext.storage.operation import Row, Rows
+from langmem_ext.storage.rows.clock import now_ms
+from langmem_ext.storage.sqlite.driver import SqliteDriver
+from langmem_ext.storage.threads import rows_in_out as transit_ops
+from langmem_ext.storage.threads.rows_in_out import Arrival
+from langmem_ext.storage.threads.rows_sql import TABLES, Table
 from langmem_ext.threads.export.fields import Line, count_of, dumps, take, text_of
 from langmem_ext.threads.export.files import GZIP, GZIP_MAGIC, Place, read_lines
-from langmem_ext.threads.export.lines import FORMAT, KINDS, VERSION, ThreadLines, read_thread, thread_line
+from langmem_ext.threads.export.lines import (
+    FORMAT,
+    KINDS,
+    VERSION,
+    ThreadLines,
+    read_thread,
+    thread_line,
+)
 from langmem_ext.threads.export.writer import open_scratch, pages_of
 from langmem_ext.types import ImportedThreads, ThreadKey
 
@@ -51,7 +59,8 @@ TOLD_EVERY: Final = 64
 
 
 MAX_STRUCTURE: Final = 4 * 1024**2
-"""Characters that a line may have beside its texts: a list of empty lists takes 24 times as much memory as it has characters."""
+"""Characters that a line may have beside its texts: a list of empty lists takes 24 times as much
+memory as it has characters."""
 
 _TEXTS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 
@@ -67,7 +76,7 @@ class Arriving:
         digest: Of its lines so far.
         counts: Its rows so far, by their kind.
         table, rows: The table whose rows were read last, and those of them that are not stored yet.
-        last: Where the last row stands: the rank of its table, and its key.
+        last: Where the last row is: the rank of its table, and its key.
     """
 
     thread: dict[str, Any]
@@ -122,15 +131,18 @@ class Import:
         """Carry it out; it may be stopped between any two steps, and has stored whole threads then.
 
         Raises:
-            MalformedExport: The file is none, or larger than is allowed; nothing was stored.
-            ThreadNotFound: With `keep_ids`, a thread of one of these ids is another owner's; nothing was stored.
+            MalformedExport: The file is invalid, or larger than is allowed; nothing was stored.
+            ThreadNotFound: With `keep_ids`, a thread of one of these ids is another owner's;
+                nothing was stored.
         """
         with closing(open_scratch()) as scratch:
-            with read_lines(self._source, max_bytes=self._max_bytes, max_line=self._max_line) as lines:
+            with read_lines(
+                self._source, max_bytes=self._max_bytes, max_line=self._max_line
+            ) as lines:
                 yield from self._read(lines, scratch)
             return (yield from self._store(scratch))
 
-    # -- reading -------------------------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def _read(self, lines: Iterator[bytes], scratch: SqliteDriver) -> Iterator[None]:
         number = 0
@@ -138,25 +150,35 @@ class Import:
             try:
                 text = body.decode()
                 if len(text) > MAX_STRUCTURE and len(_TEXTS.sub("", text)) > MAX_STRUCTURE:
-                    raise ValueError(f"it has more than {MAX_STRUCTURE} characters beside its texts")
+                    raise ValueError(
+                        f"it has more than {MAX_STRUCTURE} characters besides its texts"
+                    )
                 line = json.loads(text, parse_constant=_refuse)
                 if not isinstance(line, dict):
-                    raise ValueError("it is no object")
+                    raise ValueError("it is not an object")
                 if self._read_line(number, line, text, scratch) != text:
-                    raise ValueError("it is not as an export writes it")
+                    raise ValueError("it was not written by an export")
             except MalformedExport:
                 raise
-            except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, DamagedRow) as error:
+            except (
+                ValueError,
+                TypeError,
+                KeyError,
+                IndexError,
+                OverflowError,
+                RecursionError,
+                DamagedRow,
+            ) as error:
                 raise MalformedExport(number, _reason(error, number)) from error
             if number % TOLD_EVERY == 0:
                 yield
         if not self._ended:
-            raise MalformedExport(number + 1, "the file ends too early: make the export again")
+            raise MalformedExport(number + 1, "the file ends too early: export again")
 
     def _read_line(self, number: int, line: Line, text: str, scratch: SqliteDriver) -> str:
         """Take a line; how an export would write it."""
         if self._ended:
-            raise ValueError("something follows the last line")
+            raise ValueError("there is data after the last line")
         if number == 1:
             return _read_header(line)
         match take(line, "kind", text_of):
@@ -166,19 +188,27 @@ class Import:
                 return self._end(number, line, scratch)
             case "total":
                 if self._arriving is not None or line.get("threads") != len(self._threads):
-                    raise ValueError(f"the file has {len(self._threads)} whole threads, and says otherwise")
+                    raise ValueError(
+                        f"the file has {len(self._threads)} complete threads, but its last line"
+                        " says otherwise"
+                    )
                 self._ended = True
                 return dumps({"kind": "total", "threads": len(self._threads)})
         return self._take(line, text, scratch)
 
     def _begin(self, number: int, line: Line, text: str) -> str:
         if self._arriving is not None:
-            raise ValueError("a thread begins before the last one has ended")
+            raise ValueError("a thread starts before the previous one has ended")
         thread = read_thread(line)
         if thread["id"] in self._threads:
-            raise ValueError(f"thread {thread['id']!r} is there twice")
+            raise ValueError(f"thread {thread['id']!r} appears twice")
         thread["number"] = len(self._threads) + 1
-        self._arriving = Arriving(thread, ThreadLines(thread["number"], thread["epoch"]), number, sha256(f"{text}\n".encode()))
+        self._arriving = Arriving(
+            thread,
+            ThreadLines(thread["number"], thread["epoch"]),
+            number,
+            sha256(f"{text}\n".encode()),
+        )
         self._threads[thread["id"]] = self._arriving.counts
         return dumps(thread_line(thread))
 
@@ -186,11 +216,11 @@ class Import:
         """Take a row."""
         arriving = self._arriving
         if arriving is None:
-            raise ValueError("it stands in no thread")
+            raise ValueError("it is outside of any thread")
         table, row = arriving.lines.read(line)
         place = (list(KINDS.values()).index(table), *row[1 : 1 + table.keys])
         if place <= arriving.last:
-            raise ValueError("it stands behind one that follows it")
+            raise ValueError("it is out of order")
         if table is not arriving.table or len(arriving.rows) >= transit_ops.PAGE:
             _flush(arriving, scratch)
         arriving.last, arriving.table = place, table
@@ -202,23 +232,29 @@ class Import:
     def _end(self, number: int, line: Line, scratch: SqliteDriver) -> str:
         arriving = self._arriving
         if arriving is None:
-            raise ValueError("it stands in no thread")
+            raise ValueError("it is outside of any thread")
         if line.get("rows") != arriving.counts or line.get("sha256") != arriving.digest.hexdigest():
-            raise ValueError("the lines of the thread are not those that were written: the file was changed, or damaged")
+            raise ValueError(
+                "the checksum of the thread does not match: the file was changed or damaged"
+            )
         _flush(arriving, scratch)
         scratch.run(transit_ops.store_thread(arriving.thread), write=True)
         _examine(arriving, number, scratch)
         self._arriving = None
-        return dumps({"kind": "end", "rows": arriving.counts, "sha256": arriving.digest.hexdigest()})
+        return dumps(
+            {"kind": "end", "rows": arriving.counts, "sha256": arriving.digest.hexdigest()}
+        )
 
-    # -- storing -------------------------------------------------------------------------------------------------------------------------
+    # -- storing -----------------------------------------------------------------------------------
 
     def _store(self, scratch: SqliteDriver) -> Generator[None, None, ImportedThreads]:
         ids = {name: name if self._keep_ids else str(uuid4()) for name in self._threads}
         new = (yield from self._missing(ids)) if self._keep_ids else list(ids)
         stored: dict[str, dict[str, int]] = {}
         for names in groups_of(new, lambda name: sum(self._threads[name].values())):
-            stored |= {name: self._threads[name] for name in self._store_together(scratch, names, ids)}
+            stored |= {
+                name: self._threads[name] for name in self._store_together(scratch, names, ids)
+            }
             yield
         return ImportedThreads(
             ids={name: ids[name] for name in stored},
@@ -232,13 +268,20 @@ class Import:
         names, missing = list(ids), list[str]()
         for start in range(0, len(names), transit_ops.IDS):
             asked = names[start : start + transit_ops.IDS]
-            there = self._log.run(transit_ops.find([ThreadKey(name, self._owner) for name in asked]), write=False)
+            there = self._log.run(
+                transit_ops.find([ThreadKey(name, self._owner) for name in asked]), write=False
+            )
             missing += [name for name, is_there in zip(asked, there, strict=True) if not is_there]
             yield
         return missing
 
-    def _store_together(self, scratch: SqliteDriver, names: Sequence[str], ids: Mapping[str, str]) -> list[str]:
-        """Store threads in one transaction, each by itself where that fails: so what comes before one that is refused is stored."""
+    def _store_together(
+        self, scratch: SqliteDriver, names: Sequence[str], ids: Mapping[str, str]
+    ) -> list[str]:
+        """Store threads in one transaction, or each by itself if that fails.
+
+        So the threads before a refused one are stored.
+        """
         arrivals = {name: self._arrival(scratch, name, ids) for name in names}
         try:
             return self._add(arrivals)
@@ -247,11 +290,21 @@ class Import:
         except LangmemExtError:
             if len(names) == 1:
                 raise
-            return [stored for name, arrival in arrivals.items() for stored in self._add({name: arrival})]
+            return [
+                stored
+                for name, arrival in arrivals.items()
+                for stored in self._add({name: arrival})
+            ]
 
     def _add(self, arrivals: Mapping[str, Arrival]) -> list[str]:
-        op = transit_ops.copy_in(list(arrivals.values()), now=now_ms(), indexes=self._log.indexes, codec=self._codec)
-        return [name for name, added in zip(arrivals, self._log.run(op, write=True), strict=True) if added]
+        op = transit_ops.copy_in(
+            list(arrivals.values()), now=now_ms(), indexes=self._log.indexes, codec=self._codec
+        )
+        return [
+            name
+            for name, added in zip(arrivals, self._log.run(op, write=True), strict=True)
+            if added
+        ]
 
     def _arrival(self, scratch: SqliteDriver, name: str, ids: Mapping[str, str]) -> Arrival:
         """A thread as it is to be stored."""
@@ -262,7 +315,9 @@ class Import:
             "owner": thread["owner"] if self._keep_owners else self._owner,
             "forked_from": ids.get(thread["forked_from"], thread["forked_from"]),
         }
-        return Arrival(ThreadKey(ids[name], self._owner), thread, partial(_rows, scratch, thread["number"]))
+        return Arrival(
+            ThreadKey(ids[name], self._owner), thread, partial(_rows, scratch, thread["number"])
+        )
 
 
 def _rows(scratch: SqliteDriver, number: int) -> Iterator[tuple[Table, Rows]]:
@@ -273,11 +328,13 @@ def _rows(scratch: SqliteDriver, number: int) -> Iterator[tuple[Table, Rows]]:
 
 def _read_header(line: Line) -> str:
     if line.get("format") != FORMAT:
-        raise ValueError("this is no export of threads")
+        raise ValueError("this is not an export of threads")
     version = take(line, "version", count_of)
     if version > VERSION:
-        raise ValueError("a newer release has written it: upgrade langmem-ext to import it")
-    return dumps({"format": FORMAT, "version": version, "created_at": take(line, "created_at", text_of)})
+        raise ValueError("it was written by a newer release: upgrade langmem-ext to import it")
+    return dumps(
+        {"format": FORMAT, "version": version, "created_at": take(line, "created_at", text_of)}
+    )
 
 
 def _flush(arriving: Arriving, scratch: SqliteDriver) -> None:
@@ -292,26 +349,33 @@ def _examine(arriving: Arriving, number: int, scratch: SqliteDriver) -> None:
     Raises:
         MalformedExport: Something does not hold.
     """
-    examination = Examination(Contents(), counter=COUNTER, waiting_channel=WAITING_CHANNEL, now=now_ms())
+    examination = Examination(
+        Contents(), counter=COUNTER, waiting_channel=WAITING_CHANNEL, now=now_ms()
+    )
     found = Running(scratch, examination.thread_steps(arriving.thread["number"], fix=True)).finish()
     for finding in found:
         if (finding.severity != "note" or finding.kind == LARGE) and not finding.fixed:
             what = f"{finding.place} {finding.message.removesuffix(f': {NEXT_STEP}')}"
-            raise MalformedExport(number, f"the thread that begins in line {arriving.first} does not hold together: {what}")
+            raise MalformedExport(
+                number, f"the thread starting in line {arriving.first} is inconsistent: {what}"
+            )
 
 
 def _reason(error: Exception, number: int) -> str:
     if isinstance(error, UnicodeDecodeError | json.JSONDecodeError):
         if number > 1:
-            return "it is no JSON: the file was changed, or damaged"
+            return "it is not JSON: the file was changed or damaged"
         packed = isinstance(error, UnicodeDecodeError) and error.object.startswith(GZIP_MAGIC)
-        return f"this is no export of threads{f', or a compressed one, whose name ends in {GZIP}' if packed else ''}"
+        return (
+            "this is not an export of"
+            f" threads{f', or a compressed one, whose name ends in {GZIP}' if packed else ''}"
+        )
     if isinstance(error, KeyError | IndexError | RecursionError):
-        return "it is no line of an export"
+        return "it is not a line of an export"
     if isinstance(error, DamagedRow):
         return f"it does not decode ({error.__cause__ or error})"
-    return str(error) or "it is no line of an export"
+    return str(error) or "it is not a line of an export"
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")

@@ -1,7 +1,8 @@
 """Threads on their way out: as JSON lines, or as Markdown for people.
 
-A thread is copied, in one read transaction, into a database of the export's own, and told from there: it is whole, no lock is held while
-whoever reads takes his time, and it may be larger than the memory.
+A thread is copied, in one read transaction, into a database of the export's own, and told from
+there: it is whole, no lock is held while whoever reads takes his time, and it may be larger than
+the memory.
 """
 
 from __future__ import annotations
@@ -13,21 +14,22 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
-from langmem_ext.codec import ForeignCodec, MessageCodec
 from langmem_ext.errors import ThreadNotFound
-from langmem_ext.log import MessageLog
+from langmem_ext.log.codec import ForeignCodec, MessageCodec
+from langmem_ext.log.message_log import MessageLog
+from langmem_ext.log.restore import RestorePolicy
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.messages.packed import fields_of, is_foreign
-from langmem_ext.serde import RestorePolicy
-from langmem_ext.storage import statements, transit_ops
-from langmem_ext.storage.compression import expand
-from langmem_ext.storage.effects import Op, Row, Rows, fetch, operation
-from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.storage.item_rows import decode_item, require_item
-from langmem_ext.storage.listing_ops import ThreadFilter
-from langmem_ext.storage.lookup_ops import read_word
-from langmem_ext.storage.sqlite import SqliteDriver
-from langmem_ext.storage.transit_statements import Table
+from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.checkpoints import sql as statements
+from langmem_ext.storage.checkpoints.lookup import read_word
+from langmem_ext.storage.operation import Op, Row, Rows, fetch, operation
+from langmem_ext.storage.rows.compression import expand
+from langmem_ext.storage.rows.message import decode_item, require_item
+from langmem_ext.storage.sqlite.driver import SqliteDriver
+from langmem_ext.storage.threads import rows_in_out as transit_ops
+from langmem_ext.storage.threads.list import ThreadFilter
+from langmem_ext.storage.threads.rows_sql import Table
 from langmem_ext.threads.export import markdown as thread_markdown
 from langmem_ext.threads.export.fields import dumps
 from langmem_ext.threads.export.files import Place, written
@@ -42,7 +44,10 @@ Texts: TypeAlias = list[str]
 
 
 def open_scratch() -> SqliteDriver:
-    """A database that nobody else sees, and that goes when it is closed, or its process ends. What is large stands in a file."""
+    """A private database that is deleted when it is closed or its process ends.
+
+    Large data goes to a file.
+    """
     return SqliteDriver("", synchronous="normal")
 
 
@@ -68,11 +73,19 @@ class Export:
         log: Where they are.
         which: Which.
         form: As what.
-        codec: Reads what a serializer of the application's own has written, for people.
+        codec: Reads what a custom serializer has written, for people.
         include_sensitive: Show people sensitive values too. JSON lines always have everything.
     """
 
-    def __init__(self, log: MessageLog, which: Selection, form: Format, codec: MessageCodec, *, include_sensitive: bool) -> None:
+    def __init__(
+        self,
+        log: MessageLog,
+        which: Selection,
+        form: Format,
+        codec: MessageCodec,
+        *,
+        include_sensitive: bool,
+    ) -> None:
         self._log = log
         self._which = which
         self._form = form
@@ -97,8 +110,8 @@ class Export:
 
         Raises:
             ThreadNotFound: A thread that was named is not there.
-            DamagedRow: A row is not as it was written.
-            MissingExtra: Something is compressed, and there is no zstd.
+            DamagedRow: The checksum of a row does not match.
+            MissingExtra: Something is compressed, and zstd is not installed.
         """
         tell = self._jsonl if self._form == "jsonl" else self._markdown
         with closing(open_scratch()) as scratch:
@@ -124,20 +137,26 @@ class Export:
                 yield thread_id
 
     def _copy(self, thread_id: str, scratch: SqliteDriver) -> dict[str, Any] | None:
-        """Copy a thread; None where one that was not named has gone meanwhile."""
+        """Copy a thread; None if one that was not named has gone meanwhile."""
 
         def take(table: Table, rows: Rows) -> None:
             scratch.run(transit_ops.store_rows(table, rows), write=True)
 
-        thread = self._log.run(transit_ops.copy_out(ThreadKey(thread_id, self._which.owner), take), write=False)
+        thread = self._log.run(
+            transit_ops.copy_out(ThreadKey(thread_id, self._which.owner), take), write=False
+        )
         if thread is None and self._which.ids is not None:
-            raise ThreadNotFound(f"thread {thread_id!r} not found; `langmem-ext threads list` shows those that there are")
+            raise ThreadNotFound(f"thread {thread_id!r} not found; see `langmem-ext threads list`")
         return thread
 
-    # -- JSON lines ----------------------------------------------------------------------------------------------------------------------
+    # -- JSON lines --------------------------------------------------------------------------------
 
     def _jsonl(self, thread: dict[str, Any], scratch: SqliteDriver) -> Iterator[Texts]:
-        lines, digest, counts = ThreadLines(thread["number"], thread["epoch"]), sha256(), dict.fromkeys(KINDS, 0)
+        lines, digest, counts = (
+            ThreadLines(thread["number"], thread["epoch"]),
+            sha256(),
+            dict.fromkeys(KINDS, 0),
+        )
         page = [dumps(thread_line(thread)) + "\n"]
         for kind, table in KINDS.items():
             for rows in pages_of(scratch, thread["number"], table):
@@ -151,20 +170,24 @@ class Export:
         self._checkpoints += counts["checkpoint"]
         yield [dumps({"kind": "end", "rows": counts, "sha256": digest.hexdigest()}) + "\n"]
 
-    # -- Markdown ------------------------------------------------------------------------------------------------------------------------
+    # -- Markdown ----------------------------------------------------------------------------------
 
     def _markdown(self, thread: dict[str, Any], scratch: SqliteDriver) -> Iterator[Texts]:
         yield [("\n" if self._threads > 1 else "") + thread_markdown.heading(thread_line(thread))]
         number, index = thread["number"], ThreadIndex(thread["number"])
         native = MessageCodec(RestorePolicy(strict=True))
-        for start, end in ranges_of(scratch.run(transit_ops.read_runs(number, native), write=False)):
+        for start, end in ranges_of(
+            scratch.run(transit_ops.read_runs(number, native), write=False)
+        ):
             for first in range(start, end, transit_ops.PAGE):
                 last = min(first + transit_ops.PAGE, end)
                 rows = scratch.run(_read_items(index, first, last), write=False)
                 yield [self._told(thread, row, keys, native) for row, keys in rows]
                 self._messages += len(rows)
 
-    def _told(self, thread: dict[str, Any], row: Row, keys: bytes | None, native: MessageCodec) -> str:
+    def _told(
+        self, thread: dict[str, Any], row: Row, keys: bytes | None, native: MessageCodec
+    ) -> str:
         require_item(thread["number"], row)
         codec, seconds = native, thread["epoch"] + row[6]
         if row[2] is None and row[7] is not None and is_foreign(expand(row[7])):
@@ -172,7 +195,9 @@ class Export:
                 return thread_markdown.hidden(seconds)
             codec = self._codec
         packed, _ = decode_item(thread["number"], row, keys, codec)
-        return thread_markdown.message(fields_of(packed), seconds, include_sensitive=self._include_sensitive)
+        return thread_markdown.message(
+            fields_of(packed), seconds, include_sensitive=self._include_sensitive
+        )
 
 
 def pages_of(scratch: SqliteDriver, number: int, table: Table) -> Iterator[Rows]:
@@ -187,6 +212,8 @@ def pages_of(scratch: SqliteDriver, number: int, table: Table) -> Iterator[Rows]
 def _read_items(index: ThreadIndex, first: int, last: int) -> Op[list[tuple[Row, bytes | None]]]:
     """Rows of messages, each with the word that its shape names."""
     found: list[tuple[Row, bytes | None]] = []
-    for row in (yield from fetch(statements.SELECT_ITEMS, thread=index.number, low=first, high=last)):
+    for row in (
+        yield from fetch(statements.SELECT_ITEMS, thread=index.number, low=first, high=last)
+    ):
         found.append((row, None if row[8] is None else (yield from read_word(index, row[8]))))
     return found

@@ -1,7 +1,8 @@
-"""What a session remembers, as the channels of its thread: the operations that read and change them.
+"""The data of a session as channels of its thread, and the operations on them.
 
-Each change is one transaction on the thread's newest checkpoint, and the checkpoint that it makes follows that one: no writer's change is
-lost, and a graph that was about to do something is still about to.
+Each change is one transaction on the thread's newest checkpoint, and the checkpoint that it makes
+follows that one: no writer's change is lost, and a graph that was about to do something is still
+about to.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from pydantic import JsonValue
 
 from langmem_ext._internal.json import json_object, plain_text
+from langmem_ext.checkpointer.values import MESSAGES_CHANNEL, WAITING_CHANNEL
 from langmem_ext.errors import InvalidInput
+from langmem_ext.log.scope import Source
 from langmem_ext.messages.text import column_name
-from langmem_ext.packing import MESSAGES_CHANNEL, WAITING_CHANNEL
-from langmem_ext.source import Source
-from langmem_ext.storage import history_ops
-from langmem_ext.storage.channel_ops import ChannelsRead, Values, change_channels, read_channels
-from langmem_ext.storage.effects import Operation
+from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.threads import history as history_ops
+from langmem_ext.storage.threads.channels import (
+    ChannelsRead,
+    Values,
+    change_channels,
+    read_channels,
+)
 from langmem_ext.threads.history import adding
 from langmem_ext.threads.session.message import Message
 from langmem_ext.types import CONFIRMATION, PackedValue, Snapshot, ThreadKey
@@ -52,7 +58,8 @@ EMPTY: Final[Mapping[str, JsonValue]] = {
 
 _ASKING: Final = "ask_user"
 _FIRST: Final = "classify"
-"""Nodes of the waiting graph: the one that waits for an answer, and the one that every turn begins with."""
+"""Nodes of the waiting graph: the one that waits for an answer, and the one that every turn begins
+with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +76,21 @@ class SessionChannels:
     key: ThreadKey
     names: Mapping[str, str]
 
-    # -- reading -------------------------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def history(self) -> list[Message]:
         """The messages, oldest first."""
-        dated = self._run(history_ops.read_dated_history(self.key, self.names["messages"], **self.source.tools))
-        loaded = self.source.load(PackedValue(messages=[packed for packed, _ in dated]), self.key.id)
+        dated = self._run(
+            history_ops.read_dated_history(self.key, self.names["messages"], **self.source.tools)
+        )
+        loaded = self.source.load(
+            PackedValue(messages=[packed for packed, _ in dated]), self.key.id
+        )
         times = (datetime.fromtimestamp(seconds, UTC).isoformat() for _, seconds in dated)
-        return [Message.from_langchain(message, stored_at=time) for message, time in zip(loaded, times, strict=True)]
+        return [
+            Message.from_langchain(message, stored_at=time)
+            for message, time in zip(loaded, times, strict=True)
+        ]
 
     def get(self, name: str) -> Any:
         """The value of one channel."""
@@ -84,7 +98,7 @@ class SessionChannels:
         return self._load(read.values, name)
 
     def waiting(self) -> str | None:
-        """What is waited for: on a thread of the waiting graph, what its unanswered question asks for; elsewhere what was noted."""
+        """The parameter a thread waits for: its open question's, or the one noted."""
         channels = [self.names[name] for name in ("waiting_for", "plan_execution", "params")]
         read = self._run(read_channels(self.key, channels, pending=True, **self.source.tools))
         name = self._load(read.values, "waiting_for")
@@ -93,9 +107,13 @@ class SessionChannels:
         return name if not self._is_the_graphs(read) or self._is_asked(name, read) else None
 
     def expires_at(self) -> datetime | None:
-        """When the question that waits expires; None where none waits, or for ever."""
+        """When the question that waits expires; None if none waits, or for ever."""
         plan = self.get("plan_execution")
-        end = plan.get("expires_at") if isinstance(plan, dict) and self.waiting() is not None else None
+        end = (
+            plan.get("expires_at")
+            if isinstance(plan, dict) and self.waiting() is not None
+            else None
+        )
         try:
             moment = datetime.fromisoformat(end) if isinstance(end, str) else None
         except ValueError:
@@ -103,19 +121,23 @@ class SessionChannels:
         return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
     def _is_the_graphs(self, read: ChannelsRead) -> bool:
-        """Whether the waiting graph has run on the thread: it begins with one node and always sets its plan."""
+        """Whether the waiting graph has run on the thread: its first node and plan are there."""
         return _FIRST in read.seen and self.names["plan_execution"] in read.versions
 
     def _is_asked(self, name: str, read: ChannelsRead) -> bool:
-        """Whether the waiting graph is about to ask for a parameter, or has asked and got no answer."""
+        """Whether the waiting graph is about to ask for a parameter, or waits for it."""
         trigger = f"branch:to:{_ASKING}"
-        if trigger not in read.held or read.versions.get(trigger) == read.seen.get(_ASKING, {}).get(trigger):
+        if trigger not in read.held or read.versions.get(trigger) == read.seen.get(_ASKING, {}).get(
+            trigger
+        ):
             return False
         if read.written:
             return read.written == {INTERRUPT}  # with anything else, it has its answer
         # An edit has come between: the graph looks again whether it must ask.
         known = known_of(self._load(read.values, "params"))
-        return isinstance(self._load(read.values, "plan_execution"), dict) and (name == CONFIRMATION or name not in known)
+        return isinstance(self._load(read.values, "plan_execution"), dict) and (
+            name == CONFIRMATION or name not in known
+        )
 
     def _run(self, op: Operation[Any]) -> Any:
         return self.source.log.run(op, write=False)
@@ -124,20 +146,25 @@ class SessionChannels:
         packed = values.get(self.names[name])
         return EMPTY[name] if packed is None else self.source.load(packed, self.key.id)
 
-    # -- changing ------------------------------------------------------------------------------------------------------------------------
+    # -- changing ----------------------------------------------------------------------------------
 
     def append(self, message: Message) -> Operation[None]:
         """Append a message."""
         if not isinstance(message, Message):
-            raise InvalidInput(f"a session takes a Message, not {type(message).__name__}: Message.from_langchain makes one of LangChain's")
+            raise InvalidInput(
+                f"a session takes a Message, not {type(message).__name__}: convert LangChain"
+                " messages with Message.from_langchain"
+            )
         return adding(self.source, self.key, [message.to_langchain()], self.names["messages"])
 
     def prune(self, max_messages: int) -> Operation[None]:
-        """Leave the newest messages in the list, which does not begin with a tool's result then: its call would be missing."""
+        """Keep the newest messages of the list, which must not begin with a tool's result."""
         if isinstance(max_messages, bool) or not isinstance(max_messages, int) or max_messages < 0:
-            raise InvalidInput("max_messages is a whole number from 0 on: how many messages stay in the history")
+            raise InvalidInput("max_messages must be a whole number of 0 or more")
         channel, edit = self.names["messages"], self.source.new_edit()
-        return history_ops.narrow_history(self.key, channel, max_messages, self._answers_a_call, edit, **self.source.tools)
+        return history_ops.narrow_history(
+            self.key, channel, max_messages, self._answers_a_call, edit, **self.source.tools
+        )
 
     def _answers_a_call(self, packed: Snapshot) -> bool:
         [message] = self.source.load(PackedValue(messages=[packed]), self.key.id)
@@ -145,7 +172,9 @@ class SessionChannels:
 
     def merge(self, params: Mapping[str, JsonValue]) -> Operation[None]:
         """Add parameters; None changes nothing."""
-        given = known_of(json_object(dict(params) if isinstance(params, Mapping) else params, "params"))
+        given = known_of(
+            json_object(dict(params) if isinstance(params, Mapping) else params, "params")
+        )
         return self._change("params", lambda now: {**known_of(now), **given} if given else now)
 
     def set_waiting(self, waiting: str | None) -> Operation[None]:
@@ -161,20 +190,43 @@ class SessionChannels:
         """Empty all of them, as far as they are there."""
 
         def changed(values: Values) -> Values:
-            return self._differing({name: value for name, value in EMPTY.items() if self.names[name] in values}, values)
+            return self._differing(
+                {name: value for name, value in EMPTY.items() if self.names[name] in values}, values
+            )
 
         channels, emptied = [self.names[name] for name in EMPTY], self.names["messages"]
         shown, edit = self._shown(None), self.source.new_edit()
-        return change_channels(self.key, channels, changed, edit, emptied=emptied, waiting_for=shown, **self.source.tools)
+        return change_channels(
+            self.key,
+            channels,
+            changed,
+            edit,
+            emptied=emptied,
+            waiting_for=shown,
+            **self.source.tools,
+        )
 
-    def _change(self, name: str, change: Callable[[Any], Any], *, waiting_for: str | None | EllipsisType = ...) -> Operation[None]:
+    def _change(
+        self,
+        name: str,
+        change: Callable[[Any], Any],
+        *,
+        waiting_for: str | None | EllipsisType = ...,
+    ) -> Operation[None]:
         """Give a channel the value that `change` makes of the one it has."""
 
         def changed(values: Values) -> Values:
             return self._differing({name: change(self._load(values, name))}, values)
 
         edit = self.source.new_edit()
-        return change_channels(self.key, [self.names[name]], changed, edit, waiting_for=waiting_for, **self.source.tools)
+        return change_channels(
+            self.key,
+            [self.names[name]],
+            changed,
+            edit,
+            waiting_for=waiting_for,
+            **self.source.tools,
+        )
 
     def _differing(self, wanted: Mapping[str, JsonValue], values: Values) -> dict[str, PackedValue]:
         """Those of the values that are not there yet, to the byte: 1 is neither True nor 1.0."""
@@ -187,13 +239,17 @@ class SessionChannels:
         return changed
 
     def _shown(self, waiting: str | None) -> str | None | EllipsisType:
-        """What the thread's row shows: the value of one channel, whatever a session's own are called."""
+        """The value of a channel for the thread's row, whatever the session's are called."""
         return column_name(waiting) if self.names["waiting_for"] == WAITING_CHANNEL else ...
 
 
 def known_of(params: object) -> dict[str, JsonValue]:
     """The parameters that have a value."""
-    return {name: value for name, value in params.items() if value is not None} if isinstance(params, dict) else {}
+    return (
+        {name: value for name, value in params.items() if value is not None}
+        if isinstance(params, dict)
+        else {}
+    )
 
 
 def checked_name(name: object, what: str) -> str | None:
@@ -205,5 +261,5 @@ def checked_name(name: object, what: str) -> str | None:
     if name is None:
         return None
     if not isinstance(name, str) or not name or "\0" in name:
-        raise InvalidInput(f"{what} is a text that is not empty, or None for none")
+        raise InvalidInput(f"{what} must be a non-empty string, or None")
     return plain_text(name, what)

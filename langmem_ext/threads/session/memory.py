@@ -1,8 +1,9 @@
-"""`ConversationMemory`: what a session remembers besides its messages, for code that drives a conversation itself.
+"""`ConversationMemory`: a session's data for code that drives a conversation itself.
 
-A session is a thread, and what its handle reads and writes are the waiting graph's own channels: nothing is kept twice. Each write is one
-transaction on the thread's newest checkpoint and makes one that follows it, so no writer's change is lost and a graph that was about to do
-something is still about to.
+A session is a thread, and what its handle reads and writes are the waiting graph's own channels:
+nothing is kept twice. Each write is one transaction on the thread's newest checkpoint and makes one
+that follows it, so no writer's change is lost and a graph that was about to do something is still
+about to.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from pydantic import JsonValue
 
 from langmem_ext._internal.json import json_object, json_value
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import Database, is_address
-from langmem_ext.shown import Showing, Shown
-from langmem_ext.source import Source
-from langmem_ext.storage.effects import Operation
+from langmem_ext.log.message_log import Database, is_address
+from langmem_ext.log.scope import Source
+from langmem_ext.log.shown import Showing, Shown
+from langmem_ext.storage.operation import Operation
 from langmem_ext.threads.closing import Closing
 from langmem_ext.threads.session.channels import CHANNELS, SessionChannels, checked_name, known_of
 from langmem_ext.threads.session.message import Message
@@ -36,14 +37,18 @@ class ConversationMemory(Closing):
         log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used
             too), a path (a `str` or a `pathlib.Path`) or a URL.
         owner: Bind the memory to an owner: another owner's sessions are not found.
-        channels: Names of channels of a graph of your own, by what they hold (the keys of `session_channels.CHANNELS`).
+        channels: Names of the channels of your own graph, by what they hold (the keys of
+            `session.channels.CHANNELS`).
 
     Raises:
-        InvalidInput: It is no database, or `channels` names something that a session does not remember, or one channel for two things.
+        InvalidInput: It is not a database, or `channels` has an unknown key, or one channel for two
+            keys.
         StorageError: The database cannot be opened.
     """
 
-    def __init__(self, log: Database, *, owner: str | None = None, channels: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, log: Database, *, owner: str | None = None, channels: Mapping[str, str] | None = None
+    ) -> None:
         self._channels = _checked_channels(channels or {})
         self._source = Source.of(log, owner)
         self._opened = is_address(log)
@@ -53,7 +58,9 @@ class ConversationMemory(Closing):
         return Shown(self.log.driver, self._source.owner)
 
     @classmethod
-    async def aopen(cls, log: Database, *, owner: str | None = None, channels: Mapping[str, str] | None = None) -> Self:
+    async def aopen(
+        cls, log: Database, *, owner: str | None = None, channels: Mapping[str, str] | None = None
+    ) -> Self:
         """Async twin of `ConversationMemory(log, …)`, which does not block the event loop.
 
         Example:
@@ -62,7 +69,7 @@ class ConversationMemory(Closing):
         return await asyncio.to_thread(partial(cls, log, owner=owner, channels=channels))
 
     def for_session(self, session_id: str | int | UUID) -> SessionHandle:
-        """The handle of a session. One that nobody knows is empty, and made at its first write.
+        """The handle of a session. A new session is empty, and created by its first write.
 
         Raises:
             InvalidThreadId: The id is empty, or neither a string, an int nor a UUID.
@@ -70,22 +77,26 @@ class ConversationMemory(Closing):
         return SessionHandle(self._source, session_id, self._channels)
 
     def for_interaction(self, interaction: object) -> SessionHandle:
-        """The handle of an interaction's session: `interaction.context.session_id`, or where that is missing or empty, `interaction.id`.
+        """The handle of an interaction's session: its `context.session_id`, or else its `id`.
+
+        The `id` is used if the session id is missing or empty.
 
         Args:
             interaction: An object with these attributes, or a mapping with these keys.
 
         Raises:
-            InvalidInput: It has neither (`InvalidThreadId`: what it has is no id).
+            InvalidInput: It has neither (`InvalidThreadId`: the id is invalid).
         """
         for found in (_part(_part(interaction, "context"), "session_id"), _part(interaction, "id")):
             if found is not None and found != "":
                 return self.for_session(found)
-        raise InvalidInput("the interaction has neither context.session_id nor id: give it one, or call for_session")
+        raise InvalidInput(
+            "the interaction has neither context.session_id nor id: set one, or call for_session"
+        )
 
 
 class InMemoryConversationMemory(ConversationMemory):
-    """Sessions that last as long as this object: a `ConversationMemory` on an in-memory database of its own."""
+    """Sessions in memory: a `ConversationMemory` on its own in-memory database."""
 
     def __init__(self) -> None:
         super().__init__(":memory:")
@@ -97,12 +108,15 @@ class InMemoryConversationMemory(ConversationMemory):
 
 
 class SessionHandle(Showing):
-    """What one session remembers. A light object: it holds nothing, and several may be used for one session, from threads and processes.
+    """The data of one session, without state of its own: use any number of handles for one.
 
-    Values come as they were given: `""`, `0` and `False` are values like any other, None is none. Every method has an async twin.
+    Values are returned as stored: `""`, `0` and `False` are values like any other, None means no
+    value. Every method has an async twin.
     """
 
-    def __init__(self, source: Source, session_id: str | int | UUID, channels: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: Source, session_id: str | int | UUID, channels: Mapping[str, str]
+    ) -> None:
         self._log = source.log
         self._channels = SessionChannels(source, source.key(session_id), channels)
         self.session_id = self._channels.key.id
@@ -110,7 +124,7 @@ class SessionHandle(Showing):
     def _shown(self) -> Shown:
         return Shown(self._log.driver, thread=self._channels.key)
 
-    # -- messages ------------------------------------------------------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
     def history(self) -> list[Message]:
         """The messages, oldest first."""
@@ -121,10 +135,12 @@ class SessionHandle(Showing):
         return await self._log.driver.acall(self.history)
 
     def append(self, message: Message) -> None:
-        """Append a message; it is stored when this returns. One with an id that the session has already takes that one's place.
+        """Append a message; it is stored when this returns.
+
+        A message with an existing id replaces that one.
 
         Raises:
-            InvalidInput: It is no `Message`.
+            InvalidInput: It is not a `Message`.
             ThreadNotFound: The session belongs to another owner.
         """
         self._log.run(self._channels.append(message), write=True)
@@ -134,12 +150,12 @@ class SessionHandle(Showing):
         await self._log.arun(self._channels.append(message), write=True)
 
     def prune(self, max_messages: int = PRUNED_TO) -> None:
-        """Leave the newest messages in the history; the log and the earlier checkpoints keep the others.
+        """Keep the newest messages in the history; the log and earlier checkpoints keep the others.
 
-        Fewer stay where a tool's result would be parted from its call.
+        Fewer are kept where a tool result would be separated from its call.
 
         Raises:
-            InvalidInput: `max_messages` is no whole number, or below 0.
+            InvalidInput: `max_messages` is not a whole number, or below 0.
         """
         self._log.run(self._channels.prune(max_messages), write=True)
 
@@ -147,7 +163,7 @@ class SessionHandle(Showing):
         """Async twin of `prune`."""
         await self._log.arun(self._channels.prune(max_messages), write=True)
 
-    # -- parameters ----------------------------------------------------------------------------------------------------------------------
+    # -- parameters --------------------------------------------------------------------------------
 
     def params(self) -> dict[str, JsonValue]:
         """The known parameters."""
@@ -158,10 +174,10 @@ class SessionHandle(Showing):
         return await self._log.driver.acall(self.params)
 
     def merge(self, params: Mapping[str, JsonValue]) -> None:
-        """Add parameters, and replace those that have other values; one that is None changes nothing.
+        """Add or replace parameters; a value of None changes nothing.
 
         Raises:
-            InvalidInput: A name is no text, or a value is no JSON.
+            InvalidInput: A name is not text, or a value is not JSON.
             ThreadNotFound: The session belongs to another owner.
         """
         self._log.run(self._channels.merge(params), write=True)
@@ -170,12 +186,13 @@ class SessionHandle(Showing):
         """Async twin of `merge`."""
         await self._log.arun(self._channels.merge(params), write=True)
 
-    # -- the question that waits ---------------------------------------------------------------------------------------------------------
+    # -- the question that waits -------------------------------------------------------------------
 
     def waiting(self) -> str | None:
-        """The parameter that the session waits for; None where it waits for none.
+        """The parameter that the session is waiting for, or None.
 
-        On a thread of the waiting graph, what its question asks for, as long as the question is unanswered and its request runs.
+        On a thread of the waiting graph, what its question asks for, while the question is
+        unanswered and its request is running.
         """
         return self._channels.waiting()
 
@@ -184,12 +201,13 @@ class SessionHandle(Showing):
         return await self._log.driver.acall(self.waiting)
 
     def set_waiting(self, name: str | None) -> None:
-        """Note which parameter the session waits for; None: it waits no more.
+        """Set the parameter that the session is waiting for; None: it is not waiting.
 
-        On a thread of the waiting graph the graph decides what it asks: a name that its request does not need, it passes over.
+        On a thread of the waiting graph the graph decides what it asks: it ignores a name that its
+        request does not need.
 
         Raises:
-            InvalidInput: It is no name.
+            InvalidInput: It is not a name.
             ThreadNotFound: The session belongs to another owner.
         """
         self._log.run(self._channels.set_waiting(name), write=True)
@@ -198,10 +216,10 @@ class SessionHandle(Showing):
         """Async twin of `set_waiting`."""
         await self._log.arun(self._channels.set_waiting(name), write=True)
 
-    # -- the request ---------------------------------------------------------------------------------------------------------------------
+    # -- the request -------------------------------------------------------------------------------
 
     def last_intent_id(self) -> str | None:
-        """What the user asked for last."""
+        """The id of the last intent."""
         found = self._channels.get("last_intent_id")
         return found if isinstance(found, str) else None
 
@@ -210,10 +228,10 @@ class SessionHandle(Showing):
         return await self._log.driver.acall(self.last_intent_id)
 
     def set_last_intent_id(self, intent_id: str | None) -> None:
-        """Note what the user asked for last.
+        """Set the last intent.
 
         Raises:
-            InvalidInput: It is no text.
+            InvalidInput: It is not text.
             ThreadNotFound: The session belongs to another owner.
         """
         self._log.run(self._set_intent(intent_id), write=True)
@@ -223,7 +241,7 @@ class SessionHandle(Showing):
         await self._log.arun(self._set_intent(intent_id), write=True)
 
     def last_result(self) -> JsonValue:
-        """What the last tool returned."""
+        """The result of the last tool."""
         found: JsonValue = self._channels.get("last_result")
         return found
 
@@ -232,10 +250,10 @@ class SessionHandle(Showing):
         return await self._log.driver.acall(self.last_result)
 
     def set_last_result(self, result: JsonValue) -> None:
-        """Note what the last tool returned.
+        """Set the result of the last tool.
 
         Raises:
-            InvalidInput: It is no JSON.
+            InvalidInput: It is not JSON.
             ThreadNotFound: The session belongs to another owner.
         """
         self._log.run(self._set_result(result), write=True)
@@ -245,7 +263,10 @@ class SessionHandle(Showing):
         await self._log.arun(self._set_result(result), write=True)
 
     def plan_execution(self) -> dict[str, JsonValue] | None:
-        """The request that runs, and how far it has come; None where none runs. The waiting graph's are `PlanExecution`s."""
+        """The running request and its progress, or None.
+
+        Those of the waiting graph are `PlanExecution`s.
+        """
         found = self._channels.get("plan_execution")
         return found if isinstance(found, dict) else None
 
@@ -254,10 +275,10 @@ class SessionHandle(Showing):
         return await self._log.driver.acall(self.plan_execution)
 
     def set_plan_execution(self, plan: Mapping[str, JsonValue] | None) -> None:
-        """Note the request that runs; None: it has ended, and the waiting graph asks nothing more for it.
+        """Set the running request; None ends it, and the waiting graph asks nothing more for it.
 
         Raises:
-            InvalidInput: It is no JSON object.
+            InvalidInput: It is not a JSON object.
             ThreadNotFound: The session belongs to another owner.
         """
         self._log.run(self._set_plan(plan), write=True)
@@ -266,17 +287,20 @@ class SessionHandle(Showing):
         """Async twin of `set_plan_execution`."""
         await self._log.arun(self._set_plan(plan), write=True)
 
-    # -- starting over -------------------------------------------------------------------------------------------------------------------
+    # -- starting over -----------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forget all of it, messages, parameters, the question and the request; the log and the earlier checkpoints keep it."""
+        """Clear messages, parameters, question and request.
+
+        The log and the earlier checkpoints keep them.
+        """
         self._log.run(self._channels.clear(), write=True)
 
     async def aclear(self) -> None:
         """Async twin of `clear`."""
         await self._log.arun(self._channels.clear(), write=True)
 
-    # -- what more than one method does --------------------------------------------------------------------------------------------------
+    # -- what more than one method does ------------------------------------------------------------
 
     def _set_intent(self, intent_id: str | None) -> Operation[None]:
         return self._channels.set("last_intent_id", checked_name(intent_id, "an intent's id"))
@@ -286,7 +310,9 @@ class SessionHandle(Showing):
 
     def _set_plan(self, plan: Mapping[str, JsonValue] | None) -> Operation[None]:
         given = dict(plan) if isinstance(plan, Mapping) else plan
-        return self._channels.set("plan_execution", None if given is None else json_object(given, "the plan"))
+        return self._channels.set(
+            "plan_execution", None if given is None else json_object(given, "the plan")
+        )
 
 
 def _part(whole: object, name: str) -> Any:
@@ -296,8 +322,12 @@ def _part(whole: object, name: str) -> Any:
 def _checked_channels(channels: Mapping[str, str]) -> dict[str, str]:
     unknown = sorted(set(channels) - CHANNELS.keys())
     if unknown:
-        raise InvalidInput(f"a session remembers no {unknown[0]!r}: name channels for {', '.join(CHANNELS)}")
+        raise InvalidInput(
+            f"a session has no {unknown[0]!r}: name channels for {', '.join(CHANNELS)}"
+        )
     names = {**CHANNELS, **channels}
-    if not all(isinstance(name, str) and name for name in names.values()) or len(set(names.values())) < len(names):
-        raise InvalidInput("each thing that a session remembers has a channel of its own: name them all differently")
+    if not all(isinstance(name, str) and name for name in names.values()) or len(
+        set(names.values())
+    ) < len(names):
+        raise InvalidInput("each value of a session needs its own channel: use different names")
     return names

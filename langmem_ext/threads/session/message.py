@@ -1,4 +1,4 @@
-"""`Message`: one message of a session in plain words, and the same as LangChain's message, both ways without loss."""
+"""`Message`: one message of a session in plain fields, convertible to LangChain's without loss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Role: TypeAlias = Literal["user", "agent", "tool"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 FOREIGN: Final = "langchain"
-"""Key, in a message's metadata, of what only LangChain's messages have: `name`, `tool_calls`, `tool_call_id`, `content` in blocks, …"""
+"""Key, in a message's metadata, of what only LangChain's messages have: `name`, `tool_calls`,
+`tool_call_id`, `content` in blocks, …"""
 
 _TYPES: Final[Mapping[Role, str]] = {"user": "human", "agent": "ai", "tool": "tool"}
 """The type of LangChain's message that a role is written as."""
@@ -49,12 +50,15 @@ class Message:
         role: Who said it: `user`, `agent` or `tool`.
         text: What was said.
         timestamp: When, in ISO 8601 with a time zone; now, if left out.
-        metadata: What else is known of it, as JSON. Under `langchain` stands what only LangChain's messages have: a name, tool calls, the
-            call that a tool answers (`tool_call_id`), content that is more than text.
-        id: Its id in the thread; given when it is appended. It does not count when two messages are compared.
+        metadata: What else is known of it, as JSON. Under `langchain` is what only LangChain's
+            messages have: a name, tool calls, the call that a tool answers (`tool_call_id`),
+            content that is more than text.
+        id: Its id in the thread; given when it is appended. It does not count when two messages are
+            compared.
 
     Raises:
-        InvalidInput: There is no such role, the timestamp is none or has no zone, or the metadata are no JSON.
+        InvalidInput: There is no such role, the timestamp is none or has no zone, or the metadata
+            are no JSON.
     """
 
     role: Role
@@ -65,33 +69,47 @@ class Message:
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise InvalidInput("a message's role is 'user', 'agent' or 'tool', and comes before its text")
+            raise InvalidInput(
+                "a message's role must be 'user', 'agent' or 'tool', and is the first argument"
+            )
         if not isinstance(self.text, str):
-            raise InvalidInput(f"a message's text is a string, not {type(self.text).__name__}")
+            raise InvalidInput(f"a message's text must be a string, not {type(self.text).__name__}")
         if self.id is not None and (not isinstance(self.id, str) or not self.id):
-            raise InvalidInput("a message's id is a string that is not empty: leave it out to have one given")
+            raise InvalidInput("a message's id must be a non-empty string: omit it to get one")
         if not _is_time(self.timestamp):
-            raise InvalidInput("a message's timestamp is ISO 8601 with a zone, like '2026-01-31T09:30:00+00:00': leave it out for now")
+            raise InvalidInput(
+                "a message's timestamp must be ISO 8601 with a time zone, like"
+                " '2026-01-31T09:30:00+00:00': omit it for the current time"
+            )
         object.__setattr__(self, "text", plain_text(self.text, "a message's text"))
         object.__setattr__(self, "metadata", json_object(self.metadata, "a message's metadata"))
         if FOREIGN in self.metadata:
-            self.to_langchain()  # what stands there must make a message
+            self.to_langchain()  # what is there must make a message
 
     def to_langchain(self) -> BaseMessage:
-        """The same as LangChain's message: a `HumanMessage`, an `AIMessage`, a `ToolMessage`, or what it was read from."""
+        """The equal LangChain message: human, AI or tool message, or the one it was read from."""
         own = dict(self.metadata)
         foreign = own.pop(FOREIGN, {})
         if not isinstance(foreign, dict):
-            raise InvalidInput(f"a message's metadata[{FOREIGN!r}] holds fields of a LangChain message: pass a dict, or use another name")
+            raise InvalidInput(
+                f"a message's metadata[{FOREIGN!r}] holds fields of a LangChain message: pass a"
+                " dict, or use another name"
+            )
         fields: dict[str, Any] = json_object(foreign, FOREIGN)  # a copy: no message shares it
         kind = fields.pop("type", _TYPES[self.role])
         if not isinstance(kind, str) or kind not in CLASS_OF_TYPE or _role_of(kind) != self.role:
-            raise InvalidInput(f"a message's metadata[{FOREIGN!r}] holds a type that is none of role {self.role!r}: leave it out")
+            raise InvalidInput(
+                f"a message's metadata[{FOREIGN!r}] has a type that does not fit the role"
+                f" {self.role!r}: omit it"
+            )
         blocks = fields.pop("content", None)
         further = fields.pop("additional_kwargs", None)
         further = further if isinstance(further, dict) else {}
         kept = further.get(NAMESPACE)
-        notes: dict[str, Any] = {**(kept if isinstance(kept, dict) else {}), "timestamp": self.timestamp}
+        notes: dict[str, Any] = {
+            **(kept if isinstance(kept, dict) else {}),
+            "timestamp": self.timestamp,
+        }
         if own:
             notes["metadata"] = json_object(own, "a message's metadata")
         if kind in ("tool", "ToolMessageChunk"):
@@ -100,7 +118,11 @@ class Message:
             kind,
             {
                 **fields,
-                "content": blocks if isinstance(blocks, list) and text_of(blocks) == self.text else self.text,
+                "content": (
+                    blocks
+                    if isinstance(blocks, list) and text_of(blocks) == self.text
+                    else self.text
+                ),
                 "additional_kwargs": {**further, NAMESPACE: notes},
                 "id": self.id,
             },
@@ -110,7 +132,8 @@ class Message:
     def from_langchain(cls, message: BaseMessage, *, stored_at: str | None = None) -> Message:
         """The same in plain words.
 
-        A field that is no JSON (a tool's artifact may be anything) is left out here, and stays in the log.
+        A field that is not JSON (a tool's artifact may be anything) is left out here, and stays in
+        the log.
 
         Args:
             message: LangChain's message.
@@ -136,10 +159,12 @@ class Message:
 
 
 def _foreign(message: BaseMessage, notes: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """The fields of a message that are not at their default and have no place elsewhere; those that are JSON."""
+    """The message's JSON fields that are not default and have no place elsewhere."""
     code = CODE_OF_TYPE.get(message.type)
     defaults = DEFAULTS[code] if code is not None else {}
-    further = {name: value for name, value in message.additional_kwargs.items() if name != NAMESPACE}
+    further = {
+        name: value for name, value in message.additional_kwargs.items() if name != NAMESPACE
+    }
     if notes:
         further[NAMESPACE] = dict(notes)
     fields: dict[str, Any] = {
@@ -155,7 +180,9 @@ def _foreign(message: BaseMessage, notes: Mapping[str, Any]) -> dict[str, JsonVa
     if further:
         fields["additional_kwargs"] = further
     for name, value in fields.items():
-        if (name in defaults and value == defaults[name]) or (name == "tool_call_id" and value == ""):
+        if (name in defaults and value == defaults[name]) or (
+            name == "tool_call_id" and value == ""
+        ):
             continue
         try:
             found[name] = json_value(value, name)
@@ -169,7 +196,8 @@ def _build(kind: str, fields: Mapping[str, Any]) -> BaseMessage:
         return CLASS_OF_TYPE[kind](**fields)
     except (ValidationError, TypeError, ValueError) as error:
         raise InvalidInput(
-            f"a message's metadata[{FOREIGN!r}] makes no message of type {kind!r}: pass the fields as LangChain names them"
+            f"a message's metadata[{FOREIGN!r}] cannot be converted to a message of type {kind!r}:"
+            " use LangChain's field names"
         ) from cause(error)
 
 

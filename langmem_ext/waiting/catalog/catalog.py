@@ -1,6 +1,7 @@
-"""The intent catalog: what users can ask for, which parameters that takes, and how they are asked for.
+"""The intent catalog: what users can ask for, the parameters of that, and the questions for them.
 
-A catalog is read once and never changes. `from_yaml` reports every mistake of the file at once; `with_tools` binds it to the tools.
+A catalog is read once and never changes. `from_yaml` reports every mistake of the file at once;
+`with_tools` binds it to the tools.
 """
 
 from __future__ import annotations
@@ -13,10 +14,24 @@ from langchain_core.tools import BaseTool
 from pydantic import PrivateAttr
 
 from langmem_ext._internal.names import instead_of
-from langmem_ext._internal.yaml import DataPath, Document, Problem, named_lines, read_document, render
+from langmem_ext._internal.yaml import (
+    DataPath,
+    Document,
+    Problem,
+    named_lines,
+    read_document,
+    render,
+)
 from langmem_ext.errors import CatalogError, InvalidInput
 from langmem_ext.waiting.catalog.check import check_parts, check_tools
-from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD, CatalogFields, Intent, Redaction, Replies, template_fields
+from langmem_ext.waiting.catalog.intent import (
+    TEMPLATE_FIELD,
+    CatalogFields,
+    Intent,
+    Redaction,
+    Replies,
+    template_fields,
+)
 from langmem_ext.waiting.catalog.param import NONE, Extensions, Param
 from langmem_ext.waiting.catalog.parse import parse_catalog
 from langmem_ext.waiting.catalog.tool_params import params_with_tools, with_tool_params
@@ -36,12 +51,14 @@ __all__ = [
 
 
 class IntentCatalog(CatalogFields):
-    """What users can ask for. Read one with `from_yaml` or `from_dict`, then bind it to its tools with `with_tools`.
+    """What users can ask for, with the parameters and the graph's replies.
+
+    `from_yaml` or `from_dict` reads a catalog; `with_tools` binds it to its tools.
 
     Attributes:
         intents: What users can ask for, in file order.
         params: The parameters, by name.
-        replies: What the graph says by itself.
+        replies: The graph's own replies.
         escalate_to: Id of the intent that takes over when a question is answered wrongly too often.
         redaction: What is kept out of logs.
         timeout: Seconds after which an unanswered question has expired.
@@ -53,7 +70,7 @@ class IntentCatalog(CatalogFields):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
-        """The catalog that stands in the YAML file at `path`.
+        """Read a catalog from the YAML file at `path`.
 
         Raises:
             CatalogError: The file cannot be read, or has mistakes: all of them, each with its line.
@@ -62,10 +79,10 @@ class IntentCatalog(CatalogFields):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object], *, source: str = "the catalog") -> Self:
-        """The catalog that `data` declares, in the same form as a file.
+        """Read a catalog from a dict, in the same form as a file.
 
         Args:
-            data: What the file would hold.
+            data: The content of the file.
             source: What to call it in errors.
 
         Raises:
@@ -86,10 +103,11 @@ class IntentCatalog(CatalogFields):
         return catalog
 
     def with_tools(self, tools: Iterable[BaseTool], extensions: Extensions = NONE) -> Self:
-        """This catalog, complete for `tools`: what the file leaves out comes from the tools' own schemas.
+        """The catalog, completed for `tools`: what it omits comes from the schemas of the tools.
 
-        An intent that names no parameters takes its tool's arguments; a parameter that is not declared is made from the argument it fills;
-        a declared one keeps what its declaration says and takes the rest (type, values, pattern, description) from the argument.
+        An intent that names no parameters takes its tool's arguments; a parameter that is not
+        declared is made from the argument it fills; a declared one keeps what its declaration says
+        and takes the rest (type, values, pattern, description) from the argument.
 
         Args:
             tools: The tools that the intents name; more may be there.
@@ -97,7 +115,7 @@ class IntentCatalog(CatalogFields):
 
         Raises:
             CatalogError: Catalog, tools and functions do not fit: every mistake at once.
-            InvalidInput: Something in `tools` is no tool.
+            InvalidInput: Something in `tools` is not a tool.
         """
         by_name = _tools_by_name(tools)
         arguments = {name: tool_arguments(tool) for name, tool in by_name.items()}
@@ -114,31 +132,42 @@ class IntentCatalog(CatalogFields):
         """The intent called `intent_id`.
 
         Raises:
-            InvalidInput: There is none; the message names the nearest one.
+            InvalidInput: It is unknown; the message names the nearest one.
         """
         for intent in self.intents:
             if intent.id == intent_id:
                 return intent
-        raise InvalidInput(f"no intent is called {intent_id!r}; {instead_of(intent_id, [intent.id for intent in self.intents])}")
+        raise InvalidInput(
+            f"unknown intent {intent_id!r};"
+            f" {instead_of(intent_id, [intent.id for intent in self.intents])}"
+        )
 
     def param(self, name: str) -> Param:
         """The parameter called `name`.
 
         Raises:
-            InvalidInput: There is none; the message names the nearest one.
+            InvalidInput: It is unknown; the message names the nearest one.
         """
         try:
             return self.params[name]
         except KeyError:
-            raise InvalidInput(f"no parameter is called {name!r}; {instead_of(name, self.params)}") from None
+            raise InvalidInput(
+                f"unknown parameter {name!r}; {instead_of(name, self.params)}"
+            ) from None
 
     def is_sensitive(self, name: str) -> bool:
-        """Whether values of the parameter never leave the thread: it is declared sensitive, or redacted by name."""
+        """Whether the parameter is declared sensitive or redacted by name.
+
+        Its values never leave the thread.
+        """
         param = self.params.get(name)
         return name in self.redaction.params or (param is not None and param.sensitive)
 
     def confirm_question(self, intent: Intent) -> str | None:
-        """The template of the question that `intent` wants a yes to before its first tool runs; None when it wants none."""
+        """The template of the intent's confirmation question; None when it wants none.
+
+        The question is asked before the intent's first tool runs.
+        """
         if isinstance(intent.confirm, str):
             return intent.confirm or None
         return self.replies.confirm if intent.confirm else None
@@ -153,8 +182,8 @@ def _tools_by_name(tools: Iterable[BaseTool]) -> dict[str, BaseTool]:
     by_name: dict[str, BaseTool] = {}
     for tool in tools:
         if not isinstance(tool, BaseTool):
-            raise InvalidInput(f"{tool!r} is no tool: make one with langchain_core.tools.tool")
+            raise InvalidInput(f"{tool!r} is not a tool: create one with langchain_core.tools.tool")
         if tool.name in by_name:
-            raise InvalidInput(f"two tools are called {tool.name!r}: rename one")
+            raise InvalidInput(f"two tools are named {tool.name!r}: rename one")
         by_name[tool.name] = tool
     return by_name

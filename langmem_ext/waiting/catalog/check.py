@@ -41,7 +41,8 @@ _REFUSES: Mapping[object, frozenset[str]] = {
     "number": _WORDED,
     "boolean": _WORDED | _NUMERIC,
 }
-"""For each JSON type of an argument, the parameters that never give one. Text and identifiers may look like anything."""
+"""For each JSON type of an argument, the parameters that never give one. Text and identifiers may
+look like anything."""
 
 
 def check_parts(
@@ -72,9 +73,15 @@ def check_parts(
         yield from _check_template(("replies", key), template, {*params, *OWN_FIELDS.get(key, ())})
     for index, name in enumerate(catalog.redaction.params):
         if name not in params and (complete or not _from_tools(catalog, name, params)):
-            yield Problem(("redaction", "params", index), f"no parameter is called {name!r}; {instead_of(name, params)}")
+            yield Problem(
+                ("redaction", "params", index),
+                f"unknown parameter {name!r}; {instead_of(name, params)}",
+            )
     if catalog.escalate_to is not None and catalog.escalate_to not in intents:
-        yield Problem(("escalate_to",), f"no intent is called {catalog.escalate_to!r}; {instead_of(catalog.escalate_to, intents)}")
+        yield Problem(
+            ("escalate_to",),
+            f"unknown intent {catalog.escalate_to!r}; {instead_of(catalog.escalate_to, intents)}",
+        )
 
 
 def _check_intent(intent: Intent, params: Collection[str]) -> Iterator[Problem]:
@@ -83,10 +90,16 @@ def _check_intent(intent: Intent, params: Collection[str]) -> Iterator[Problem]:
         yield from _check_pattern((*place, "patterns", index), pattern)
     yield from _check_references(intent, params)
     for param in sorted(set(intent.required) & set(intent.optional)):
-        yield Problem((*place, "optional", intent.optional.index(param)), f"{param!r} is required too: name it once")
+        yield Problem(
+            (*place, "optional", intent.optional.index(param)),
+            f"{param!r} is also in `required`: list it once",
+        )
     for key, target in intent.param_mapping.items():
         if not isinstance(target, str) and key not in intent.tool:
-            yield Problem((*place, "param_mapping", key), f"this intent calls no tool {key!r}; {instead_of(key, intent.tool)}")
+            yield Problem(
+                (*place, "param_mapping", key),
+                f"this intent has no tool {key!r}; {instead_of(key, intent.tool)}",
+            )
     if not intent.takes_params_from_tool:
         known = {*params, *intent.param_names, *_mapped(intent)}
         yield from _check_template((*place, "reply"), intent.reply, known)
@@ -95,7 +108,11 @@ def _check_intent(intent: Intent, params: Collection[str]) -> Iterator[Problem]:
 
 
 def _check_references(intent: Intent, params: Collection[str]) -> Iterator[Problem]:
-    """Names of parameters that are declared nowhere; what looks like a misspelt one, if the tools may still bring it."""
+    """Names of parameters that are declared nowhere.
+
+    With tools, which may bring parameters of their own, only a name that looks misspelt is
+    reported.
+    """
     for key in ("required", "optional"):
         names: tuple[str, ...] = getattr(intent, key)
         for index, name in enumerate(names):
@@ -103,17 +120,20 @@ def _check_references(intent: Intent, params: Collection[str]) -> Iterator[Probl
             near = nearest(name, unused)
             if name not in params and (not intent.tool or (near and _is_slip(name, near))):
                 known = unused if near else params
-                yield Problem(("intents", intent.id, key, index), f"no parameter is called {name!r}; {instead_of(name, known)}")
+                yield Problem(
+                    ("intents", intent.id, key, index),
+                    f"unknown parameter {name!r}; {instead_of(name, known)}",
+                )
 
 
 def _from_tools(catalog: CatalogFields, name: str, params: Collection[str]) -> bool:
-    """Whether the tools may bring a parameter of this name: it does not look like a declared one, misspelt."""
+    """Whether the tools may bring the parameter: its name is no misspelling of a declared one."""
     near = nearest(name, params)
     return any(intent.tool for intent in catalog.intents) and not (near and _is_slip(name, near))
 
 
 def _is_slip(name: str, other: str) -> bool:
-    """Whether two different names are one name, once written wrongly: same letters but for two at most, and no other number."""
+    """Whether one name is a misspelling of the other: at most two edits, the same digits."""
     digits = re.sub(r"\D", "", name) == re.sub(r"\D", "", other)
     return digits and DamerauLevenshtein.distance(name, other) <= 2 < min(len(name), len(other))
 
@@ -130,22 +150,35 @@ def _check_names(place: DataPath, param: Param, extensions: Extensions) -> Itera
     types = [*(kind.value for kind in ParamType), *extensions.extractors]
     if param.type not in types:
         near = nearest(param.type, types)
-        how = f"did you mean {near!r}?" if near else f"give an extractor: extractors={{{param.type!r}: …}}"
-        yield Problem((*place, "type"), f"no type is called {param.type!r}; {how}")
-    for key, known in (("validator", extensions.validators), ("normaliser", extensions.normalisers)):
+        how = (
+            f"did you mean {near!r}?"
+            if near
+            else f"pass an extractor: extractors={{{param.type!r}: …}}"
+        )
+        yield Problem((*place, "type"), f"unknown type {param.type!r}; {how}")
+    for key, known in (
+        ("validator", extensions.validators),
+        ("normaliser", extensions.normalisers),
+    ):
         name: str | None = getattr(param, key)
         if name is not None and name not in known:
-            how = instead_of(name, known) if known else f"give one: {key}s={{{name!r}: …}}"
-            yield Problem((*place, key), f"no {key} is called {name!r}; {how}")
+            how = instead_of(name, known) if known else f"pass one: {key}s={{{name!r}: …}}"
+            yield Problem((*place, key), f"unknown {key} {name!r}; {how}")
 
 
 def _check_units(place: DataPath, param: Param) -> Iterator[Problem]:
     if not param.units:
         return
     if param.type not in _NUMERIC | {ParamType.DURATION}:
-        yield Problem((*place, "units"), f"only numbers and durations have units, and this is of type {param.type}")
+        yield Problem(
+            (*place, "units"),
+            f"only numbers and durations have units; this has the type {param.type}",
+        )
     elif param.type == ParamType.DURATION and param.units not in UNITS:
-        yield Problem((*place, "units"), f"{param.units!r} is no unit of time; {instead_of(param.units, UNITS)}")
+        yield Problem(
+            (*place, "units"),
+            f"{param.units!r} is not a unit of time; {instead_of(param.units, UNITS)}",
+        )
 
 
 def _check_param(place: DataPath, param: Param) -> Iterator[Problem]:
@@ -153,10 +186,12 @@ def _check_param(place: DataPath, param: Param) -> Iterator[Problem]:
         yield Problem((*place, "enum"), "an enum needs its values: `enum: {value: [synonyms]}`")
     if param.type in (ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY):
         for value in param.enum:
-            if not re.fullmatch(r"[+-]?\d+" if param.type is ParamType.INTEGER else r"[+-]?\d+(?:\.\d+)?", value):
-                yield Problem((*place, "enum", value), f"{value!r} is no {param.type}")
+            if not re.fullmatch(
+                r"[+-]?\d+" if param.type is ParamType.INTEGER else r"[+-]?\d+(?:\.\d+)?", value
+            ):
+                yield Problem((*place, "enum", value), f"{value!r} is not a valid {param.type}")
     if param.open_values and not param.enum:
-        yield Problem((*place, "open_values"), "there are no values that others could be given besides: declare `enum`")
+        yield Problem((*place, "open_values"), "`open_values` needs `enum`: declare it")
     yield from _check_units(place, param)
     yield from _check_bounds(place, param)
     yield from _check_shown_and_default(place, param)
@@ -168,22 +203,32 @@ def _check_param(place: DataPath, param: Param) -> Iterator[Problem]:
     if not mistakes:
         for index, example in enumerate(param.examples):
             if not re.fullmatch(param.pattern, example, re.IGNORECASE):
-                yield Problem((*place, "examples", index), f"{example!r} does not match the pattern {param.pattern}")
+                yield Problem(
+                    (*place, "examples", index),
+                    f"{example!r} does not match the pattern {param.pattern}",
+                )
 
 
 def _check_shown_and_default(place: DataPath, param: Param) -> Iterator[Problem]:
     for value in param.labels:
         if value not in param.enum:
-            yield Problem((*place, "labels", value), f"{value!r} is no allowed value; {instead_of(value, param.enum)}")
+            yield Problem(
+                (*place, "labels", value),
+                f"{value!r} is not an allowed value; {instead_of(value, param.enum)}",
+            )
     if param.default is not None and not is_valid(param, param.default):
-        yield Problem((*place, "default"), f"{param.default!r} is no value of type {param.type} that the parameter may have")
+        yield Problem(
+            (*place, "default"), f"{param.default!r} is not an allowed value of type {param.type}"
+        )
 
 
 def _check_bounds(place: DataPath, param: Param) -> Iterator[Problem]:
     if mistake := bounds_mistake(param):
         yield Problem((*place, "bounds"), mistake)
     if param.future and param.type not in (ParamType.DATE, ParamType.DATETIME):
-        yield Problem((*place, "future"), f"only a date lies in the future, and this is of type {param.type}")
+        yield Problem(
+            (*place, "future"), f"`future` needs a date or datetime; this has the type {param.type}"
+        )
 
 
 def _check_synonyms(place: DataPath, param: Param) -> Iterator[Problem]:
@@ -192,7 +237,9 @@ def _check_synonyms(place: DataPath, param: Param) -> Iterator[Problem]:
         for index, synonym in enumerate(synonyms):
             owner = owners.setdefault(synonym.casefold(), value)
             if owner != value:
-                yield Problem((*place, "enum", value, index), f"{synonym!r} means {owner!r} already")
+                yield Problem(
+                    (*place, "enum", value, index), f"{synonym!r} means {owner!r} already"
+                )
 
 
 def _check_pattern(place: DataPath, pattern: str) -> Iterator[Problem]:
@@ -207,18 +254,27 @@ def _check_pattern(place: DataPath, pattern: str) -> Iterator[Problem]:
 def _check_template(place: DataPath, template: str, known: Collection[str]) -> Iterator[Problem]:
     for name in template_fields(template):
         if name not in known and name.split(".")[0] != RESULT:
-            yield Problem(place, f"{{{name}}} is neither a parameter nor {{{RESULT}.key}}; {instead_of(name, sorted(known))}")
+            yield Problem(
+                place,
+                f"{{{name}}} is neither a parameter nor {{{RESULT}.key}};"
+                f" {instead_of(name, sorted(known))}",
+            )
 
 
-# -- with the tools ------------------------------------------------------------------------------------------------------------------------
+# -- with the tools --------------------------------------------------------------------------------
 
 
-def check_tools(catalog: CatalogFields, tools: Mapping[str, BaseTool], arguments: Arguments) -> Iterator[Problem]:
+def check_tools(
+    catalog: CatalogFields, tools: Mapping[str, BaseTool], arguments: Arguments
+) -> Iterator[Problem]:
     """What is wrong between the catalog, complete with its tools' parameters, and the tools."""
     for intent in catalog.intents:
         for index, tool in enumerate(intent.tool):
             if tool not in arguments:
-                yield Problem(_tool_place(intent, index), f"no tool is called {tool!r}; {instead_of(tool, arguments)}")
+                yield Problem(
+                    _tool_place(intent, index),
+                    f"unknown tool {tool!r}; {instead_of(tool, arguments)}",
+                )
                 continue
             yield from _check_mapping(intent, tool, arguments[tool])
             yield from _check_coverage(intent, index, arguments[tool])
@@ -232,11 +288,19 @@ def _check_sources(intent: Intent, params: Mapping[str, Param]) -> Iterator[Prob
         names: tuple[str, ...] = getattr(intent, key)
         for index, name in enumerate(names):
             if name not in params:
-                message = f"{name!r} is neither declared under 'params' nor an argument of a tool; {instead_of(name, params)}"
+                message = (
+                    f"{name!r} is neither declared under 'params' nor an argument of a tool;"
+                    f" {instead_of(name, params)}"
+                )
                 yield Problem(("intents", intent.id, key, index), message)
 
 
-def _check_values(intent: Intent, tool: BaseTool, arguments: Mapping[str, ToolArgument], params: Mapping[str, Param]) -> Iterator[Problem]:
+def _check_values(
+    intent: Intent,
+    tool: BaseTool,
+    arguments: Mapping[str, ToolArgument],
+    params: Mapping[str, Param],
+) -> Iterator[Problem]:
     """Parameters whose values the tool would refuse, whatever a user said."""
     for argument, name in step_arguments(intent, tool).items():
         param = params.get(name)
@@ -244,14 +308,26 @@ def _check_values(intent: Intent, tool: BaseTool, arguments: Mapping[str, ToolAr
             continue
         kind = arguments[argument].schema.get("type")
         counted = param.type == ParamType.DURATION and param.units
-        if param.type == ParamType.DURATION and kind in ("integer", "number", "string") and bool(counted) == (kind == "string"):
+        if (
+            param.type == ParamType.DURATION
+            and kind in ("integer", "number", "string")
+            and bool(counted) == (kind == "string")
+        ):
             how = "leave `units` out" if counted else "say in which `units`"
-            yield Problem(("params", name, "units"), f"tool {tool.name!r} takes {argument!r} as {kind}: {how}")
+            yield Problem(
+                ("params", name, "units"), f"tool {tool.name!r} takes {argument!r} as {kind}: {how}"
+            )
         elif kind in _REFUSES and param.type in _REFUSES[kind]:
-            yield Problem(("params", name, "type"), f"{param.type} does not fit: tool {tool.name!r} takes {argument!r} as {kind}")
+            yield Problem(
+                ("params", name, "type"),
+                f"{param.type} does not fit: tool {tool.name!r} takes {argument!r} as {kind}",
+            )
         for value in () if param.open_values else param.enum:
             if reason := field_error(tool, argument, value):
-                yield Problem(("params", name, "enum", value), f"tool {tool.name!r} does not accept it for {argument!r}: {reason}")
+                yield Problem(
+                    ("params", name, "enum", value),
+                    f"tool {tool.name!r} does not accept it for {argument!r}: {reason}",
+                )
 
 
 def _tool_place(intent: Intent, index: int) -> DataPath:
@@ -259,23 +335,46 @@ def _tool_place(intent: Intent, index: int) -> DataPath:
     return (*place, index) if len(intent.tool) > 1 else place
 
 
-def _check_mapping(intent: Intent, tool: str, arguments: Mapping[str, ToolArgument]) -> Iterator[Problem]:
-    """Mapped arguments that no tool has: a mapping for all tools must fit one of them, a mapping for one tool must fit it."""
+def _check_mapping(
+    intent: Intent, tool: str, arguments: Mapping[str, ToolArgument]
+) -> Iterator[Problem]:
+    """Mapped arguments that no tool has.
+
+    A mapping for all tools must fit one of them, a mapping for one tool must fit that tool.
+    """
     place = ("intents", intent.id, "param_mapping")
     for param, target in intent.mapping_for(tool).items():
         own = intent.param_mapping.get(tool)
-        if target not in arguments and (len(intent.tool) == 1 or (isinstance(own, Mapping) and param in own)):
-            where = (*place, tool, param) if isinstance(own, Mapping) and param in own else (*place, param)
-            yield Problem(where, f"tool {tool!r} has no argument {target!r}; {instead_of(target, arguments)}")
+        if target not in arguments and (
+            len(intent.tool) == 1 or (isinstance(own, Mapping) and param in own)
+        ):
+            where = (
+                (*place, tool, param)
+                if isinstance(own, Mapping) and param in own
+                else (*place, param)
+            )
+            yield Problem(
+                where, f"tool {tool!r} has no argument {target!r}; {instead_of(target, arguments)}"
+            )
 
 
-def _check_coverage(intent: Intent, index: int, arguments: Mapping[str, ToolArgument]) -> Iterator[Problem]:
-    """Required arguments that nothing fills. A later step may also be filled from what the steps before it returned."""
+def _check_coverage(
+    intent: Intent, index: int, arguments: Mapping[str, ToolArgument]
+) -> Iterator[Problem]:
+    """Required arguments of a tool that nothing fills.
+
+    A later step may also be filled from what the steps before it returned.
+    """
     tool = intent.tool[index]
     mapping = intent.mapping_for(tool)
-    sources: Sequence[str] = intent.required if index == 0 else (*intent.required, *intent.optional, *mapping)
+    sources: Sequence[str] = (
+        intent.required if index == 0 else (*intent.required, *intent.optional, *mapping)
+    )
     covered = {mapping.get(param, param) for param in sources}
     for argument in arguments.values():
         if argument.required and argument.name not in covered:
-            message = f"nothing fills the argument {argument.name!r} of tool {tool!r}: name a parameter for it under 'required'"
+            message = (
+                f"nothing fills the argument {argument.name!r} of tool {tool!r}: name a parameter"
+                " for it under 'required'"
+            )
             yield Problem(_tool_place(intent, index), message)

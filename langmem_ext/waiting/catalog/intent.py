@@ -1,6 +1,7 @@
 """An intent and a catalog of them, as declarations: what an intents file says, field by field.
 
-Pure values. What may be done with them stands in `catalog`; how they are read from a file in `catalog_parse`.
+Pure values. What may be done with them stands in `catalog`; how they are read from a file in
+`catalog_parse`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _as_switch(value: object) -> object:
 
 
 class Declaration(BaseModel):
-    """Something an intents file declares: frozen, and unknown keys are mistakes."""
+    """A declaration in a catalog: frozen, and unknown keys are mistakes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,14 +49,17 @@ class Intent(Declaration):
     Attributes:
         id: Its name.
         description: What it is, in a few words; prompts, menus and the model read it.
-        examples: Sentences users say for it.
-        patterns: Regular expressions searched in the message, case ignored; a match is a strong sign.
+        examples: Messages with which users ask for it.
+        patterns: Regular expressions searched in the message, case ignored; a match is a strong
+            sign.
         required: Parameters to ask for before the first tool runs, in this order.
-        optional: Parameters that are taken when given and never asked for.
+        optional: Parameters that are used if given, and never asked for.
         tool: The tools to call, in order; empty: the intent only replies.
-        param_mapping: Parameter to tool argument where the names differ; for several tools also tool to such a mapping.
+        param_mapping: Parameter to tool argument, where the names differ; with several tools also
+            tool to such a mapping.
         reply: Template of the answer: `{param}` and `{result.key}` are filled in.
-        confirm: A question to be answered with yes before the first tool runs; True asks `replies.confirm`.
+        confirm: A question that must be answered with yes before the first tool runs; True asks
+            `replies.confirm`.
     """
 
     id: str = Field(min_length=1)
@@ -76,41 +80,46 @@ class Intent(Declaration):
 
     @property
     def takes_params_from_tool(self) -> bool:
-        """Whether it leaves its parameters to its tools' own arguments: it has a tool and names none itself."""
+        """Whether its parameters come from its tools: it has a tool and names no parameter."""
         return bool(self.tool) and not self.param_names
 
     def mapping_for(self, tool: str) -> dict[str, str]:
-        """The parameters mapped to arguments of `tool`; where it says nothing, names are the same."""
-        general = {param: argument for param, argument in self.param_mapping.items() if isinstance(argument, str)}
+        """The arguments of `tool` by the parameters mapped to them; others have the same name."""
+        general = {
+            param: argument
+            for param, argument in self.param_mapping.items()
+            if isinstance(argument, str)
+        }
         own = self.param_mapping.get(tool, {})
         return general if isinstance(own, str) else general | dict(own)
 
 
 class Replies(Declaration):
-    """What the graph says by itself, as reply templates.
+    """The graph's own replies, as templates.
 
     Attributes:
-        unknown: The message is no intent of the catalog.
+        unknown: The message matches no intent of the catalog.
         cancelled: The user dropped the running request.
         nothing_to_cancel: The user cancels while nothing runs.
         reset: The user starts over.
-        exhausted: A question was answered wrongly too often and nobody takes over.
-        failed: A tool failed for a reason that is not for the user.
-        back: A request that another had interrupted goes on.
+        exhausted: A question was answered wrongly too often, and there is no `escalate_to`.
+        failed: A tool failed with an error that is not meant for the user.
+        back: An interrupted request continues.
         confirm: The question before a tool runs, for intents with `confirm: true`.
         change: The user said no to that question.
-        which: Two intents fit a message, or two values; `{choices}` are these.
-        doubt: A value is not certain, and is confirmed; `{value}` is the value.
-        expired: The user comes back to a question that has expired; `{request}` is what it is for.
+        which: Two intents or two values fit a message; `{choices}` lists them.
+        doubt: An uncertain value is confirmed; `{value}` is the value.
+        expired: The user returns to an expired question; `{request}` is what it is for.
         hello: The user greets.
         thanks: The user thanks.
         bye: The user leaves.
-        chat: The user talks of something else.
+        chat: The user talks about something else.
         help_waiting: The user asks for help while a question waits.
         corrected: The user has corrected a value.
-        repeat: The question is said again.
-        no_answer: The user asks something that the catalog does not answer, while a question waits.
-        no_person: The user wants a person, and nobody takes over.
+        repeat: The question is repeated.
+        no_answer: The user asks something that the catalog does not answer, while a question is
+            waiting.
+        no_person: The user wants a person, and there is no `escalate_to`.
         declined: The user does not have what was asked for; `{request}` is what it is for.
         needed: Any value will do for the user, but one is needed; `{request}` is what it is for.
     """
@@ -166,11 +175,12 @@ class CatalogFields(Declaration):
     Attributes:
         intents: What users can ask for, in file order.
         params: The parameters, by name.
-        replies: What the graph says by itself.
+        replies: The graph's own replies.
         escalate_to: Id of the intent that takes over when a question is answered wrongly too often.
         redaction: What is kept out of logs.
         timeout: Seconds, or "30m", "2h", "3d", after which an unanswered question has expired, for
-            parameters without their own, and for confirmations; without one, questions wait for ever.
+            parameters without their own, and for confirmations; without one, questions wait for
+            ever.
     """
 
     intents: tuple[Intent, ...] = ()

@@ -1,6 +1,7 @@
-"""A parameter that a conversation can ask for: its declaration, and what an attempt to read it from a reply gave.
+"""A parameter that a conversation can ask for, and the result of reading it from a reply.
 
-Pure values, shared by the catalog (which makes them), the extractors (which read them) and the plan (which asks by them).
+Pure values, shared by the catalog (which makes them), the extractors (which read them) and the plan
+(which asks by them).
 """
 
 from __future__ import annotations
@@ -30,29 +31,32 @@ if TYPE_CHECKING:
     from langmem_ext.waiting.extract.reply import Reply
 
 Role: TypeAlias = Literal["from", "to"]
-"""Which of a pair a value is: the origin, start or pick-up (`from`), or the destination, end or return (`to`)."""
+"""Which of a pair a value is: the origin, start or pick-up (`from`), or the destination, end or
+return (`to`)."""
 
 Bound: TypeAlias = str | int | float | None
-"""One end of what a value may be: a time `HH:MM`, an ISO date or a number; None where that end is open."""
+"""One end of what a value may be: a time `HH:MM`, an ISO date or a number; None where that end is
+open."""
 
 Extractor: TypeAlias = Callable[["Param", "Reply"], Iterable["Extraction"]]
 """Reads the values of one type from a reply: for each, an `Extraction` that is `filled`, with its
-`span` and its `confidence`. It must not do I/O, and must give the same for the same arguments."""
+`span` and its `confidence`. It must be pure: no I/O, and the same result for the same arguments."""
 
 Normaliser: TypeAlias = Callable[[Any], JsonValue]
-"""Makes a value that was read the one that is stored; a ValueError says that it is none."""
+"""Converts a value to its stored form; raises ValueError if it is invalid."""
 
 Validator: TypeAlias = Callable[[Any], str | None]
-"""What is wrong with a value, as a sentence for the user that does not hold it; None if nothing."""
+"""What is wrong with a value, as a sentence for the user that does not contain it; None if
+valid."""
 
 ExtractionStatus: TypeAlias = Literal["filled", "abstained", "dontcare", "declined", "question"]
 
 
 class ParamType(StrEnum):
-    """What kind of value a parameter holds; each has an extractor of its own, and a normal form.
+    """The kinds of values of parameters; each has its own extractor and normal form.
 
     Attributes:
-        ENUM: One of `enum`, as it is listed there; with `open_values` also other words.
+        ENUM: One of `enum`, as listed there; with `open_values` also other words.
         BOOLEAN: A truth value.
         INTEGER: A whole number.
         NUMBER: A number.
@@ -60,7 +64,8 @@ class ParamType(StrEnum):
         DATE: `YYYY-MM-DD`.
         TIME: `HH:MM`, on a clock of 24 hours.
         DATETIME: `YYYY-MM-DDTHH:MM`, on the user's clock, without a time zone.
-        DURATION: A number of the parameter's `units`; without these an ISO 8601 duration (`PT1H30M`).
+        DURATION: A number of the parameter's `units`; without these an ISO 8601 duration
+            (`PT1H30M`).
         PLACE: The name of a place.
         PERSON: A person's name.
         NAME: The name of something else.
@@ -68,8 +73,8 @@ class ParamType(StrEnum):
         EMAIL: An e-mail address.
         PHONE: A telephone number.
         URL: A web address with its scheme: `https://www.example.com/x`.
-        IDENTIFIER: A code that matches `pattern`, or looks like no word.
-        TEXT: Whatever is said.
+        IDENTIFIER: A code that matches `pattern`, or does not look like a word.
+        TEXT: Any text.
     """
 
     ENUM = "enum"
@@ -101,16 +106,18 @@ def _as_seconds(value: object) -> object:
         return value
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", value)
     if match is None:
-        raise ValueError("must be a number of seconds, or a length of time like '30m', '2h' or '3d'")
+        raise ValueError("must be a number of seconds, or a duration like '30m', '2h' or '3d'")
     return float(match[1]) * _SECONDS[match[2] or "s"]
 
 
-Seconds: TypeAlias = Annotated[float, BeforeValidator(_as_seconds), Field(gt=0, allow_inf_nan=False)]
+Seconds: TypeAlias = Annotated[
+    float, BeforeValidator(_as_seconds), Field(gt=0, allow_inf_nan=False)
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """Functions of the application, by the names that a catalog calls them by.
+    """Functions of the application, by their names in a catalog.
 
     Attributes:
         extractors: Types of parameters: `type: iban`. The name of a built-in type replaces its own.
@@ -135,7 +142,7 @@ class Extensions:
             if not callable(function)
         ]
         if wrong:
-            raise InvalidInput(f"{', '.join(wrong)}: give a function")
+            raise InvalidInput(f"{', '.join(wrong)}: pass a function")
 
 
 NONE: Final = Extensions()
@@ -145,38 +152,45 @@ class Param(BaseModel):
     """The declaration of one parameter.
 
     Attributes:
-        name: Key under which its value stands in `params`.
-        type: Kind of value, or the name of an extractor that `build_waiting_graph` is given.
+        name: Key of its value in `params`.
+        type: Kind of value, or the name of an extractor passed to `build_waiting_graph`.
         description: What it is, in a few words; prompts and extractors use its nouns.
         prompt: The question that asks for it.
         clarified_prompt: The question after a wrong answer; empty: `prompt` with the examples.
         examples: Values as a user would write them.
         pattern: Regular expression a value must match as a whole (identifiers and text).
         enum: Allowed values, each with the synonyms users say for it.
-        open_values: Whether other values than those of `enum` may be given, too.
-        units: What a number counts ("minutes", "kg", "EUR"). A duration with units is a number of
+        open_values: Whether values outside of `enum` are accepted.
+        units: The unit of a number ("minutes", "kg", "EUR"). A duration with units is a number of
             them, else ISO 8601 (`PT1H30M`).
-        validator: Name of a function that `build_waiting_graph` is given; it says what is wrong.
-        normaliser: The same of a function that makes a value the one that is stored.
-        role: Which of a pair it is (two dates, two places), for replies that hold both.
-        bounds: The lowest and the highest value: times `HH:MM` (also of a datetime), ISO dates or numbers; an end that is None is open.
+        validator: Name of a function passed to `build_waiting_graph`; it returns what is wrong with
+            a value.
+        normaliser: Name of a function passed to `build_waiting_graph`; it converts a value to the
+            stored form.
+        role: Which of a pair it is (two dates, two places), for messages with both.
+        bounds: The lowest and the highest value: times `HH:MM` (also of a datetime), ISO dates or
+            numbers; None: no limit.
         future: Whether a date must be today or later, a datetime later than now.
-        labels: What users are shown for an allowed value; without one its name in words.
-        help: What is said to a user who asks what it is, or does not have it; without it the description and examples.
-        default: The value that is taken when any will do for the user.
-        on_declined: What happens when the user does not have it: ask again and say what it is for, go on without it where the tool can,
-            hand over to the catalog's `escalate_to`, or drop the request.
-        min_confidence: Below this confidence (0 to 1) a value is confirmed before it counts: "Did you
-            mean Springfield?". Default: by type, see `doubtful_below`. A sensitive value is never shown
-            for that.
-        timeout: Seconds, or "30m", "2h", "3d", after which an unanswered question has expired: the user
-            who comes back is asked whether to go on. Default: the catalog's.
+        labels: What users see for an allowed value. Default: its name in words.
+        help: The answer to a user who asks what it is, or does not have it. Default: the
+            description and examples.
+        default: The value to use if any value will do for the user.
+        on_declined: What happens when the user does not have it: ask again and say what it is for,
+            continue without it if the tool allows that, hand over to the catalog's `escalate_to`,
+            or cancel the request.
+        min_confidence: Below this confidence (0 to 1) a value is confirmed before it counts: "Did
+            you mean Springfield?". Default: by type, see `doubtful_below`. A sensitive value is
+            never shown for that.
+        timeout: Seconds, or "30m", "2h", "3d", after which an unanswered question has expired: the
+            user who comes back is asked whether to continue. Default: the catalog's.
         max_attempts: Wrong answers accepted before `on_exhausted`.
-        on_exhausted: What happens then: hand over to the catalog's `escalate_to`, drop the plan, or go on asking.
-        keep: `thread`: the value survives the request that asked for it; `plan`: it is dropped when another begins.
+        on_exhausted: What happens then: hand over to the catalog's `escalate_to`, cancel the
+            request, or keep asking.
+        keep: `thread`: the value outlives its request; `plan`: it is dropped when another request
+            starts.
         sensitive: Its value never reaches logs, telemetry, titles or a search index.
-        local_only: Whether it is read by rules alone: the model that reads messages is not told of it,
-            and does not see its values or what answers its question.
+        local_only: Whether only rules read it: the model does not see the parameter, its values, or
+            the answers to its question.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -218,18 +232,26 @@ class Param(BaseModel):
         """Other names are types of the application, but not one that is nearly a built-in one."""
         types = [kind.value for kind in ParamType]
         if near := get_close_matches(value, types, n=1, cutoff=0.8) if value not in types else ():
-            raise ValueError(f"no type is called {value!r}; did you mean {near[0]!r}?")
+            raise ValueError(f"unknown type {value!r}; did you mean {near[0]!r}?")
         return value
 
     @field_validator("bounds", mode="before")
     @classmethod
     def _two_ends(cls, value: object) -> object:
-        """Both ends as plain values; whether they fit the type is the catalog's to check, which may only infer it."""
+        """Both ends as plain values, not checked against the type.
+
+        The catalog checks them, because it may have to infer the type first.
+        """
         if value is None:
             return None
         ends = [_plain(end) for end in value] if isinstance(value, list | tuple) else []
-        if len(ends) != 2 or not all(end is None or (isinstance(end, str | int | float) and not isinstance(end, bool)) for end in ends):
-            raise ValueError("must be a list of two, the lowest and the highest value; either may be null")
+        if len(ends) != 2 or not all(
+            end is None or (isinstance(end, str | int | float) and not isinstance(end, bool))
+            for end in ends
+        ):
+            raise ValueError(
+                "must be a list of two: the lowest and the highest value, either may be null"
+            )
         return tuple(ends)
 
     @property
@@ -249,7 +271,7 @@ class Param(BaseModel):
         """The value as it is stored.
 
         Raises:
-            ValueError: The parameter's normaliser says that it is none.
+            ValueError: The parameter's normaliser refuses it.
         """
         return value if self._normalise is None else self._normalise(value)
 
@@ -265,7 +287,8 @@ _DOUBTFUL: Mapping[str, float] = {
     ParamType.PERSON: 0.55,
     ParamType.DATETIME: 0.55,
 }
-"""Types of which nearly any words may be a value: where nothing in a reply marks it, it is confirmed."""
+"""Types of which nearly any words may be a value: where nothing in a reply marks it, it is
+confirmed."""
 
 
 def doubtful_below(param: Param) -> float:
@@ -287,8 +310,14 @@ def label(param: Param, value: JsonValue) -> JsonValue:
 def _length_in_words(value: str) -> str:
     """An ISO duration as users say it: "1 hour 30 minutes"; what is none stays as it is."""
     match = ISO_DURATION.fullmatch(value)
-    counts = [(name.rstrip("s"), count) for name, count in match.groupdict().items() if count] if match else []
-    return " ".join(f"{count} {unit}{'' if count == '1' else 's'}" for unit, count in counts) or value
+    counts = (
+        [(name.rstrip("s"), count) for name, count in match.groupdict().items() if count]
+        if match
+        else []
+    )
+    return (
+        " ".join(f"{count} {unit}{'' if count == '1' else 's'}" for unit, count in counts) or value
+    )
 
 
 ISO_DURATION: Final = re.compile(
@@ -309,19 +338,25 @@ def _plain(end: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What one extractor found in one reply.
+    """The result of an extractor for one reply.
 
     Attributes:
-        status: `filled`: `value` holds it. `abstained`: nothing in the reply is a value of this parameter. `dontcare`: the user has no
-            preference. `declined`: the user does not have it or will not give it. `question`: the user asked something back.
-        value: The normalised value as plain JSON (dates ISO 8601 `YYYY-MM-DD`, times `HH:MM`, money and numbers as numbers).
-        raw: The words of the reply it was read from, as the user wrote them; also where they were understood and not taken.
-        span: Where they stand, as `[start, end)` character offsets; None when they stand nowhere ("yes" to a proposed value).
+        status: `filled`: `value` holds it. `abstained`: nothing in the reply is a value of this
+            parameter. `dontcare`: the user has no preference. `declined`: the user does not have it
+            or will not give it. `question`: the user asked something back.
+        value: The normalised value as plain JSON (dates ISO 8601 `YYYY-MM-DD`, times `HH:MM`, money
+            and numbers as numbers).
+        raw: The words of the reply that it was read from, as written; also if they were understood
+            and not used.
+        span: Their position, as `[start, end)` character offsets; None if they are not in the reply
+            ("yes" to a proposed value).
         confidence: 0 to 1.
-        reason: Why, in a few words, for tests and traces; never holds the value. `out of bounds`: `raw` names a value that the parameter's
-            bounds exclude. `morning or evening`: `raw` names an hour and leaves its half of the day open.
+        reason: Why, in a few words, for tests and traces; never holds the value. `out of bounds`:
+            `raw` names a value that the parameter's bounds exclude. `morning or evening`: `raw`
+            names an hour and leaves its half of the day open.
         choices: The readings of `raw` that are left open; nothing was taken.
-        problem: What is wrong with a value out of bounds, as a sentence that does not hold it: "it must be between 11:00 and 23:00".
+        problem: What is wrong with a value out of bounds, as a sentence that does not hold it: "it
+            must be between 11:00 and 23:00".
     """
 
     status: ExtractionStatus

@@ -1,6 +1,7 @@
 """From plain data to the declarations of a catalog, with every mistake of form on the way.
 
-A declaration with a mistake is left out of the result, and its name is still known, so that one mistake is reported once.
+A declaration with a mistake is left out of the result, and its name is still known, so that one
+mistake is reported once.
 """
 
 from __future__ import annotations
@@ -44,8 +45,10 @@ class Parsed:
         problems: The mistakes of form.
         intent_ids: Every intent id that the file declares, also those with mistakes.
         param_names: Every parameter that the file declares, also those with mistakes.
-        given: The keys that the file gives for each parameter: the tools' schemas fill in the others.
-        places: Another path for the declarations that stand in a list: by id instead of by position.
+        given: The keys that the file gives for each parameter: the tools' schemas fill in the
+            others.
+        places: Another path for the declarations that stand in a list: by id instead of by
+            position.
     """
 
     fields: CatalogFields = field(default_factory=CatalogFields)
@@ -76,7 +79,9 @@ def _parse_parts(parsed: Parsed, data: Mapping[object, object]) -> None:
     intents = tuple(_intents(parsed, data.get("intents", ())))
     params = _stays(intents, dict(_params(parsed, data.get("params"))), parsed.given)
     replies = _model(parsed, Replies, _section(data, "replies"), ("replies",)) or Replies()
-    redaction = _model(parsed, Redaction, _section(data, "redaction"), ("redaction",)) or Redaction()
+    redaction = (
+        _model(parsed, Redaction, _section(data, "redaction"), ("redaction",)) or Redaction()
+    )
     escalate_to = data.get("escalate_to")
     if escalate_to is not None and not isinstance(escalate_to, str):
         parsed.problems.append(Problem(("escalate_to",), "must be the id of an intent"))
@@ -106,13 +111,21 @@ _COMES: Final = re.compile(r"\barriv", re.IGNORECASE)
 _GOES: Final = re.compile(r"\b(?:leav|depart)", re.IGNORECASE)
 
 
-def _stays(intents: Iterable[Intent], params: dict[str, Param], given: Mapping[str, frozenset[str]]) -> dict[str, Param]:
-    """The parameters, where an intent that first asks for an arrival and then for a leave is a stay: it begins with the arrival.
+def _stays(
+    intents: Iterable[Intent], params: dict[str, Param], given: Mapping[str, frozenset[str]]
+) -> dict[str, Param]:
+    """The parameters, where an arrival followed by a leave makes a stay.
+
+    A stay begins with the arrival: the arrival gets the role `from`, the leave the role `to`.
 
     A journey begins with the leave.
     """
     for intent in intents:
-        own = [params[name] for name in intent.param_names if name in params and "role" not in given.get(name, ())]
+        own = [
+            params[name]
+            for name in intent.param_names
+            if name in params and "role" not in given.get(name, ())
+        ]
         for comes, goes in zip(own, own[1:], strict=False):
             if (
                 comes.type is goes.type
@@ -141,7 +154,9 @@ def _intents(parsed: Parsed, value: object) -> Iterator[Intent]:
         name = raw.get("id") if isinstance(raw, Mapping) else None
         if isinstance(name, str):
             if name in parsed.intent_ids:
-                parsed.problems.append(Problem((*place, "id"), f"another intent is called {name!r} too"))
+                parsed.problems.append(
+                    Problem((*place, "id"), f"another intent is named {name!r} too")
+                )
                 continue
             parsed.intent_ids.add(name)
             parsed.places[("intents", name)] = place
@@ -155,7 +170,9 @@ def _params(parsed: Parsed, value: object) -> Iterator[tuple[str, Param]]:
         name = raw.get("name") if isinstance(raw, Mapping) else None
         if isinstance(name, str):
             if name in parsed.param_names:
-                parsed.problems.append(Problem((*place, "name"), f"another parameter is called {name!r} too"))
+                parsed.problems.append(
+                    Problem((*place, "name"), f"another parameter is named {name!r} too")
+                )
                 continue
             parsed.param_names.add(name)
             parsed.places[("params", name)] = place
@@ -166,7 +183,10 @@ def _params(parsed: Parsed, value: object) -> Iterator[tuple[str, Param]]:
 
 
 def complete(param: Param) -> Param:
-    """The parameter with what its declaration leaves out: type and role as its name and description suggest, and a question."""
+    """The parameter with the type, role and question that its declaration leaves out.
+
+    Type and role are inferred from its name and description; one with allowed values is an enum.
+    """
     added: dict[str, object] = {}
     if "type" not in param.model_fields_set:
         added["type"] = ParamType.ENUM if param.enum else infer_type(param.name, param.description)
@@ -184,7 +204,11 @@ _COUNTED: Final = frozenset((ParamType.NUMBER, ParamType.MONEY, ParamType.DURATI
 
 
 def _number(value: JsonValue) -> float | None:
-    return float(value) if isinstance(value, str) and re.fullmatch(r"-?\d{1,15}\.\d{1,15}", value) else None
+    return (
+        float(value)
+        if isinstance(value, str) and re.fullmatch(r"-?\d{1,15}\.\d{1,15}", value)
+        else None
+    )
 
 
 def default_prompt(param: Param) -> str:
@@ -196,18 +220,35 @@ def default_prompt(param: Param) -> str:
         words = words[:1].lower() + words[1:]
     if words.startswith("whether "):
         return f"Please tell me {words}: yes or no?"
-    article = "" if words.startswith(("the ", "your ", "a ", "an ", "how ", "what ", "which ")) else "the "
+    article = (
+        ""
+        if words.startswith(("the ", "your ", "a ", "an ", "how ", "what ", "which "))
+        else "the "
+    )
     return f"What is {article}{words}?"
 
 
-def _entries(parsed: Parsed, value: object, key: str, name_field: str) -> Iterator[tuple[DataPath, Any]]:
-    """The declarations under `key`: a mapping by name, or a list of mappings that hold their name."""
+def _entries(
+    parsed: Parsed, value: object, key: str, name_field: str
+) -> Iterator[tuple[DataPath, Any]]:
+    """The declarations under `key`, each with its path.
+
+    They are a mapping by name, or a list of mappings that hold their name.
+    """
     if isinstance(value, Mapping):
         for name, raw in value.items():
             given = {} if raw is None else raw
             if isinstance(given, Mapping) and name_field in given and given[name_field] != name:
-                parsed.problems.append(Problem((key, str(name), name_field), f"must be {name!r}, as its key says, or be left out"))
-            yield (key, str(name)), {**given, name_field: str(name)} if isinstance(given, Mapping) else given
+                parsed.problems.append(
+                    Problem(
+                        (key, str(name), name_field),
+                        f"must be {name!r}, like its key, or be omitted",
+                    )
+                )
+            yield (
+                (key, str(name)),
+                {**given, name_field: str(name)} if isinstance(given, Mapping) else given,
+            )
     elif isinstance(value, list | tuple):
         yield from (((key, index), raw) for index, raw in enumerate(value))
     elif value is not None:
@@ -215,7 +256,10 @@ def _entries(parsed: Parsed, value: object, key: str, name_field: str) -> Iterat
 
 
 def _with_texts(raw: object) -> object:
-    """`raw` with short forms written out: numbers among the examples, an enum as a list, one synonym without a list."""
+    """`raw` with its short forms written out.
+
+    Examples become texts, a list of allowed values a mapping, and a single synonym a list.
+    """
     if not isinstance(raw, Mapping):
         return raw
     full: dict[object, object] = dict(raw)
@@ -232,7 +276,9 @@ def _with_texts(raw: object) -> object:
 def _synonyms(value: object) -> object:
     if value is None:
         return ()
-    return tuple(_text(item) for item in value) if isinstance(value, list | tuple) else (_text(value),)
+    return (
+        tuple(_text(item) for item in value) if isinstance(value, list | tuple) else (_text(value),)
+    )
 
 
 def _text(value: object) -> object:
@@ -248,8 +294,13 @@ def _model(parsed: Parsed, model: type[M], raw: object, place: DataPath) -> M | 
         return None
 
 
-def _mistakes(exc: ValidationError, model: type[BaseModel], raw: object, place: DataPath) -> Iterator[Problem]:
-    """One problem for each wrong place: alternatives that all failed at one place are one mistake."""
+def _mistakes(
+    exc: ValidationError, model: type[BaseModel], raw: object, place: DataPath
+) -> Iterator[Problem]:
+    """One problem for each wrong place.
+
+    When all alternative types fail at one place, only the first failure is reported.
+    """
     seen: set[DataPath] = set()
     for error in exc.errors(include_url=False):
         path = (*place, *_steps_in(raw, error["loc"]))
@@ -257,20 +308,38 @@ def _mistakes(exc: ValidationError, model: type[BaseModel], raw: object, place: 
             continue
         seen.add(path)
         if error["type"] == "extra_forbidden":
-            yield Problem(path, f"unknown key; {instead_of(str(error['loc'][-1]), model.model_fields)}")
+            yield Problem(
+                path, f"unknown key; {instead_of(str(error['loc'][-1]), model.model_fields)}"
+            )
         elif error["type"] in ("enum", "literal_error"):
-            known = [choice.strip("' ") for choice in error["ctx"]["expected"].replace(" or ", ",").split(",")]
-            yield Problem(path, f"{error['input']!r} is not possible; {instead_of(str(error['input']), known)}")
+            known = [
+                choice.strip("' ")
+                for choice in error["ctx"]["expected"].replace(" or ", ",").split(",")
+            ]
+            yield Problem(
+                path, f"{error['input']!r} is not allowed; {instead_of(str(error['input']), known)}"
+            )
         elif error["type"] == "missing":
             yield Problem((*place, *error["loc"]), "is missing")
         else:
-            yield Problem(path, _KINDS.get(error["type"], error["msg"].removeprefix("Value error, ")))
+            yield Problem(
+                path, _KINDS.get(error["type"], error["msg"].removeprefix("Value error, "))
+            )
 
 
 def _steps_in(raw: object, loc: Sequence[str | int]) -> Iterator[str | int]:
-    """The part of `loc` that leads through `raw`: after it, pydantic names the alternative types it tried."""
+    """The part of `loc` that leads through `raw`.
+
+    Behind it, pydantic names the alternative types that it tried.
+    """
     for step in loc:
-        inside: Mapping[Any, object] = raw if isinstance(raw, Mapping) else dict(enumerate(raw)) if isinstance(raw, list | tuple) else {}
+        inside: Mapping[Any, object] = (
+            raw
+            if isinstance(raw, Mapping)
+            else dict(enumerate(raw))
+            if isinstance(raw, list | tuple)
+            else {}
+        )
         if step not in inside:
             return
         raw = inside[step]

@@ -1,4 +1,4 @@
-"""A catalog together with its tools: which calls a request makes, what it still needs, and which values its tools accept.
+"""A catalog with its tools: a request's calls, what it still needs, and the values allowed.
 
 Pure: the tools are asked for their schemas, never called.
 """
@@ -16,7 +16,13 @@ from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog, field_error, step_arguments, tool_arguments
+from langmem_ext.waiting.catalog.catalog import (
+    Intent,
+    IntentCatalog,
+    field_error,
+    step_arguments,
+    tool_arguments,
+)
 from langmem_ext.waiting.catalog.param import NONE, Extensions, Param, ParamType, label
 from langmem_ext.waiting.catalog.tool_schema import WRONG_FORM
 from langmem_ext.waiting.extract.validity import is_allowed
@@ -29,7 +35,9 @@ Params = Mapping[str, JsonValue]
 class Playbook:
     """What can be done for a user, and with which values."""
 
-    def __init__(self, catalog: IntentCatalog, tools: Sequence[BaseTool], extensions: Extensions = NONE) -> None:
+    def __init__(
+        self, catalog: IntentCatalog, tools: Sequence[BaseTool], extensions: Extensions = NONE
+    ) -> None:
         """Bind a catalog to its tools.
 
         Args:
@@ -44,13 +52,19 @@ class Playbook:
         self.catalog = catalog.with_tools(tools, extensions)
         self.tools = {tool.name: tool for tool in tools}
         if CONFIRMATION in self.catalog.params:
-            raise InvalidInput(f"no parameter may be called {CONFIRMATION!r}: confirmations are waited for under that name; rename it")
+            raise InvalidInput(
+                f"the parameter name {CONFIRMATION!r} is reserved for confirmations: rename it"
+            )
         self.intents = {intent.id: intent for intent in self.catalog.intents}
         self._steps = {intent.id: self._steps_of(intent) for intent in self.catalog.intents}
         self._arguments = {tool.name: tool_arguments(tool) for tool in tools}
-        self.sensitive = frozenset(name for name in self.catalog.params if self.catalog.is_sensitive(name))
+        self.sensitive = frozenset(
+            name for name in self.catalog.params if self.catalog.is_sensitive(name)
+        )
         self.familiar = familiar_words(self.catalog)
-        self.confirmation = Param(name=CONFIRMATION, type=ParamType.BOOLEAN, examples=("yes", "no"), on_exhausted="cancel")
+        self.confirmation = Param(
+            name=CONFIRMATION, type=ParamType.BOOLEAN, examples=("yes", "no"), on_exhausted="cancel"
+        )
 
     def with_sensitive(self, names: Set[str]) -> Playbook:
         """The same where these parameters are sensitive too, be they in the catalog or not."""
@@ -63,16 +77,23 @@ class Playbook:
 
     @property
     def local(self) -> frozenset[str]:
-        """The parameters whose values no model is shown: those that are sensitive, or read by rules alone."""
-        return self.sensitive | {name for name, param in self.catalog.params.items() if param.local_only}
+        """The parameters whose values no model sees: sensitive ones, and those read by rules."""
+        return self.sensitive | {
+            name for name, param in self.catalog.params.items() if param.local_only
+        }
 
     @property
     def reads_locally(self) -> bool:
-        """Whether a parameter is read by rules alone: then no summary may tell its value to a model."""
+        """Whether any parameter is read by rules only.
+
+        Then no summary may show its value to a model.
+        """
         return any(param.local_only for param in self.catalog.params.values())
 
     def _steps_of(self, intent: Intent) -> list[Step]:
-        return [Step(tool=name, args=step_arguments(intent, self.tools[name])) for name in intent.tool]
+        return [
+            Step(tool=name, args=step_arguments(intent, self.tools[name])) for name in intent.tool
+        ]
 
     def begin(self, intent: Intent, message_id: str) -> PlanExecution:
         """A plan for `intent`, begun by the message with this id; nothing of it has run."""
@@ -87,7 +108,11 @@ class Playbook:
         )
 
     def runs(self, plan: PlanExecution) -> bool:
-        """Whether the plan is one that can run: of a known intent, its steps calls that the tools have, its cursor inside them."""
+        """Whether the plan can run.
+
+        Its intent is known, its cursor lies within its steps, and its tools have the arguments that
+        its steps fill, from parameters that the catalog declares.
+        """
         if plan["intent_id"] not in self.intents or not 0 <= plan["cursor"] <= len(plan["steps"]):
             return False
         return all(
@@ -111,14 +136,18 @@ class Playbook:
         return self.catalog.timeout if own is None else own
 
     def uses(self, plan: PlanExecution) -> tuple[str, ...]:
-        """Every parameter that the plan can take: those of its intent and those its steps are filled from."""
+        """Every parameter that the plan can take: its intent's, and those that fill its steps."""
         filled = (param for step in plan["steps"] for param in step["args"].values())
         return tuple(dict.fromkeys((*self.intent_of(plan).param_names, *filled)))
 
     def missing(self, plan: PlanExecution, params: Params) -> tuple[str, ...]:
         """The parameters to ask for before the next step can run, in the order in which to ask."""
         skipped = plan.get("skipped", ())
-        return tuple(name for name in self._needs(plan) if name not in params and (name not in skipped or not self.can_skip(plan, name)))
+        return tuple(
+            name
+            for name in self._needs(plan)
+            if name not in params and (name not in skipped or not self.can_skip(plan, name))
+        )
 
     def can_skip(self, plan: PlanExecution, name: str) -> bool:
         """Whether the plan's tools can be called without a parameter."""
@@ -131,30 +160,46 @@ class Playbook:
     def shown(self, params: Params) -> dict[str, JsonValue]:
         """Values as users are shown them."""
         declared = self.catalog.params
-        return {name: label(declared[name], value) if name in declared else value for name, value in params.items()}
+        return {
+            name: label(declared[name], value) if name in declared else value
+            for name, value in params.items()
+        }
 
     def _needs(self, plan: PlanExecution) -> tuple[str, ...]:
-        """Those the intent requires, and those without which the next tool cannot be called (later ones may be filled by its result)."""
+        """The parameters that the intent or the next tool requires.
+
+        Later tools may be filled by the result of the next one.
+        """
         needed = list(self.intent_of(plan).required)
         if plan["cursor"] < len(plan["steps"]):
             step = plan["steps"][plan["cursor"]]
             arguments = self._arguments[step["tool"]]
-            needed += [param for argument, param in step["args"].items() if arguments[argument].required]
+            needed += [
+                param for argument, param in step["args"].items() if arguments[argument].required
+            ]
         return tuple(dict.fromkeys(needed))
 
     def value_error(self, plan: PlanExecution, name: str, value: JsonValue) -> str | None:
-        """Why this value of a parameter cannot be used by the plan; None when it can. The sentence does not hold the value."""
+        """Why the plan cannot use this value of a parameter; None when it can.
+
+        The sentence does not contain the value.
+        """
         if error := self._own_error(self.catalog.params[name], value):
             return error
         for step in plan["steps"]:
             for argument, param in step["args"].items():
-                if param == name and (error := field_error(self.tools[step["tool"]], argument, value)):
+                if param == name and (
+                    error := field_error(self.tools[step["tool"]], argument, value)
+                ):
                     return error
         return None
 
     def accepts(self, plan: PlanExecution, found: Params) -> bool:
         """Whether the plan can use at least one of these values."""
-        return any(name in self.uses(plan) and self.value_error(plan, name, value) is None for name, value in found.items())
+        return any(
+            name in self.uses(plan) and self.value_error(plan, name, value) is None
+            for name, value in found.items()
+        )
 
     @staticmethod
     def _own_error(param: Param, value: JsonValue) -> str | None:
@@ -169,11 +214,19 @@ class Playbook:
     def sound(self, plan: PlanExecution, params: Params) -> dict[str, JsonValue]:
         """The values without those that the plan takes and cannot use."""
         used = set(self.uses(plan))
-        return {name: value for name, value in params.items() if name not in used or self.value_error(plan, name, value) is None}
+        return {
+            name: value
+            for name, value in params.items()
+            if name not in used or self.value_error(plan, name, value) is None
+        }
 
     def ready(self, plan: PlanExecution, params: Params) -> bool:
         """Whether the next step, or else the reply, can be carried out as it stands."""
-        if plan.get("expired") or self.missing(plan, params) or len(self.sound(plan, params)) < len(params):
+        if (
+            plan.get("expired")
+            or self.missing(plan, params)
+            or len(self.sound(plan, params)) < len(params)
+        ):
             return False
         return not self.unconfirmed(plan, params)
 
@@ -187,21 +240,30 @@ class Playbook:
     def finished(plan: PlanExecution) -> bool:
         """Whether the tools have run: all of them, or up to one that failed."""
         results = plan["results"]
-        return bool(results) and (results[-1]["status"] == "error" or plan["cursor"] >= len(plan["steps"]))
+        return bool(results) and (
+            results[-1]["status"] == "error" or plan["cursor"] >= len(plan["steps"])
+        )
 
     @staticmethod
     def arguments(step: Step, params: Params) -> dict[str, JsonValue]:
         """What the step's tool is called with."""
-        return {argument: params[param] for argument, param in step["args"].items() if param in params}
+        return {
+            argument: params[param] for argument, param in step["args"].items() if param in params
+        }
 
     def fingerprint(self, plan: PlanExecution, params: Params) -> str:
         """Identifies the calls of a plan with these values."""
         return digest([[step["tool"], self.arguments(step, params)] for step in plan["steps"]])
 
     def idempotency_key(self, thread_id: str, plan: PlanExecution, params: Params) -> str:
-        """Identifies the plan's next call: the same for a repetition after a crash, another for a fork with other arguments."""
+        """The idempotency key of the plan's next call.
+
+        It is the same for a repetition after a crash, and another for a fork with other arguments.
+        """
         step = plan["steps"][plan["cursor"]]
-        return digest([thread_id, plan["id"], plan["cursor"], step["tool"], self.arguments(step, params)])
+        return digest(
+            [thread_id, plan["id"], plan["cursor"], step["tool"], self.arguments(step, params)]
+        )
 
 
 def digest(value: JsonValue | Sequence[object]) -> str:

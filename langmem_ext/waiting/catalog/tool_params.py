@@ -1,8 +1,8 @@
-"""What a catalog leaves to the tools: the parameters of an intent, and what the tools' arguments say about a parameter."""
+"""Parameters from tools: those of an intent that names none, and details of declared ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TypeAlias
 
 from langmem_ext.waiting.catalog.intent import Intent
@@ -15,19 +15,30 @@ Arguments: TypeAlias = Mapping[str, Mapping[str, ToolArgument]]
 
 
 def with_tool_params(intent: Intent, arguments: Arguments) -> Intent:
-    """The intent; one that names no parameters gets its tools' arguments: the required ones required, the others optional."""
+    """The intent; one that names no parameters gets its tools' arguments.
+
+    Required arguments become required parameters, the others optional ones.
+    """
     if not intent.takes_params_from_tool:
         return intent
-    sources = [source for tool in intent.tool for source in _sources(intent, tool, arguments.get(tool, {}))]
+    sources = [
+        source for tool in intent.tool for source in _sources(intent, tool, arguments.get(tool, {}))
+    ]
     required = dict.fromkeys(name for name, argument in sources if argument.required)
     optional = dict.fromkeys(name for name, _ in sources if name not in required)
     return intent.model_copy(update={"required": tuple(required), "optional": tuple(optional)})
 
 
 def params_with_tools(
-    intents: Iterable[Intent], params: Mapping[str, Param], given: Mapping[str, frozenset[str]], arguments: Arguments
+    intents: Iterable[Intent],
+    params: Mapping[str, Param],
+    given: Mapping[str, frozenset[str]],
+    arguments: Arguments,
 ) -> dict[str, Param]:
-    """The declared parameters, each completed by the argument it fills, and the undeclared ones that the intents name.
+    """The declared parameters, and those that the intents take from their tools alone.
+
+    A declared parameter is completed by the argument that it fills, an undeclared one is made from
+    it.
 
     Args:
         intents: The intents, with their parameters.
@@ -42,18 +53,30 @@ def params_with_tools(
                 if name in intent.param_names:
                     made.setdefault(name, param_from(argument, name))
     declared = {
-        name: _completed(param, given.get(name, frozenset(param.model_fields_set)), made.get(name)) for name, param in params.items()
+        name: completed(param, given.get(name, frozenset(param.model_fields_set)), made.get(name))
+        for name, param in params.items()
     }
-    return declared | {name: complete(param) for name, param in made.items() if name not in declared}
+    return declared | {
+        name: complete(param) for name, param in made.items() if name not in declared
+    }
 
 
-def _sources(intent: Intent, tool: str, arguments: Mapping[str, ToolArgument]) -> Iterator[tuple[str, ToolArgument]]:
-    """The parameter that fills each argument of the tool: the one mapped to it, else the one of its name."""
+def _sources(
+    intent: Intent, tool: str, arguments: Mapping[str, ToolArgument]
+) -> Iterator[tuple[str, ToolArgument]]:
+    """The arguments of the tool, each with the parameter mapped to it or of the same name."""
     param_of = {argument: param for param, argument in intent.mapping_for(tool).items()}
     return ((param_of.get(name, name), argument) for name, argument in arguments.items())
 
 
-def _completed(param: Param, given: frozenset[str], made: Param | None) -> Param:
+def completed(param: Param, given: Set[str], made: Param | None) -> Param:
+    """A declared parameter with what its declaration leaves out.
+
+    Args:
+        param: The parameter.
+        given: The keys that its declaration says; these stay as they are.
+        made: The parameter as the argument that it fills describes it; None where it fills none.
+    """
     if made is None:
         return complete(param)
     update: dict[str, object] = {}

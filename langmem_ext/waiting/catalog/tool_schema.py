@@ -1,6 +1,7 @@
-"""What a tool takes, as its own schema says it: its arguments, the parameters made from them, and whether a value is one it accepts.
+"""What a tool takes by its own schema: arguments, parameters made from them, valid values.
 
-Arguments that are injected (`InjectedToolArg`, injected state or store, a `RunnableConfig`) are not a user's to give and do not appear.
+Arguments that are injected (`InjectedToolArg`, injected state or store, a `RunnableConfig`) are not
+a user's to give and do not appear.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _AS_TEXT = {
     ParamType.MONEY: ParamType.TEXT,
     ParamType.BOOLEAN: ParamType.TEXT,
 }
-"""What an argument that takes text is, though its name and description speak of a number: "number of the order" is an identifier."""
+"""What an argument that takes text is, though its name and description speak of a number: "number
+of the order" is an identifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def tool_arguments(tool: BaseTool) -> dict[str, ToolArgument]:
 
 
 def step_arguments(intent: Intent, tool: BaseTool) -> dict[str, str]:
-    """Which parameter each argument of `tool` is filled from, when it runs for `intent`: argument to parameter."""
+    """The parameter that fills each argument of `tool` when it runs for `intent`."""
     arguments = tool_arguments(tool)
     mapping = intent.mapping_for(tool.name)
     filled = {argument: param for param, argument in mapping.items() if argument in arguments}
@@ -96,7 +98,11 @@ def param_from(argument: ToolArgument, name: str) -> Param:
         name=name,
         type=_type(schema, name, description, values),
         description=description,
-        examples=tuple(str(example) for example in schema.get("examples", ()) if isinstance(example, str | int | float)),
+        examples=tuple(
+            str(example)
+            for example in schema.get("examples", ())
+            if isinstance(example, str | int | float)
+        ),
         pattern=pattern if isinstance(pattern, str) else None,
         enum={value: () for value in values},
         sensitive=schema.get("format") == "password",
@@ -111,7 +117,9 @@ def _type(schema: Schema, name: str, description: str, values: list[str]) -> Par
         return _TYPES[kind]
     if any(isinstance(value, int) for value in _enum(schema)):
         return ParamType.INTEGER
-    return _FORMATS.get(str(schema.get("format"))) or _AS_TEXT.get(inferred := infer_type(name, description), inferred)
+    return _FORMATS.get(str(schema.get("format"))) or _AS_TEXT.get(
+        inferred := infer_type(name, description), inferred
+    )
 
 
 def _enum(schema: Schema) -> list[JsonValue]:
@@ -139,10 +147,12 @@ _TOLD: Final[Mapping[str, str]] = {
 
 
 def field_error(tool: BaseTool, argument: str, value: JsonValue) -> str | None:
-    """Why `tool` does not accept `value` for `argument`, by the constraints and validators of that field; None when it does.
+    """Why `tool` does not accept `value` for `argument`; None when it does.
 
-    The other arguments play no part, so neither do validators of the arguments as a whole. The sentence does not hold the value, unless a
-    validator of the tool's author puts it there.
+    The constraints and validators of that argument's field decide.
+
+    The other arguments play no part, so neither do validators of the arguments as a whole. The
+    sentence does not hold the value, unless a validator of the tool's author puts it there.
     """
     schema = tool.args_schema
     if isinstance(schema, type) and issubclass(schema, BaseModel):
@@ -158,14 +168,17 @@ def _model_error(model: type[BaseModel], argument: str, value: JsonValue) -> str
         for error in exc.errors(include_url=False, include_context=False, include_input=False):
             if error["loc"][:1] == (argument,):
                 return WRONG_FORM if error["type"] == "string_pattern_mismatch" else error["msg"]
-    except Exception:  # a validator of all arguments that misses the others: the call itself will judge
+    except (
+        Exception
+    ):  # a validator of all arguments that misses the others: the call itself will judge
         return None
     return None
 
 
 def _schema_error(schema: Schema, argument: str, value: JsonValue) -> str | None:
     kind = jsonschema.Draft202012Validator
-    # A moment is local and has no offset, as JSON schema wants it. An own registry: references are never fetched.
+    # A moment is local and has no offset, as JSON schema wants it. An own registry: references are
+    # never fetched.
     formats = jsonschema.FormatChecker(kind.FORMAT_CHECKER.checkers.keys() - {"date-time"})
     validator = kind(schema, format_checker=formats, registry=Registry())
     try:
@@ -183,15 +196,25 @@ def _call_schema(tool: BaseTool) -> Schema:
     try:
         described = tool.tool_call_schema
         if not isinstance(described, dict):
-            return described.model_json_schema() if issubclass(described, BaseModel) else described.schema()
+            return (
+                described.model_json_schema()
+                if issubclass(described, BaseModel)
+                else described.schema()
+            )
         jsonschema.Draft202012Validator.check_schema(described)
     except Exception as exc:  # pydantic has several errors for types that have no JSON schema
-        raise InvalidInput(f"the arguments of tool {tool.name!r} cannot be described as JSON schema: {type(exc).__name__}") from exc
+        raise InvalidInput(
+            f"the arguments of tool {tool.name!r} cannot be described as JSON schema:"
+            f" {type(exc).__name__}"
+        ) from exc
     return described
 
 
 def _full_schema(tool: BaseTool) -> Schema | None:
-    """The schema of all arguments: it keeps examples, which the schema for callers loses; None where injected ones have no schema."""
+    """The schema of all arguments; None where the tool has no complete one.
+
+    It keeps examples, which the schema for callers loses.
+    """
     if not (isinstance(tool.args_schema, type) and issubclass(tool.args_schema, BaseModel)):
         return None
     try:
@@ -207,7 +230,9 @@ def _resolved(schema: Schema, root: Schema) -> Schema:
         if isinstance(target := seen.pop("$ref", None), str):
             seen = {**_lookup(target, root), **seen}
         elif options := list(_alternatives(seen)):
-            rest = {key: value for key, value in seen.items() if key not in ("anyOf", "oneOf", "allOf")}
+            rest = {
+                key: value for key, value in seen.items() if key not in ("anyOf", "oneOf", "allOf")
+            }
             seen = {**options[0], **rest}
         else:
             break

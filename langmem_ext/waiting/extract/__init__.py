@@ -1,8 +1,12 @@
-"""Reading a parameter's value from what a user said: one module per type, no model, no network, pure functions.
+"""Reading of parameter values from user messages: pure functions, one module per type.
 
-Every type module has one function `read(param, reply)`, which lists the spans that may be the value, each with its confidence and with how
-well it fits this parameter. What is common to all types stands here: values of other parameters are left to them, values are validated, a
-proposed value can be accepted, and a reply without a value is told apart (no preference, does not have it, asks back).
+No model and no network is used.
+
+Every type module has one function `read(param, reply)`, which lists the spans that may be the
+value, each with its confidence and with how well it fits this parameter. What is common to all
+types stands here: values of other parameters are left to them, values are validated, a proposed
+value can be accepted, and a reply without a value is told apart (no preference, does not have it,
+asks back).
 """
 
 from __future__ import annotations
@@ -34,12 +38,13 @@ from langmem_ext.waiting.extract.english.attitude import (
 from langmem_ext.waiting.extract.english.correction import corrected
 from langmem_ext.waiting.extract.names import address, name, person, place
 from langmem_ext.waiting.extract.names import text as free_text
+from langmem_ext.waiting.extract.names.openness import introduces
 from langmem_ext.waiting.extract.numbers import duration, integer, money, number
 from langmem_ext.waiting.extract.reading import settled
-from langmem_ext.waiting.extract.reply import Reply
+from langmem_ext.waiting.extract.reply import LONGEST, Reply
 from langmem_ext.waiting.extract.validity import is_valid, problem_of
 
-__all__ = ["HALF_OPEN", "OUT_OF_BOUNDS", "Reply", "extract", "find", "problem_of"]
+__all__ = ["HALF_OPEN", "LONGEST", "OUT_OF_BOUNDS", "Reply", "extract", "find", "problem_of"]
 
 OUT_OF_BOUNDS = "out of bounds"
 """The reason where the message names a value that the parameter's bounds exclude."""
@@ -68,39 +73,51 @@ _READERS: Mapping[str, Callable[[Param, Reply], list[Candidate]]] = {
 }
 _NO_CLAIM = frozenset((ParamType.TEXT, ParamType.BOOLEAN))
 """Types whose values take no span away from another parameter."""
+_NAMELESS = frozenset((ParamType.TEXT, ParamType.PLACE, ParamType.ADDRESS))
+"""Types of which no value is what follows "my name is"."""
 _NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 _OWN = 0.9
 """Confidence in what an extractor of the application reads and says nothing about."""
-_LONGEST = 4_000
-"""Characters of a message in which a value is looked for; an open text may be longer."""
+_MOST = 16
+"""Readings of one message that are looked at: one that holds more answers nothing."""
 
 
 def extract(param: Param, reply: Reply) -> Extraction:
-    """Read the parameter's value from an attempt to answer.
+    """Read a parameter's value from a reply.
 
-    The result is the same for the same arguments. A filled value is plain JSON of the parameter's type, matches its pattern, is one of
-    its allowed values and inside its bounds; of several readings of the same words the one inside the bounds is taken. `raw` is the part
-    of the message at `span`. A value of an open type (a name, a place, text) that nothing in the message marks has a confidence of 0.5
-    or less.
+    Of a message the first 1,000 characters are read; only a free text may be longer.
+
+    The result is the same for the same arguments. A filled value is plain JSON of the parameter's
+    type, matches its pattern, is one of its allowed values and inside its bounds; of several
+    readings of the same words the one inside the bounds is taken. `raw` is the part of the message
+    at `span`. A value of an open type (a name, a place, text) that nothing in the message marks has
+    a confidence of 0.5 or less.
 
     Args:
         param: What is asked for.
-        reply: The message and what stands around it; without a prompt only clearly marked values are taken.
+        reply: The message and what stands around it; without a prompt only clearly marked values
+            are taken.
 
     Returns:
-        `filled`, or why not: `dontcare`, `declined`, `question` or `abstained`. With the reason `OUT_OF_BOUNDS` the message named a value
-        that is not allowed, and `problem` says why; with `HALF_OPEN` it named an hour, and `choices` are its two readings.
+        `filled`, or why not: `dontcare`, `declined`, `question` or `abstained`. With the reason
+        `OUT_OF_BOUNDS` the message named a value that is not allowed, and `problem` says why; with
+        `HALF_OPEN` it named an hour, and `choices` are its two readings.
 
     Raises:
-        InvalidInput: The parameter's pattern is no regular expression, or its type has no extractor.
+        InvalidInput: The parameter's pattern is no regular expression, or its type has no
+            extractor.
     """
+    if len(reply.text) > LONGEST and not (
+        param.type == ParamType.TEXT and free_text.is_free(param)
+    ):
+        reply = replace(reply, text=reply.text[:LONGEST])
     if not reply.text.strip():
         return Extraction("abstained", reason="empty message")
-    if len(reply.text) > _LONGEST and not (param.type == ParamType.TEXT and free_text.is_free(param)):
-        reply = replace(reply, text=reply.text[:_LONGEST])
     found = _own(param, reply, _read(param, reply))
     known = reply.filled.get(param.name)
-    chosen = best(reply.text, [other for other in found if other.value != known]) or best(reply.text, found)
+    chosen = best(reply.text, [other for other in found if other.value != known]) or best(
+        reply.text, found
+    )
     accepted = None if reply.strict else _suggestion(param, reply, chosen)
     if accepted:
         return accepted
@@ -108,28 +125,45 @@ def extract(param: Param, reply: Reply) -> Extraction:
         return _taken(param, reply, chosen)
     if reply.strict:
         return Extraction("abstained", reason="no marked value")
-    return (moment.half_said(param, reply) if param.type == ParamType.DATETIME else None) or _stance(reply)
+    return (
+        moment.half_said(param, reply) if param.type == ParamType.DATETIME else None
+    ) or _stance(reply)
 
 
 def _read(param: Param, reply: Reply) -> list[Candidate]:
-    """What the message may give for the parameter, as far as it was not taken back, in the readings that the parameter may hold."""
+    """The message's candidates for the parameter, corrections applied.
+
+    Only readings that the parameter may hold are kept.
+    """
+    if (
+        param.type in _NAMELESS
+        and introduces(reply.text)
+        and "name" not in f"{param.name} {param.description} {reply.prompt}".lower()
+    ):
+        return []
     found = corrected(param.type, reply, lambda half: _spans(param, half))
     return settled(param, _spans(param, reply) if found is None else found, reply.now)
 
 
 def _spans(param: Param, reply: Reply) -> list[Candidate]:
-    """The spans that may be a value, by the application's extractor or the type's own, with their normal values."""
+    """The spans that may be a value, with their normalised values.
+
+    The application's extractor finds them, else the type's own.
+    """
     if (own := param.extractor) is not None:
         found = [_candidate(param, reply, extraction) for extraction in own(param, reply)]
     elif (reader := _READERS.get(param.type)) is not None:
         found = reader(param, reply)
     else:
         raise InvalidInput(
-            f"parameter {param.name!r} is of the type {param.type!r}, which has no extractor: bind the catalog with"
-            f" build_waiting_graph(…, extractors={{{param.type!r}: …}}) or with_tools(…, Extensions(…))"
+            f"parameter {param.name!r} is of the type {param.type!r}, which has no extractor: bind"
+            f" the catalog with build_waiting_graph(…, extractors={{{param.type!r}: …}}) or"
+            " with_tools(…, Extensions(…))"
         )
     if param.open_values and not found and not reply.strict:
         found = free_text.read(param.model_copy(update={"enum": {}, "type": ParamType.TEXT}), reply)
+    if len(found) > _MOST:
+        found = sorted(found, key=lambda candidate: candidate.start)[:_MOST]
     if param.normaliser is None:
         return found
     return [normal for candidate in found if (normal := _normal(param, candidate)) is not None]
@@ -145,14 +179,21 @@ def _candidate(param: Param, reply: Reply, extraction: Extraction) -> Candidate:
     plain = isinstance(extraction.value, str | int | float)
     if extraction.status != "filled" or not plain or not 0 <= start < end <= len(reply.text):
         raise InvalidInput(
-            f"the extractor of parameter {param.name!r} gave an Extraction that cannot be used: it must be 'filled', with a"
-            " value (text, a number or a truth value) and the span of the message that it stands in"
+            f"the extractor of parameter {param.name!r} gave an Extraction that cannot be used: it"
+            " must be 'filled', with a value (text, a number or a truth value) and the span of the"
+            " message that it stands in"
         )
-    return Candidate(start, end, extraction.value, extraction.confidence or _OWN, reason=extraction.reason or f"read as {param.type}")
+    return Candidate(
+        start,
+        end,
+        extraction.value,
+        extraction.confidence or _OWN,
+        reason=extraction.reason or f"read as {param.type}",
+    )
 
 
 def _normal(param: Param, candidate: Candidate) -> Candidate | None:
-    """The candidate with the values that the parameter's normaliser makes of its own; None where none is one."""
+    """The candidate with values from the parameter's normaliser; None when it accepts none."""
     values = []
     for value in (candidate.value, *candidate.alternatives):
         with suppress(ValueError):
@@ -161,14 +202,25 @@ def _normal(param: Param, candidate: Candidate) -> Candidate | None:
 
 
 def _taken(param: Param, reply: Reply, chosen: Candidate) -> Extraction:
-    """The chosen value; or its words alone, where the bounds exclude it or where they leave open what they mean."""
+    """The chosen value as an extraction.
+
+    It abstains when the bounds exclude the value, or when two readings of it are left.
+    """
     span, confidence = (chosen.start, chosen.end), round(chosen.confidence, 2)
     raw = reply.text[chosen.start : chosen.end]
     if chosen.refused:
         problem = problem_of(param, chosen.value, now=reply.now) or ""
         return Extraction("abstained", None, raw, span, confidence, OUT_OF_BOUNDS, problem=problem)
     if chosen.undecided:
-        return Extraction("abstained", None, raw, span, confidence, HALF_OPEN, (chosen.value, *chosen.alternatives))
+        return Extraction(
+            "abstained",
+            None,
+            raw,
+            span,
+            confidence,
+            HALF_OPEN,
+            (chosen.value, *chosen.alternatives),
+        )
     return Extraction("filled", chosen.value, raw, span, confidence, chosen.reason)
 
 
@@ -180,7 +232,9 @@ def find(
     others: Sequence[Param] = (),
     filled: Mapping[str, JsonValue] = _NOTHING,
 ) -> Extraction:
-    """Read the parameter's value from a message that answers no question: only what the message clearly marks.
+    """Read the parameter's value from a message that answers no question.
+
+    Only a value that the message clearly marks is read.
 
     Args:
         param: What to look for.
@@ -200,29 +254,42 @@ def find(
 
 def _own(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
     """The candidates that no other parameter fits better."""
-    others = [other for other in reply.others if other.name != param.name and other.type not in _NO_CLAIM]
+    others = [
+        other for other in reply.others if other.name != param.name and other.type not in _NO_CLAIM
+    ]
     if not found or not others or param.type == ParamType.BOOLEAN:
         return found
     theirs = [claim for other in others for claim in _spans(other, _seen_from(other, param, reply))]
     return [
-        own for own in found if not any(own.overlaps(c.start, c.end) and (c.fit, c.confidence) > (own.fit, own.confidence) for c in theirs)
+        own
+        for own in found
+        if not any(
+            own.overlaps(c.start, c.end) and (c.fit, c.confidence) > (own.fit, own.confidence)
+            for c in theirs
+        )
     ]
 
 
 def _seen_from(other: Param, param: Param, reply: Reply) -> Reply:
     """The reply with the two parameters' parts exchanged."""
-    return replace(reply, others=[param, *(third for third in reply.others if third.name != other.name)], suggested=None)
+    return replace(
+        reply,
+        others=[param, *(third for third in reply.others if third.name != other.name)],
+        suggested=None,
+    )
 
 
 def _suggestion(param: Param, reply: Reply, chosen: Candidate | None) -> Extraction | None:
-    """A proposed value that the user accepts or names again; None when nothing was proposed or something else was said."""
+    """The outcome when a proposed value is accepted, named again or refused; else None."""
     value = reply.suggested
     if value is None or (chosen and chosen.fit > 0) or not is_valid(param, value):
         return None
     said = reply.text.lower().find(str(value).lower())
     if said >= 0 and not says_no(reply.text):
         end = said + len(str(value))
-        return Extraction("filled", value, reply.text[said:end], (said, end), 0.85, "names the proposed value")
+        return Extraction(
+            "filled", value, reply.text[said:end], (said, end), 0.85, "names the proposed value"
+        )
     if says_yes(reply.text) and not (chosen and chosen.confidence > 0.8):
         return Extraction("filled", value, confidence=0.85, reason="accepts the proposed value")
     if chosen is None and says_no(reply.text):
@@ -231,7 +298,10 @@ def _suggestion(param: Param, reply: Reply, chosen: Candidate | None) -> Extract
 
 
 def _stance(reply: Reply) -> Extraction:
-    """Why a reply holds no value; to be without one, or "no", when asked for a preference is to have none."""
+    """Why a reply holds no value.
+
+    When the question asks for a preference, "no" or having none means no preference.
+    """
     text = reply.text
     if does_not_care(text):
         return Extraction("dontcare", confidence=0.8, reason="no preference")

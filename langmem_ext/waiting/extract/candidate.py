@@ -10,10 +10,15 @@ from pydantic import JsonValue
 
 from langmem_ext.waiting.extract.english.tokens import before
 
-_CORRECTION = re.compile(r"\b(?:sorry|i meant?|i mean|actually|rather|scratch that|correction|make (?:that|it)|or rather|wait)\b", re.I)
+_CORRECTION = re.compile(
+    r"\b(?:sorry|i meant?|i mean|actually|rather|scratch that|correction|make (?:that|it)|or"
+    r" rather|wait)\b",
+    re.I,
+)
 _REJECTED = re.compile(
-    r"\b(?:not|there(?:['’]?s| is| are) no|neither|isn't|isnt|except|any(?:\s+\w+)?\s+but|before|anything but"
-    r"|other than|rather than|instead of"
+    r"\b(?:not|there(?:['’]?s| is| are)"
+    r" no|neither|isn't|isnt|except|any(?:\s+\w+)?\s+but|before|anything but"
+    r"|other than|rather than|instead of|used to (?:be|have)"
     r"|nor|but not|don't want|do not want|cannot do|can't do)"
     r"(?:\s+(?:on|at|for|in|from|to|the|a|an|my|until|till|with|want|any))*\s*$",
     re.I,
@@ -21,17 +26,24 @@ _REJECTED = re.compile(
 
 
 _UNABLE = re.compile(
-    r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|could(?:n['’]?t| not))\s+(?:\w+\s+)?(?:make|come|do|be|manage)\b[^.,;!?]*$", re.I
+    r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|could(?:n['’]?t|"
+    r" not))\s+(?:\w+\s+)?(?:make|come|do|be|manage)\b[^.,;!?]*$",
+    re.I,
 )
-"""A clause up to a value that is not possible; where no other is named, it may be what the message is about."""
+"""A clause up to a value that is not possible; where no other is named, it may be what the message
+is about."""
 _UNLESS = re.compile(r"\s*(?:if|in case|otherwise|as a backup)\b", re.I)
 """What follows a second choice."""
 
-_OR = re.compile(r"\s*,?\s*or\s+(?:(?:maybe|even|perhaps|on|at|in|from|to|the|a|around|about|for)\s+)*", re.I)
+_OR = re.compile(
+    r"\s*,?\s*or\s+(?:(?:maybe|even|perhaps|on|at|in|from|to|the|a|around|about|for)\s+)*", re.I
+)
 
 
 _PREFERRED = re.compile(
-    r"\s*(?:(?:is|would be|['’]s|['’]d be)\s+)?(?:even |a bit |much )?(?:better|best|preferable|preferred|ideal)\b", re.I
+    r"\s*(?:(?:is|would be|['’]s|['’]d be)\s+)?(?:even |a bit |much"
+    r" )?(?:better|best|preferable|preferred|ideal)\b",
+    re.I,
 )
 """What follows the one of several values that is wanted most."""
 
@@ -45,7 +57,8 @@ class Candidate:
         end: Offset after its last character.
         value: What it means, normalised.
         confidence: 0 to 1: how sure it is that these words name such a value.
-        fit: How well it fits this parameter among others of its kind (role cues, own nouns); higher wins, negative never fills.
+        fit: How well it fits this parameter among others of its kind (role cues, own nouns); higher
+            wins, negative never fills.
         reason: Why, in a few words, without the value.
         alternatives: Other readings of the same words, the likelier ones first.
         undecided: Whether none of the readings is likelier than the others.
@@ -73,7 +86,11 @@ class Candidate:
 
 def outside(candidates: Iterable[Candidate], spans: Sequence[tuple[int, int]]) -> list[Candidate]:
     """Those that touch none of `spans`."""
-    return [candidate for candidate in candidates if not any(candidate.overlaps(start, end) for start, end in spans)]
+    return [
+        candidate
+        for candidate in candidates
+        if not any(candidate.overlaps(start, end) for start, end in spans)
+    ]
 
 
 def longest(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -86,56 +103,93 @@ def longest(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 _FORBIDDEN = re.compile(
-    r"\b(?:do(?:n['’]?t| not)|never)\s+(?:deliver|send|bring|take|ship|post|book|put|come|use|call|pick|make)\b"
-    r"(?:(?!\b(?:but|only|so|and)\b)[^.,;!?])*\b(?:to|at|on|in|into|from|for|before|after|by)\s+(?:the\s+)?$",
+    r"\b(?:do(?:n['’]?t|"
+    r" not)|never)\s+(?:deliver|send|bring|take|ship|post|book|put|come|use|call|pick|make)\b"
+    r"(?:(?!\b(?:but|only|so|and)\b)[^.,;!?])*\b(?:to|at|on|in|into|from|for|before|after"
+    r"|by)\s+(?:the\s+)?$",
     re.I,
 )
 """A clause up to a value that it forbids: "don't send it to X"."""
 _RULED_OUT = re.compile(
-    r"\s*(?:is|are|was|really|just|definitely|sadly)?\s*(?:(?:does|do|will|would|wo|can)(?:\s?n['’]?t|\s?not)\s+(?:really\s+)?"
-    r"(?:work|suit|fit|do|be good)\b|(?:(?:['’]?s|is|are)\s+)?out\b(?! of)|(?:['’]?s|is|are)\s+(?:off|bad|no good"
+    r"\s*(?:is|are|was|really|just|definitely|sadly)?\s*(?:(?:does|do|will|would|wo"
+    r"|can)(?:\s?n['’]?t|\s?not)\s+(?:really\s+)?"
+    r"(?:work|suit|fit|do|be good)\b|(?:(?:['’]?s|is|are)\s+)?out\b(?!"
+    r" of)|(?:['’]?s|is|are)\s+(?:off|bad|no good"
     r"|not (?:good|possible|ok|an option)|impossible|full)\b)",
     re.I,
 )
 
 
+_GOES_OUT = re.compile(r"\b(?:lights?|lamps?|bulbs?|power|electricity|heating|boiler)\b", re.I)
+"""What is out when it does not work."""
+
+
+def is_impossible(text: str, start: int) -> bool:
+    """Whether the clause says that what stands there is not possible: "I can't come on friday"."""
+    return _UNABLE.search(before(text, start)) is not None
+
+
 def turned_down(text: str, start: int, end: int | None = None) -> bool:
-    """Whether the words around it turn down what stands there: "not X", "instead of X", "don't send it to X", "X is no good"."""
+    """Whether the words around a span reject it: "not X", "instead of X", "X is no good"."""
     lead = before(text, start)
     if _REJECTED.search(lead) or _FORBIDDEN.search(lead):
         return True
-    return end is not None and _RULED_OUT.match(text, end) is not None
+    ruled_out = _RULED_OUT.match(text, end) if end is not None else None
+    return ruled_out is not None and not (
+        ruled_out.group().endswith("out") and _GOES_OUT.search(lead)
+    )
 
 
 def _alternative(text: str, one: Candidate, other: Candidate) -> bool:
     if one.value == other.value or not one.end <= other.start <= one.end + 20:
         return False
-    between = text[one.end : other.start].strip().lower() == "and" and before(text, one.start).rstrip().lower().endswith("between")
+    between = text[one.end : other.start].strip().lower() == "and" and before(
+        text, one.start
+    ).rstrip().lower().endswith("between")
     return between or _OR.fullmatch(text, one.end, other.start) is not None
 
 
 def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
-    """The one to take: best fit, then confidence, then the first; the last when the user corrects himself between two equals.
+    """The candidate to take: by fit, then confidence, then order.
 
-    None when there is none, or when two stand to choose from ("three or four"). Of equal fit, what the bounds allow goes first.
+    When the user corrects himself between two equal ones, the later one is taken.
+
+    None when there is none, or when two stand to choose from ("three or four"). Of equal fit, what
+    the bounds allow goes first.
     """
-    rejected = {str(candidate.value) for candidate in candidates if turned_down(text, candidate.start, candidate.end)}
-    able = [candidate for candidate in candidates if candidate.fit >= 0 and str(candidate.value) not in rejected]
+    rejected = {
+        str(candidate.value)
+        for candidate in candidates
+        if turned_down(text, candidate.start, candidate.end)
+    }
+    able = [
+        candidate
+        for candidate in candidates
+        if candidate.fit >= 0 and str(candidate.value) not in rejected
+    ]
     if not able:
         return None
     fit = max(candidate.fit for candidate in able)
     if any(candidate.fit == fit and not candidate.refused for candidate in able):
         able = [candidate for candidate in able if not candidate.refused]
-    able = [c for c in able if not _UNABLE.search(before(text, c.start))] or able
-    able = [c for c in able if not (_UNLESS.match(text, c.end) and re.search(r"\bor\s+$", before(text, c.start)))] or able
+    able = [c for c in able if not is_impossible(text, c.start)] or able
+    able = [
+        c
+        for c in able
+        if not (_UNLESS.match(text, c.end) and re.search(r"\bor\s+$", before(text, c.start)))
+    ] or able
     if preferred := [candidate for candidate in able if _PREFERRED.match(text, candidate.end)]:
         able = preferred
-    elif any(_alternative(text, one, other) for one in able for other in able if one.start < other.start):
+    elif any(
+        _alternative(text, one, other) for one in able for other in able if one.start < other.start
+    ):
         return None
     top = max((candidate.fit, candidate.confidence) for candidate in able)
     equals = [candidate for candidate in able if (candidate.fit, candidate.confidence) == top]
     chosen = equals[0]
     for later in equals[1:]:
-        if later.start >= chosen.end and _CORRECTION.search(text[max(chosen.end, later.start - 60) : later.start]):
+        if later.start >= chosen.end and _CORRECTION.search(
+            text[max(chosen.end, later.start - 60) : later.start]
+        ):
             chosen = later
     return chosen

@@ -1,4 +1,4 @@
-"""Spans of a reply that are values of a closed kind, or of another parameter, so that no open value may take them."""
+"""Spans of a reply that no open value may take: values of closed kinds, or other parameters'."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langmem_ext.waiting.extract.reply import Reply
 
 
 def closed_spans(param: Param, reply: Reply) -> list[tuple[int, int]]:
-    """Where dates, times, sums, e-mail addresses and the allowed values of other parameters stand in a reply."""
+    """Spans of dates, times, sums, e-mail addresses and other parameters' allowed values."""
     text = reply.text
     found = [*dates(text, reply.now.date()), *times(text), *money(text)]
     if "@" in text:

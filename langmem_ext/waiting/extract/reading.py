@@ -1,4 +1,4 @@
-"""Which of several readings of the same words a parameter takes: those that it may hold, and of these the ones inside its bounds."""
+"""The choice among readings of the same words: the valid ones, of these those in bounds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,27 @@ from langmem_ext.waiting.extract.validity import is_valid, problem_of
 
 
 def settled(param: Param, candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:
-    """The candidates with the readings that are left; one whose every reading is out of bounds is refused, and keeps them."""
+    """The candidates with their valid readings, only those in bounds if there are any.
+
+    A candidate whose every reading is out of bounds is refused, and keeps them.
+    """
     found = []
     for candidate in candidates:
-        valid = [value for value in (candidate.value, *candidate.alternatives) if is_valid(param, value)]
+        valid = [
+            value for value in (candidate.value, *candidate.alternatives) if is_valid(param, value)
+        ]
         if not valid:
             continue
         allowed = [value for value in valid if problem_of(param, value, now=now) is None]
         first, *rest = allowed or valid
         undecided = candidate.undecided and bool(rest) and bool(allowed)
-        found.append(replace(candidate, value=first, alternatives=tuple(rest), undecided=undecided, refused=not allowed))
+        found.append(
+            replace(
+                candidate,
+                value=first,
+                alternatives=tuple(rest),
+                undecided=undecided,
+                refused=not allowed,
+            )
+        )
     return found

@@ -1,25 +1,31 @@
-"""What stands around an answer: the message, the question before it, and what else is known or asked."""
+"""The context of an answer: the message, the question before it, and what else is known."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
+from typing import Final
 
 from pydantic import JsonValue
 
 from langmem_ext.waiting.catalog.param import Param
 
+LONGEST: Final = 1_000
+"""Characters of a message that are read: what it asks for, and its values, stand there. Only a free
+text may be longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A user's message as an extractor sees it.
+    """A user's message, for an extractor.
 
     Attributes:
         text: The message.
-        prompt: The agent's question it answers; empty when the value may stand in any message, which makes every extractor strict:
-            it takes only what the message clearly marks.
-        others: Parameters asked for in the same question, or that the plan still lacks: their values are not this one's.
+        prompt: The agent's question it answers; empty when the value may stand in any message,
+            which makes every extractor strict: it takes only what the message clearly marks.
+        others: Parameters asked for in the same question, or that the plan still lacks: their
+            values are not this one's.
         filled: Values known already, by parameter name.
         suggested: A value the agent proposed: "yes" accepts it, "no" declines it.
         now: When the message was written, naive local or aware: what "tomorrow" counts from.

@@ -16,8 +16,12 @@ _NUMERIC = frozenset((ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY))
 
 
 def is_valid(param: Param, value: JsonValue) -> bool:
-    """Whether the value has the parameter's type, is among its allowed values and matches its pattern."""
-    return _has_type(param.type, value, param.units) and is_allowed(param, value) and _matches(param, value)
+    """Whether the value has the parameter's type, is allowed, and matches its pattern."""
+    return (
+        _has_type(param.type, value, param.units)
+        and is_allowed(param, value)
+        and _matches(param, value)
+    )
 
 
 def _has_type(kind: str, value: JsonValue, units: str = "") -> bool:
@@ -26,7 +30,9 @@ def _has_type(kind: str, value: JsonValue, units: str = "") -> bool:
     if kind == ParamType.BOOLEAN:
         return isinstance(value, bool)
     if kind in _NUMERIC or (kind == ParamType.DURATION and units):
-        return isinstance(value, int if kind == ParamType.INTEGER else (int, float)) and not isinstance(value, bool)
+        return isinstance(
+            value, int if kind == ParamType.INTEGER else (int, float)
+        ) and not isinstance(value, bool)
     if not isinstance(value, str) or not value.strip():
         return False
     if kind == ParamType.DATE:
@@ -52,13 +58,16 @@ def _parses(parse: Callable[[str], object], value: str) -> bool:
 
 
 def is_allowed(param: Param, value: JsonValue) -> bool:
-    """Whether the value is among the parameter's possible values, where it lists any; a number is one by how it is written."""
+    """Whether the value is one of the parameter's allowed values, if it lists any.
+
+    A number is compared as text.
+    """
     free = not param.enum or param.open_values or param.type == ParamType.BOOLEAN
     return free or str(value) in param.enum
 
 
 def problem_of(param: Param, value: JsonValue, *, now: datetime) -> str | None:
-    """What is wrong with a value that lies outside of the parameter's bounds, as a sentence that says what is allowed.
+    """A sentence that says what is allowed, for a value out of the parameter's bounds.
 
     Args:
         param: The parameter.
@@ -66,7 +75,8 @@ def problem_of(param: Param, value: JsonValue, *, now: datetime) -> str | None:
         now: What "today" is.
 
     Returns:
-        "it must be between 11:00 and 23:00", "it must be today or later"; None where the value is allowed.
+        "it must be between 11:00 and 23:00", "it must be today or later"; None where the value is
+        allowed.
     """
     place = _place(param.type, value)
     if place is None:
@@ -97,17 +107,21 @@ def bounds_mistake(param: Param) -> str | None:
     if _bounds_hours(param):
         return bounds_mistake(param.model_copy(update={"type": ParamType.TIME}))
     if param.type == ParamType.DURATION and not param.units:
-        return "a duration has bounds where it has `units`"
+        return "a duration needs `units` to have bounds"
     kind = _BOUNDED.get(param.type)
     if kind is None:
-        return f"{param.type} has no order, and so no bounds"
+        return f"{param.type} is not ordered and has no bounds"
     low, high = (_end(param.type, end) for end in param.bounds)
     for end, place in zip(param.bounds, (low, high), strict=True):
         if end is not None and place is None:
-            return f"{end!r} is no {kind}"
+            return f"{end!r} is not a {kind}"
     if low is None and high is None:
-        return "one of both must be given"
-    return "the lowest value is above the highest" if low is not None and high is not None and low > high else None
+        return "give at least one of them"
+    return (
+        "the lowest value is above the highest"
+        if low is not None and high is not None and low > high
+        else None
+    )
 
 
 _BOUNDED: Mapping[str, str] = {
@@ -124,7 +138,9 @@ _BOUNDED: Mapping[str, str] = {
 
 def _bounds_hours(param: Param) -> bool:
     """Whether the bounds of a moment are times of the day."""
-    return param.type == ParamType.DATETIME and any(_end(ParamType.TIME, end) is not None for end in param.bounds or ())
+    return param.type == ParamType.DATETIME and any(
+        _end(ParamType.TIME, end) is not None for end in param.bounds or ()
+    )
 
 
 def _end(kind: str, bound: Bound) -> float | None:
@@ -136,7 +152,9 @@ def _end(kind: str, bound: Bound) -> float | None:
 
 def _place(kind: str, value: JsonValue) -> float | None:
     """Where a value lies among those of its type; None where it is none, or has no order."""
-    if kind not in _BOUNDED or not _has_type(kind, value, "any" if isinstance(value, int | float) else ""):
+    if kind not in _BOUNDED or not _has_type(
+        kind, value, "any" if isinstance(value, int | float) else ""
+    ):
         return None
     if isinstance(value, int | float):
         return float(value)
@@ -159,4 +177,8 @@ def _days(day: date) -> float:
 
 
 def _matches(param: Param, value: JsonValue) -> bool:
-    return param.pattern is None or not isinstance(value, str) or compiled(param.name, param.pattern).fullmatch(value) is not None
+    return (
+        param.pattern is None
+        or not isinstance(value, str)
+        or compiled(param.name, param.pattern).fullmatch(value) is not None
+    )

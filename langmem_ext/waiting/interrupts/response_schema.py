@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import chain, repeat
+from operator import ge, gt, le, lt
 from typing import Any, Final
 
 _DEPTH: Final = 64
@@ -109,7 +110,33 @@ def _is_one_of(value: object, schema: Mapping[str, Any]) -> bool:
         return False
     if "const" in schema and not _same(value, schema["const"]):
         return False
+    if not _within(value, schema):
+        return False
     return not isinstance(values, list) or any(_same(value, one) for one in values)
+
+
+_LIMITS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "minimum": ge,
+    "maximum": le,
+    "exclusiveMinimum": gt,
+    "exclusiveMaximum": lt,
+}
+_LENGTHS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {"minLength": ge, "maxLength": le}
+
+
+def _within(value: object, schema: Mapping[str, Any]) -> bool:
+    """Whether a number, or the length of a text, is within the limits that a schema sets."""
+    if isinstance(value, str):
+        measured, limits = len(value), _LENGTHS
+    elif _is_number(value):
+        measured, limits = value, _LIMITS  # type: ignore[assignment]  # a number
+    else:
+        return True
+    return all(
+        holds(measured, schema[name])
+        for name, holds in limits.items()
+        if _is_number(schema.get(name))
+    )
 
 
 def _same(value: object, wanted: object) -> bool:

@@ -1,1 +1,4 @@
-"""What comes of a message: one policy, the plan of a request, its questions and its tool calls. Pure."""
+"""What follows from a message: the request's plan, its questions and its tool calls.
+
+Pure functions.
+"""

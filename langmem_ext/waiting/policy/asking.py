@@ -1,6 +1,7 @@
-"""What is asked for a parameter: the wording of each attempt, and the description that goes with it to a client.
+"""The question for a parameter: each attempt's wording, and the description for a client.
 
-Pure: the node that says the question and the node that waits for its answer each make it from the state, and make the same.
+Pure: the node that says the question and the node that waits for its answer each make it from the
+state, and make the same.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Question:
 
 
 def question(playbook: Playbook, plan: PlanExecution, params: Params, name: str) -> Question:
-    """The question for the parameter `name` (or `CONFIRMATION`), worded for the wrong answers it has had so far."""
+    """The question for the parameter `name` or `CONFIRMATION`, worded for its attempt."""
     param = playbook.param(name)
     attempt = plan["attempts"].get(name, 0) + 1
     return Question(
@@ -80,14 +81,22 @@ def question(playbook: Playbook, plan: PlanExecution, params: Params, name: str)
     )
 
 
-def _prompt(playbook: Playbook, plan: PlanExecution, params: Params, param: Param, attempt: int) -> str:
+def _prompt(
+    playbook: Playbook, plan: PlanExecution, params: Params, param: Param, attempt: int
+) -> str:
     """What is asked: whether to go on, which reading was meant, to go ahead, or for the value."""
     if plan.get("expired"):
-        return playbook.catalog.replies.expired.replace("{request}", described(playbook.intent_of(plan)))
+        return playbook.catalog.replies.expired.replace(
+            "{request}", described(playbook.intent_of(plan))
+        )
     if asked := _which(playbook, plan, param):
-        return asked if attempt == 1 or len(plan["choices"][param.name]) > 1 else f"{asked} {YES_OR_NO}"
+        return (
+            asked
+            if attempt == 1 or len(plan["choices"][param.name]) > 1
+            else f"{asked} {YES_OR_NO}"
+        )
     if param.name != CONFIRMATION:
-        return _wording(param, attempt)
+        return wording(param, attempt)
     asked = _confirmation(playbook, plan, params)
     return asked if attempt == 1 else f"{asked} {YES_OR_NO}"
 
@@ -102,33 +111,38 @@ def described(intent: Intent) -> str:
 
 
 def _which(playbook: Playbook, plan: PlanExecution, param: Param) -> str:
-    """The question which of two readings is meant, or whether the only one is; empty where nothing is open."""
+    """The question which reading is meant, or whether the only one is; empty when none is open."""
     choices = plan.get("choices", {}).get(param.name)
     if not choices:
         return ""
     replies = playbook.catalog.replies
     if len(choices) == 1:
         return replies.doubt.replace("{value}", in_text(label(param, choices[0])))
-    return replies.which.replace("{choices}", " or ".join(_time_in_words(choice) for choice in choices))
+    return replies.which.replace(
+        "{choices}", " or ".join(value_in_words(choice) for choice in choices)
+    )
 
 
-def _time_in_words(value: JsonValue) -> str:
-    """A time as a question names it: "7:00 in the evening"."""
+def value_in_words(value: JsonValue) -> str:
+    """A value as a question names it: "7:00 in the evening"."""
     text = in_text(value)
     if not re.fullmatch(r"(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d", text):
         return text
     hour, minutes = int(text[-5:-3]), text[-2:]
-    return f"{hour % 12 or 12}:{minutes} {'in the morning' if hour < 12 else 'in the afternoon' if hour < 18 else 'in the evening'}"
+    part = "in the morning" if hour < 12 else "in the afternoon" if hour < 18 else "in the evening"
+    return f"{hour % 12 or 12}:{minutes} {part}"
 
 
-def _wording(param: Param, attempt: int) -> str:
-    """First the prompt, then the clarified prompt, then examples as well, as far as it does not hold them."""
+def wording(param: Param, attempt: int) -> str:
+    """The attempt's wording: the prompt, then the clarified prompt, then examples as well."""
     if attempt == 1:
         return param.prompt
     clarified = param.clarified_prompt or param.prompt
     if attempt == 2 and param.clarified_prompt:
         return clarified
-    examples = " or ".join(example for example in map(str, _shown_examples(param)) if example not in clarified)
+    examples = " or ".join(
+        example for example in map(str, _shown_examples(param)) if example not in clarified
+    )
     return f"{clarified} For example: {examples}" if examples else clarified
 
 
@@ -150,7 +164,11 @@ def _confirmation(playbook: Playbook, plan: PlanExecution, params: Params) -> st
         return playbook.catalog.replies.change
     template = playbook.catalog.confirm_question(intent) or ""
     plain = playbook.shown(params)
-    shown = {name: HIDDEN if name in playbook.sensitive else plain[name] for name in playbook.uses(plan) if name in params}
+    shown = {
+        name: HIDDEN if name in playbook.sensitive else plain[name]
+        for name in playbook.uses(plan)
+        if name in params
+    }
     asked = fill(template, shown)
     named = template_fields(template)
     unnamed = {name: value for name, value in shown.items() if name not in named}

@@ -1,6 +1,7 @@
-"""Deciding what a waiting thread does next. Pure: what the nodes carry out is decided here, in `answer` and in `begin`.
+"""What a waiting thread does next: start, ask, confirm, run, suspend or give up a request.
 
-`plan_turn` is a generator: it asks for a classification only where the rules leave the message open, so a model is called by whoever drives
+Pure functions: the nodes run what is decided here. `turn.plan_turn` is a generator: it asks for a
+classification only where the rules leave the message open, so a model is called by whoever drives
 it, sync or async, and deciding itself does no I/O.
 """
 
@@ -59,15 +60,22 @@ class Decision:
 
 
 def decision(before: Mapping[str, Any], move: Move) -> Decision:
-    """The move as an update of the channels `before`: what differs from them, and always the plan and what is waited for."""
+    """The move as an update of the channels `before`.
+
+    It holds what differs from them, and always the plan and what is waited for.
+    """
     after = move.session.channels()
     always = ("plan", "waiting_for_param")
-    update = {name: value for name, value in after.items() if name in always or before.get(name) != value}
+    update = {
+        name: value for name, value in after.items() if name in always or before.get(name) != value
+    }
     return Decision(update, move.say, move.mentioned)
 
 
 def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -> Move:
-    """Go on with the running request, else with the one suspended last: ask what is missing, ask for a yes, or be ready.
+    """Go on with the running request, else with the one suspended last.
+
+    The move asks for what is missing, asks for a confirmation, or is ready.
 
     Values that a tool would refuse (edits bring them in) are dropped and asked for.
     """
@@ -94,7 +102,8 @@ def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -
 def next_task(playbook: Playbook, session: Session) -> Task | None:
     """What the graph does with a session as it stands; None: nothing, the thread rests.
 
-    A request that is neither asked about nor ready goes to `ask_user`, which passes it on to be decided again.
+    A request that is neither asked about nor ready goes to `ask_user`, which passes it on to be
+    decided again.
     """
     plan = session.plan
     if plan is None:
@@ -106,11 +115,18 @@ def next_task(playbook: Playbook, session: Session) -> Task | None:
     return "call_tool" if plan["cursor"] < len(plan["steps"]) else "respond"
 
 
-def start(playbook: Playbook, session: Session, intent: Intent, heard: Heard, found: Mapping[str, JsonValue]) -> Move:
+def start(
+    playbook: Playbook,
+    session: Session,
+    intent: Intent,
+    heard: Heard,
+    found: Mapping[str, JsonValue],
+) -> Move:
     """Begin a request, or go on with the suspended one for the same intent.
 
-    Of the known values those marked `keep: thread` stay; the others only if the message refers back to them. Then come those that the
-    message gives. A running request must be suspended or dropped before.
+    Of the known values those marked `keep: thread` stay; the others only if the message refers back
+    to them. Then come those that the message gives. A running request must be suspended or dropped
+    before.
     """
     for entry in session.suspended:
         if entry["plan"]["intent_id"] == intent.id:
@@ -124,18 +140,29 @@ def start(playbook: Playbook, session: Session, intent: Intent, heard: Heard, fo
 
 
 def take(playbook: Playbook, session: Session, found: Mapping[str, JsonValue]) -> Session:
-    """The session with those of the values that the running request can use; a value that is taken clears its wrong answers."""
+    """The session with the values that the running request can use.
+
+    A value that is taken clears the wrong answers to its question.
+    """
     if session.plan is None:
         return session
     usable = {
         name: value
         for name, value in found.items()
-        if name in playbook.uses(session.plan) and playbook.value_error(session.plan, name, value) is None
+        if name in playbook.uses(session.plan)
+        and playbook.value_error(session.plan, name, value) is None
     }
-    attempts = {name: count for name, count in session.plan["attempts"].items() if name not in usable}
+    attempts = {
+        name: count for name, count in session.plan["attempts"].items() if name not in usable
+    }
     plan = PlanExecution(**{**session.plan, "attempts": attempts})
     if choices := plan.get("choices"):
-        plan = PlanExecution(**{**plan, "choices": {name: values for name, values in choices.items() if name not in usable}})
+        plan = PlanExecution(
+            **{
+                **plan,
+                "choices": {name: values for name, values in choices.items() if name not in usable},
+            }
+        )
     return replace(session, plan=plan, params={**session.params, **usable})
 
 
@@ -160,7 +187,11 @@ def restore(playbook: Playbook, session: Session, entry: Suspended) -> Session:
 
 def _taken_up(plan: PlanExecution) -> PlanExecution:
     """The plan; one that was given up begins with no wrong answers."""
-    return PlanExecution(**{**plan, "given_up": False, "attempts": {}}) if plan.get("given_up") else plan
+    return (
+        PlanExecution(**{**plan, "given_up": False, "attempts": {}})
+        if plan.get("given_up")
+        else plan
+    )
 
 
 def give_up(session: Session) -> Session:
@@ -183,4 +214,8 @@ def forget(playbook: Playbook) -> Move:
 def lasting(playbook: Playbook, params: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """The values that outlive the request that asked for them."""
     declared = playbook.catalog.params
-    return {name: value for name, value in params.items() if name in declared and declared[name].keep == "thread"}
+    return {
+        name: value
+        for name, value in params.items()
+        if name in declared and declared[name].keep == "thread"
+    }

@@ -25,7 +25,8 @@ class Session:
 
     Attributes:
         params: Known values; none of them is None.
-        waiting_for: The parameter (or `CONFIRMATION`) that is asked for; None for a wait that is void.
+        waiting_for: The parameter (or `CONFIRMATION`) that is asked for; None for a wait that is
+            void.
         plan: The running request.
         suspended: Interrupted requests, the latest last.
         last_intent_id: What the user asked for last.
@@ -56,8 +57,9 @@ class Session:
 def read_session(state: Mapping[str, Any], playbook: Playbook) -> Session:
     """The sound part of `state`, whatever was edited into it.
 
-    A plan that is malformed or cannot run is no plan. A wait without a plan, or for a parameter that is unknown, has a value or is not
-    needed, is void. So is the wait for a confirmation of other calls than the user was asked about.
+    A plan that is malformed or cannot run is no plan. A wait without a plan, or for a parameter
+    that is unknown, has a value or is not needed, is void. So is the wait for a confirmation of
+    other calls than the user was asked about.
     """
     plan = _read_plan(state.get("plan"), playbook)
     last_intent_id = state.get("last_intent_id")
@@ -69,15 +71,25 @@ def read_session(state: Mapping[str, Any], playbook: Playbook) -> Session:
         last_result=state.get("last_result"),
         understood=_read_understood(state.get("understood")),
     )
-    return replace(session, waiting_for=_read_wait(state.get("waiting_for_param"), session, playbook))
+    return replace(
+        session, waiting_for=_read_wait(state.get("waiting_for_param"), session, playbook)
+    )
 
 
 def _read_params(value: object) -> dict[str, JsonValue]:
-    return {name: known for name, known in value.items() if known is not None} if isinstance(value, dict) else {}
+    return (
+        {name: known for name, known in value.items() if known is not None}
+        if isinstance(value, dict)
+        else {}
+    )
 
 
 def _read_understood(value: object) -> tuple[Mapping[str, Any], ...]:
-    return tuple(command for command in value if isinstance(command, dict)) if isinstance(value, list) else ()
+    return (
+        tuple(command for command in value if isinstance(command, dict))
+        if isinstance(value, list)
+        else ()
+    )
 
 
 def _read_plan(value: object, playbook: Playbook) -> PlanExecution | None:
@@ -144,7 +156,11 @@ def _read_declared(state: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def in_use(session: Session, playbook: Playbook) -> frozenset[str]:
-    """Every parameter that a message may give: of the request that runs, of those that wait, and of the last, which may be corrected."""
+    """Every parameter that a message may give a value for.
+
+    They are those of the running request, of the suspended ones, and of the last one, which may be
+    corrected.
+    """
     plans = [entry["plan"] for entry in session.suspended]
     if session.plan is not None:
         plans.append(session.plan)
@@ -157,12 +173,20 @@ def in_use(session: Session, playbook: Playbook) -> frozenset[str]:
 def results_of(plan: object) -> list[object]:
     """What the tools of a plan have returned so far, whatever was edited into it."""
     results = plan.get("results") if isinstance(plan, dict) else None
-    return [result.get("value") for result in results if isinstance(result, dict)] if isinstance(results, list) else []
+    return (
+        [result.get("value") for result in results if isinstance(result, dict)]
+        if isinstance(results, list)
+        else []
+    )
 
 
 def read_summary(state: Mapping[str, Any]) -> Summary | None:
     """The running summary; None for anything that is none."""
     value = state.get("summary")
-    if isinstance(value, dict) and isinstance(value.get("text"), str) and isinstance(value.get("through"), str):
+    if (
+        isinstance(value, dict)
+        and isinstance(value.get("text"), str)
+        and isinstance(value.get("through"), str)
+    ):
         return Summary(text=value["text"], through=value["through"])
     return None

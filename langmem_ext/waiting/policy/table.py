@@ -1,4 +1,6 @@
-"""What comes of a message: its commands, carried out against the request that runs and those that wait. Pure.
+"""What follows from a message: its commands, run against the running and waiting requests.
+
+Pure functions.
 
 One table, in this order: what ends or leaves the request (reset, cancel, a person), the answer to a
 confirmation, values, other requests, and what only wants a word back. Values that were filled stay,
@@ -18,7 +20,16 @@ from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.param import Param, label
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.asking import described
-from langmem_ext.waiting.policy.plan import Move, drop, forget, give_up, plan_next, start, suspend, take
+from langmem_ext.waiting.policy.plan import (
+    Move,
+    drop,
+    forget,
+    give_up,
+    plan_next,
+    start,
+    suspend,
+    take,
+)
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.commands import (
@@ -43,11 +54,19 @@ from langmem_ext.waiting.understand.message import Heard
 
 C = TypeVar("C", bound=Command)
 
-_CHAT: Final = {"hello": "hello", "thanks": "thanks", "bye": "bye", "help": "unknown", "talk": "chat"}
+_CHAT: Final = {
+    "hello": "hello",
+    "thanks": "thanks",
+    "bye": "bye",
+    "help": "unknown",
+    "talk": "chat",
+}
 """Kind of chat to the reply that answers it."""
 
 
-def carry_out(playbook: Playbook, session: Session, heard: Heard, commands: Sequence[Command]) -> Move:
+def carry_out(
+    playbook: Playbook, session: Session, heard: Heard, commands: Sequence[Command]
+) -> Move:
     """The move that a message makes.
 
     Args:
@@ -91,7 +110,10 @@ def _at_rest(playbook: Playbook, session: Session, commands: Sequence[Command]) 
         return Move(replace(session, waiting_for=None), (_which(playbook, clarify.intents),))
     if chat := _first(commands, Chat):
         return plan_next(playbook, session, (str(getattr(replies, _CHAT[chat.kind])),))
-    return plan_next(playbook, session, (replies.unknown,))
+    asked = _first(commands, Ask)
+    return plan_next(
+        playbook, session, (asked.answer if asked and asked.answer else replies.unknown,)
+    )
 
 
 def _which(playbook: Playbook, intents: Sequence[str]) -> str:
@@ -100,7 +122,13 @@ def _which(playbook: Playbook, intents: Sequence[str]) -> str:
     return playbook.catalog.replies.which.replace("{choices}", ", or ".join(told))
 
 
-def _begun(playbook: Playbook, session: Session, heard: Heard, starts: Sequence[Start], say: tuple[str, ...]) -> Move:
+def _begun(
+    playbook: Playbook,
+    session: Session,
+    heard: Heard,
+    starts: Sequence[Start],
+    say: tuple[str, ...],
+) -> Move:
     """Begin requests: the first at once, the others wait for its end, each with its values."""
     mentioned: frozenset[str] = frozenset()
     for later in reversed(starts[1:]):
@@ -115,39 +143,72 @@ def _queued(playbook: Playbook, session: Session, heard: Heard, starts: Sequence
     """The session with other requests that wait for the end of the one that runs."""
     waiting = replace(session, plan=None, waiting_for=None)
     for later in reversed(starts):
-        waiting = suspend(start(playbook, waiting, playbook.intents[later.intent], heard, dict(later.values)).session)
+        waiting = suspend(
+            start(
+                playbook, waiting, playbook.intents[later.intent], heard, dict(later.values)
+            ).session
+        )
     return replace(session, suspended=waiting.suspended)
 
 
 def _left_open(playbook: Playbook, move: Move, commands: Sequence[Command]) -> Move:
-    """The move, with what the message leaves open of the request that runs then: it is asked for as a choice."""
+    """The move, with what the message leaves open of the request that runs then.
+
+    That is a choice to ask about, or the reason why a value was refused.
+    """
     session = _with_choices(playbook, move.session, commands)
-    if session is move.session:
-        return move
-    return replace(plan_next(playbook, session, move.say[:-1] if session.waiting_for else move.say), mentioned=move.mentioned)
+    if session is not move.session:
+        return replace(
+            plan_next(playbook, session, move.say[:-1] if session.waiting_for else move.say),
+            mentioned=move.mentioned,
+        )
+    refused = [
+        as_sentence(command.problem)
+        for command in _all(commands, Refuse)
+        if command.param == session.waiting_for
+    ]
+    return replace(move, say=(*move.say[:-1], *refused, move.say[-1])) if refused else move
 
 
 def _with_choices(playbook: Playbook, session: Session, commands: Sequence[Command]) -> Session:
     """The session with the values that are to be chosen from, or confirmed, before one counts."""
-    choices = {command.param: list(command.choices) for command in commands if isinstance(command, Clarify) and command.param}
+    choices = {
+        command.param: list(command.choices)
+        for command in commands
+        if isinstance(command, Clarify) and command.param
+    }
     plan = session.plan
-    choices = {name: values for name, values in choices.items() if plan is not None and name in playbook.uses(plan)}
+    choices = {
+        name: values
+        for name, values in choices.items()
+        if plan is not None and name in playbook.uses(plan)
+    }
     if plan is None or not choices:
         return session
-    return replace(session, plan=PlanExecution(**{**plan, "choices": {**plan.get("choices", {}), **choices}}))
+    return replace(
+        session, plan=PlanExecution(**{**plan, "choices": {**plan.get("choices", {}), **choices}})
+    )
 
 
 # -- while a request runs
 
 
-def _while_running(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, commands: Sequence[Command]) -> Move:
-    if _first(commands, Confirm):
-        return _confirmed(playbook, _queued(playbook, session, heard, _all(commands, Start)), plan)
-    if _first(commands, Deny):
-        return _denied(playbook, session, plan)
+def _while_running(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    commands: Sequence[Command],
+) -> Move:
     given = _values(commands)
     if given:
         session = _given(playbook, session, given)
+    if _first(commands, Confirm):
+        return _confirmed(
+            playbook, _queued(playbook, session, heard, _all(commands, Start)), session.plan or plan
+        )
+    if _first(commands, Deny):
+        return _denied(playbook, session, plan)
     before, session = session, _with_choices(playbook, session, commands)
     if starts := _all(commands, Start):
         move = _begun(playbook, suspend(session), heard, starts, ())
@@ -155,21 +216,30 @@ def _while_running(playbook: Playbook, session: Session, plan: PlanExecution, he
     said = _words_back(playbook, session, commands)
     if said or given or session is not before:
         if session.waiting_for != CONFIRMATION and _first(commands, Correct):
-            said = (playbook.catalog.replies.corrected, *said)  # a confirmation shows the new value by itself
+            said = (
+                playbook.catalog.replies.corrected,
+                *said,
+            )  # a confirmation shows the new value by itself
         return replace(plan_next(playbook, session, said), mentioned=frozenset(given))
     return _without_value(playbook, session, plan, heard, commands)
 
 
 def _values(commands: Sequence[Command]) -> dict[str, JsonValue]:
     """What a message gives, by parameter; None for a value that it takes back without another."""
-    return {command.param: command.value for command in commands if isinstance(command, Fill | Correct)}
+    return {
+        command.param: command.value for command in commands if isinstance(command, Fill | Correct)
+    }
 
 
 def _given(playbook: Playbook, session: Session, given: Mapping[str, JsonValue]) -> Session:
     """The session with new values; what was said to be another is open again."""
     gone = {name for name, value in given.items() if value is None}
     kept = {name: value for name, value in session.params.items() if name not in gone}
-    taken = take(playbook, replace(session, params=kept), {name: value for name, value in given.items() if name not in gone})
+    taken = take(
+        playbook,
+        replace(session, params=kept),
+        {name: value for name, value in given.items() if name not in gone},
+    )
     return replace(taken, plan=_undenied(taken.plan))
 
 
@@ -190,35 +260,54 @@ def _confirmed(playbook: Playbook, session: Session, plan: PlanExecution) -> Mov
 def _denied(playbook: Playbook, session: Session, plan: PlanExecution) -> Move:
     """No: ask what to change; to a value that was not certain, ask for another."""
     if session.waiting_for != CONFIRMATION:
-        choices = {name: values for name, values in plan.get("choices", {}).items() if name != session.waiting_for}
-        return plan_next(playbook, replace(session, plan=PlanExecution(**{**plan, "choices": choices})))
+        choices = {
+            name: values
+            for name, values in plan.get("choices", {}).items()
+            if name != session.waiting_for
+        }
+        return plan_next(
+            playbook, replace(session, plan=PlanExecution(**{**plan, "choices": choices}))
+        )
     return plan_next(playbook, replace(session, plan=PlanExecution(**{**plan, "denied": True})))
 
 
-def _words_back(playbook: Playbook, session: Session, commands: Sequence[Command]) -> tuple[str, ...]:
-    """What is said to a message that asks, greets, thanks or wants to hear the question again: it costs no attempt."""
+def _words_back(
+    playbook: Playbook, session: Session, commands: Sequence[Command]
+) -> tuple[str, ...]:
+    """The replies to a message that asks, greets, thanks or wants the question repeated.
+
+    They cost no attempt.
+    """
     replies = playbook.catalog.replies
     said: list[str] = []
     for command in commands:
         match command:
             case Chat(kind):
-                said.append(replies.help_waiting if kind == "help" else str(getattr(replies, _CHAT[kind])))
+                said.append(
+                    replies.help_waiting if kind == "help" else str(getattr(replies, _CHAT[kind]))
+                )
             case Repeat():
                 said.append(replies.repeat)
+            case Ask(_, answer) if answer:
+                said.append(answer)
             case Ask(None):
                 said.append(replies.no_answer)
             case Ask(str(about)):
-                said.append(_helped(playbook.param(about)) or replies.no_answer)
+                said.append(helped(playbook.param(about)) or replies.no_answer)
             case _:
                 pass
     return tuple(dict.fromkeys(said))
 
 
-def _helped(param: Param) -> str:
+def helped(param: Param) -> str:
     """What a parameter is, in a sentence or two."""
     if param.help:
         return param.help
-    told = [f"{param.description[:1].upper()}{param.description[1:].rstrip('.')}."] if param.description else []
+    told = (
+        [f"{param.description[:1].upper()}{param.description[1:].rstrip('.')}."]
+        if param.description
+        else []
+    )
     if param.enum:
         told.append(f"You can choose {_either(param)}.")
     elif param.examples:
@@ -231,7 +320,13 @@ def _either(param: Param) -> str:
     return " or ".join([", ".join(options[:-1]), options[-1]] if len(options) > 1 else options)
 
 
-def _without_value(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, commands: Sequence[Command]) -> Move:
+def _without_value(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    commands: Sequence[Command],
+) -> Move:
     """No value, and nothing else to do: the question again, in words that help."""
     replies = playbook.catalog.replies
     for command in commands:
@@ -241,7 +336,7 @@ def _without_value(playbook: Playbook, session: Session, plan: PlanExecution, he
             case DontCare(name):
                 return _any(playbook, session, plan, name)
             case Refuse(name, problem):
-                return _wrong(playbook, session, plan, name, heard, (_sentence(problem),))
+                return _wrong(playbook, session, plan, name, heard, (as_sentence(problem),))
             case _:
                 pass
     if session.waiting_for is None:
@@ -249,21 +344,39 @@ def _without_value(playbook: Playbook, session: Session, plan: PlanExecution, he
     return _wrong(playbook, session, plan, session.waiting_for, heard, ())
 
 
-def _sentence(problem: str) -> str:
-    text = re.sub(r"^(?:Value error|Assertion failed), ", "", re.sub(r"^(?:Input|Value) should", "It should", problem.strip())).rstrip(".")
+def as_sentence(problem: str) -> str:
+    """What is wrong with a value, as a sentence."""
+    text = re.sub(
+        r"^(?:Value error|Assertion failed), ",
+        "",
+        re.sub(r"^(?:Input|Value) should", "It should", problem.strip()),
+    ).rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _declined(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, name: str) -> Move:
+def _declined(
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, name: str
+) -> Move:
     """The user does not have it: what the parameter says, or what it is for."""
-    param, takes_over = playbook.param(name), playbook.intents.get(playbook.catalog.escalate_to or "")
+    param, takes_over = (
+        playbook.param(name),
+        playbook.intents.get(playbook.catalog.escalate_to or ""),
+    )
     if param.on_declined == "skip" and playbook.can_skip(plan, name):
         return plan_next(playbook, replace(session, plan=_skipping(plan, name)))
     if param.on_declined == "cancel":
         return drop(playbook, session, playbook.catalog.replies.cancelled)
-    if param.on_declined == "escalate" and takes_over is not None and takes_over.id != plan["intent_id"]:
+    if (
+        param.on_declined == "escalate"
+        and takes_over is not None
+        and takes_over.id != plan["intent_id"]
+    ):
         return start(playbook, suspend(session), takes_over, heard, {})
-    return plan_next(playbook, session, (param.help or _for_request(playbook, plan, playbook.catalog.replies.declined),))
+    return plan_next(
+        playbook,
+        session,
+        (param.help or _for_request(playbook, plan, playbook.catalog.replies.declined),),
+    )
 
 
 def _skipping(plan: PlanExecution, name: str) -> PlanExecution:
@@ -271,29 +384,47 @@ def _skipping(plan: PlanExecution, name: str) -> PlanExecution:
 
 
 def _any(playbook: Playbook, session: Session, plan: PlanExecution, name: str) -> Move:
-    """Any value will do for the user: the default, or none where none is needed; else say which there are."""
+    """The move when any value will do: the default, none if none is needed, else the choices."""
     param = playbook.param(name)
     if param.default is not None and playbook.value_error(plan, name, param.default) is None:
         return plan_next(playbook, take(playbook, session, {name: param.default}))
     if playbook.can_skip(plan, name) and plan["steps"]:
         return plan_next(playbook, replace(session, plan=_skipping(plan, name)))
     offered = (f"You can choose {_either(param)}.",) if param.enum else ()
-    return plan_next(playbook, session, (" ".join((_for_request(playbook, plan, playbook.catalog.replies.needed), *offered)),))
+    return plan_next(
+        playbook,
+        session,
+        (" ".join((_for_request(playbook, plan, playbook.catalog.replies.needed), *offered)),),
+    )
 
 
 def _for_request(playbook: Playbook, plan: PlanExecution, reply: str) -> str:
     return reply.replace("{request}", described(playbook.intent_of(plan)))
 
 
-def _wrong(playbook: Playbook, session: Session, plan: PlanExecution, name: str, heard: Heard, say: tuple[str, ...]) -> Move:
-    """Ask again in other words; after too many wrong answers hand over, give up, or go on asking, as the parameter says."""
+def _wrong(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    name: str,
+    heard: Heard,
+    say: tuple[str, ...],
+) -> Move:
+    """Ask again in other words; after too many wrong answers, act as the parameter says.
+
+    It is asked for further, given up, or handed over.
+    """
     param = playbook.param(name)
     count = plan["attempts"].get(name, 0) + 1
     if count < param.max_attempts or param.on_exhausted == "ask":
         counted = PlanExecution(**{**plan, "attempts": {**plan["attempts"], name: count}})
         return plan_next(playbook, replace(session, plan=counted), say)
     takes_over = playbook.intents.get(playbook.catalog.escalate_to or "")
-    if param.on_exhausted == "escalate" and takes_over is not None and takes_over.id != plan["intent_id"]:
+    if (
+        param.on_exhausted == "escalate"
+        and takes_over is not None
+        and takes_over.id != plan["intent_id"]
+    ):
         return start(playbook, give_up(session), takes_over, heard, {})
     return plan_next(playbook, give_up(session), (playbook.catalog.replies.exhausted,))
 
@@ -301,6 +432,8 @@ def _wrong(playbook: Playbook, session: Session, plan: PlanExecution, name: str,
 def _handed_over(playbook: Playbook, session: Session, heard: Heard) -> Move:
     """A person, where the catalog has one."""
     takes_over = playbook.intents.get(playbook.catalog.escalate_to or "")
-    if takes_over is None or (session.plan is not None and session.plan["intent_id"] == takes_over.id):
+    if takes_over is None or (
+        session.plan is not None and session.plan["intent_id"] == takes_over.id
+    ):
         return plan_next(playbook, session, (playbook.catalog.replies.no_person,))
     return start(playbook, suspend(session), takes_over, heard, {})

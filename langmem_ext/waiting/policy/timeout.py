@@ -1,4 +1,6 @@
-"""A question's timeout: the user who comes back after it is asked whether to go on, before anything else happens. Pure.
+"""A question's timeout: the user who comes back after it is asked whether to go on.
+
+This is asked before anything else happens. Pure functions.
 
 A yes that was meant for a question of last week does nothing: the question is asked anew. Values
 that the user gives on coming back stay.
@@ -32,12 +34,16 @@ def expired(session: Session) -> Session:
 
 
 def on_return(commands: Sequence[Command]) -> list[Command]:
-    """What counts of a message to a question that has expired: neither yes nor no, which were meant for it."""
-    return [command for command in commands if not isinstance(command, Confirm | Deny | Unclear | Repeat)]
+    """The commands without those that answer the expired question, such as yes and no."""
+    return [
+        command
+        for command in commands
+        if not isinstance(command, Confirm | Deny | Unclear | Repeat)
+    ]
 
 
 def goes_on(commands: Sequence[Command]) -> bool:
-    """Whether a message goes on with the request: by a yes, or by anything that is about the question itself."""
+    """Whether a message goes on with the request, by a yes or by anything about its question."""
     return not all(isinstance(command, Chat | Repeat | Unclear) for command in commands)
 
 
@@ -45,8 +51,11 @@ def going_on(session: Session) -> Session:
     """The session without the question whether to go on."""
     if session.plan is None:
         return session
-    left = {name: value for name, value in session.plan.items() if name not in ("expired", "expires_at")}
-    return replace(session, plan=PlanExecution(**left))  # type: ignore[typeddict-item]  # what is left is a plan
+    left = {
+        name: value for name, value in session.plan.items() if name not in ("expired", "expires_at")
+    }
+    # What is left is a plan.
+    return replace(session, plan=PlanExecution(**left))  # type: ignore[typeddict-item]
 
 
 def timed(playbook: Playbook, session: Session, now: datetime) -> Session:

@@ -1,4 +1,7 @@
-"""One tool call of a plan: what the tool is given, and what its outcome changes. Pure; running the tool is the node's."""
+"""One tool call of a plan: the tool's input, and what its outcome changes.
+
+Pure functions: the node runs the tool.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ from langmem_ext.waiting.sensitive import Secrets, annotated, covered, held, mar
 from langmem_ext.waiting.state import PlanExecution, StepResult
 
 KEY_ARGUMENT = "idempotency_key"
-"""A tool that declares this as an injected argument is given a key that is the same when a call is repeated after a crash."""
+"""A tool that declares this as an injected argument is given a key that is the same when a call is
+repeated after a crash."""
 
 LONGEST_SUMMARY = 120
 
@@ -46,9 +50,17 @@ def plan_call(playbook: Playbook, session: Session, plan: PlanExecution, thread_
     arguments = playbook.arguments(step, session.params)
     key = playbook.idempotency_key(thread_id, plan, session.params)
     call_id = f"call_{key[:24]}"
-    given = {KEY_ARGUMENT: key, **arguments} if KEY_ARGUMENT in getattr(tool.get_input_schema(), "model_fields", {}) else arguments
-    message = AIMessage("", tool_calls=[{"name": tool.name, "args": arguments, "id": call_id, "type": "tool_call"}])
-    return Call(tool, {"name": tool.name, "args": given, "id": call_id, "type": "tool_call"}, message)
+    given = (
+        {KEY_ARGUMENT: key, **arguments}
+        if KEY_ARGUMENT in getattr(tool.get_input_schema(), "model_fields", {})
+        else arguments
+    )
+    message = AIMessage(
+        "", tool_calls=[{"name": tool.name, "args": arguments, "id": call_id, "type": "tool_call"}]
+    )
+    return Call(
+        tool, {"name": tool.name, "args": given, "id": call_id, "type": "tool_call"}, message
+    )
 
 
 def returned(call: Call, output: object) -> ToolMessage:
@@ -64,32 +76,46 @@ def failed(call: Call, text: str) -> ToolMessage:
 
 
 def plan_outcome(
-    playbook: Playbook, session: Session, plan: PlanExecution, call: Call, answer: ToolMessage, secrets: Secrets = ()
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    call: Call,
+    answer: ToolMessage,
+    secrets: Secrets = (),
 ) -> dict[str, Any]:
-    """The channels after the call: both messages, the plan one step on, and what the result tells about parameters.
+    """The channels after the call: both messages, the plan's next state, and the parameters.
 
-    The messages are marked for the sensitive values among these, and for `secrets`, which are known besides.
+    The messages are marked for the sensitive values among these, and for `secrets`, which are known
+    besides.
     """
     ok = answer.status != "error"
     value = result_of(answer) if ok else answer.text
     result = StepResult(status="ok" if ok else "error", value=value)
     params = {**_derived(playbook, value), **session.params} if ok else dict(session.params)
     secrets = (*secrets_in(playbook.sensitive, params, value), *secrets)
-    used = playbook.sensitive.intersection(plan["steps"][plan["cursor"]]["args"].values()) & params.keys()
+    used = (
+        playbook.sensitive.intersection(plan["steps"][plan["cursor"]]["args"].values())
+        & params.keys()
+    )
     summary = _summary(call.tool.name, value, playbook) if ok else f"{call.tool.name} failed"
     if held(ToolMessage(summary, tool_call_id=""), secrets):
         summary = f"{call.tool.name} done"
     noted = annotated(answer, "summary", summary)
     return {
-        "messages": [marked(call.message, used | held(call.message, secrets)), covered(noted, secrets)],
-        "plan": PlanExecution(**{**plan, "cursor": plan["cursor"] + ok, "results": [*plan["results"], result]}),
+        "messages": [
+            marked(call.message, used | held(call.message, secrets)),
+            covered(noted, secrets),
+        ],
+        "plan": PlanExecution(
+            **{**plan, "cursor": plan["cursor"] + ok, "results": [*plan["results"], result]}
+        ),
         "params": params,
         "last_result": value if ok else {"error": value},
     }
 
 
 def result_of(answer: ToolMessage) -> JsonValue:
-    """The tool's result as plain JSON: its artifact, else an object or a list that its content holds, else the text."""
+    """The tool's result as plain JSON: its artifact, an object or list in its text, or the text."""
     if isinstance(answer.artifact, dict | list) and (plain := _plain(answer.artifact)) is not None:
         return plain
     text = answer.text
@@ -114,13 +140,21 @@ def _derived(playbook: Playbook, value: JsonValue) -> dict[str, JsonValue]:
     """Parameters that the result tells: its keys that the catalog declares."""
     if not isinstance(value, dict):
         return {}
-    return {name: item for name, item in value.items() if name in playbook.catalog.params and isinstance(item, str | int | float)}
+    return {
+        name: item
+        for name, item in value.items()
+        if name in playbook.catalog.params and isinstance(item, str | int | float)
+    }
 
 
 def _summary(tool: str, value: JsonValue, playbook: Playbook) -> str:
     """What the tool found, in one short line without sensitive values."""
     if isinstance(value, Mapping):
-        shown = [(name, item) for name, item in value.items() if name not in playbook.sensitive and not isinstance(item, dict | list)]
+        shown = [
+            (name, item)
+            for name, item in value.items()
+            if name not in playbook.sensitive and not isinstance(item, dict | list)
+        ]
         text = ", ".join(f"{in_words(name)} {in_text(item)}" for name, item in shown)
     else:
         text = in_text(value) if isinstance(value, str) else "done"

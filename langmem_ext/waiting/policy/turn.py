@@ -1,4 +1,4 @@
-"""Deciding on whatever a turn brings: a message while a request runs, a message at rest, or nothing. Pure."""
+"""Deciding on what a turn brings: a message while a request runs or at rest, or nothing. Pure."""
 
 from __future__ import annotations
 
@@ -8,38 +8,70 @@ from datetime import datetime
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import JsonValue
 
+from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.policy.answering import AskedQuestion, answered
 from langmem_ext.waiting.policy.plan import Decision, Move, decision, plan_next
 from langmem_ext.waiting.policy.session import Session, read_session
 from langmem_ext.waiting.policy.table import carry_out
-from langmem_ext.waiting.policy.timeout import expired, goes_on, going_on, has_expired, on_return, timed
-from langmem_ext.waiting.understand.commands import Command, Confirm, as_json
-from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest
+from langmem_ext.waiting.policy.timeout import (
+    expired,
+    goes_on,
+    going_on,
+    has_expired,
+    on_return,
+    timed,
+)
+from langmem_ext.waiting.sensitive import secrets_in, without_secrets
+from langmem_ext.waiting.understand.commands import (
+    Clarify,
+    Command,
+    Confirm,
+    Correct,
+    Fill,
+    Start,
+    as_json,
+)
+from langmem_ext.waiting.understand.intents.classifier import ClassifyRequest
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.reader import understand
 
 
 def plan_turn(
-    playbook: Playbook, state: Mapping[str, Any], heard: Heard | None, now: datetime
-) -> Generator[ClassifyRequest, Classification, Decision]:
+    playbook: Playbook,
+    state: Mapping[str, Any],
+    heard: Heard | None,
+    now: datetime,
+    *,
+    answers: bool = False,
+    rereads: bool = True,
+) -> Generator[ClassifyRequest | AskedQuestion, Any, Decision]:
     """What `classify` does with the state, for the message it ends with.
 
     Args:
         playbook: The catalog and its tools.
         state: The channels, whatever was edited into them.
-        heard: The last message if it is the user's; None when nothing was said, as after an empty resume, an edit or a crash.
+        heard: The last message if it is the user's; None when nothing was said, as after an empty
+            resume, an edit or a crash.
         now: The moment, with its time zone.
+        answers: Whether the application answers questions: they are yielded, too.
+        rereads: Whether the classifier, a model for one, may read answers that the rules cannot.
 
     Returns:
-        The decision, once every classification that was yielded has been sent back.
+        The decision, once a classification has been sent back for every request that was yielded,
+        and a text or None for every question.
     """
     session, messages = read_session(state, playbook), state.get("messages") or []
     if heard is None:
         move = plan_next(playbook, session)
         move = replace(move, say=_unsaid(move.say, messages))
         return decision(state, _timed(playbook, move, now) if move.say else move)
-    commands = yield from understand(playbook, session, heard)
+    commands = yield from understand(playbook, session, heard, rereads=rereads)
+    commands = _without_secrets(playbook, session, commands)
+    if answers:
+        commands = yield from answered(playbook, session, heard, commands)
     move = _answered(playbook, session, heard, commands, now)
     move = _timed(playbook, replace(move, say=_varied(playbook, move, messages)), now)
     read = as_json(commands, playbook.sensitive)
@@ -47,11 +79,52 @@ def plan_turn(
     return replace(decided, update={**decided.update, "understood": read})
 
 
-def _answered(playbook: Playbook, session: Session, heard: Heard, commands: Sequence[Command], now: datetime) -> Move:
-    """The move that the commands make; a question that has expired is not answered before the user goes on."""
+def _without_secrets(
+    playbook: Playbook, session: Session, commands: Sequence[Command]
+) -> list[Command]:
+    """The commands; a sensitive value that is known is said again in no free text."""
+    given = [
+        dict([*(command.values if isinstance(command, Start) else ())])
+        | ({command.param: command.value} if isinstance(command, Fill | Correct) else {})
+        for command in commands
+    ]
+    known = [session.params, *(request["params"] for request in session.suspended), *given]
+    params = playbook.catalog.params
+    secrets = [
+        (name, value)
+        for name, value in secrets_in(playbook.sensitive, *known)
+        if name not in params or params[name].type != ParamType.BOOLEAN
+    ]
+
+    def shown(name: str | None, value: JsonValue) -> JsonValue:
+        free = name is not None and name in params and params[name].type == ParamType.TEXT
+        hides = free and name not in playbook.sensitive and isinstance(value, str)
+        return without_secrets(str(value), secrets) if hides else value
+
+    def hidden(command: Command) -> Command:
+        match command:
+            case Start(_, values):
+                return replace(command, values=tuple((name, shown(name, v)) for name, v in values))
+            case Fill(name, value) | Correct(name, value):
+                return replace(command, value=shown(name, value))
+            case Clarify(_, name, choices):
+                return replace(command, choices=tuple(shown(name, one) for one in choices))
+        return command
+
+    return [hidden(command) for command in commands] if secrets else [*commands]
+
+
+def _answered(
+    playbook: Playbook, session: Session, heard: Heard, commands: Sequence[Command], now: datetime
+) -> Move:
+    """The move that the commands make; an expired question is answered once the user goes on."""
     if has_expired(session, now):
         session, counted = expired(session), on_return(commands)
-        return carry_out(playbook, session, heard, counted) if counted else plan_next(playbook, session)
+        return (
+            carry_out(playbook, session, heard, counted)
+            if counted
+            else plan_next(playbook, session)
+        )
     if session.plan is not None and session.plan.get("expired") and goes_on(commands):
         session = going_on(session)
         if isinstance(commands[0], Confirm):
@@ -64,8 +137,15 @@ def _timed(playbook: Playbook, move: Move, now: datetime) -> Move:
 
 
 def _varied(playbook: Playbook, move: Move, messages: Sequence[BaseMessage]) -> tuple[str, ...]:
-    """What is said, but not the same sentence twice in a row: one that stands alone is introduced."""
-    last = next((message.text for message in reversed(messages) if isinstance(message, AIMessage) and message.text), None)
+    """What is said, but not the same sentence twice in a row: a repetition is introduced."""
+    last = next(
+        (
+            message.text
+            for message in reversed(messages)
+            if isinstance(message, AIMessage) and message.text
+        ),
+        None,
+    )
     if len(move.say) != 1 or move.say[0] != last:
         return move.say
     again = playbook.catalog.replies.repeat

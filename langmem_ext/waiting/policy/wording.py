@@ -15,7 +15,7 @@ UNKNOWN = "(unknown)"
 
 
 def in_text(value: JsonValue) -> str:
-    """The value as a sentence holds it: `12.0` as 12, a truth value as yes or no, several values with commas."""
+    """The value as text: `12.0` as 12, a boolean as yes or no, several values with commas."""
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
@@ -30,11 +30,18 @@ def in_text(value: JsonValue) -> str:
 
 
 def fill(template: str, params: Mapping[str, JsonValue], result: JsonValue = None) -> str:
-    """The template with `{param}`, `{result}` and `{result.key}` filled in, in one pass: what a value says is never filled in again."""
+    """The template with `{param}`, `{result}` and `{result.key}` filled in, in one pass.
+
+    Fields inside a value are not filled in.
+    """
 
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
-        return in_text(_within(result, name.split(".")[1:]) if name.split(".")[0] == "result" else params.get(name))
+        return in_text(
+            _within(result, name.split(".")[1:])
+            if name.split(".")[0] == "result"
+            else params.get(name)
+        )
 
     return TEMPLATE_FIELD.sub(value, template)
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
+
+from rapidfuzz.distance import DamerauLevenshtein
 
 from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.param import Param
@@ -21,42 +24,63 @@ LONGEST_SIGNAL = 120
 """Characters of a message that only cancels or starts over, at most."""
 
 _LEAD = (
-    r"please|pls|oh|ah|u[mh]+|hm+|well|so|no|nah|nope|hey|hi|hello|sorry|actually|wait|just|then|and|but|now|thanks|thank you|"
-    r"(?:can|could|would|will) (?:you|we|i)|let'?s|let us|i (?:want|need|wish|have) to|i(?:'d| would) like to|i wanna|i think|"
+    r"please|pls|oh|ah|u[mh]+|hm+|well|so|no|nah|nope|hey|hi|hello|sorry|actually|wait|just|then"
+    r"|and|but|now|thanks|thank"
+    r" you|"
+    r"(?:can|could|would|will) (?:you|we|i)|let'?s|let us|i (?:want|need|wish|have) to|i(?:'d|"
+    r" would) like to|i wanna|i think|"
     r"you know what"
 )
 _ASSENT = r"ok|okay|k|yes|yeah|yep|sure|alright|all right|fine|right"
 _TAIL = (
-    r"please|pls|thanks|thank you|now|right now|then|for now|sorry|anyway|anyways|after all|ok|okay|altogether|completely|entirely|"
+    r"please|pls|thanks|thank you|now|right now|then|for now|sorry|anyway|anyways|after"
+    r" all|ok|okay|altogether|completely|entirely|"
     r"any ?more|instead|i found it(?: myself)?|i(?:'ll| will) do (?:it|that) (?:later|myself)|bye"
 )
 _THAT = r"(?:it|this|that|all(?: of (?:it|this|that))?|everything|the whole thing)"
 _MATTER = r"(?:(?:the|this|that|my|our|current|the current|whole|the whole) )?"
 _DROP = (
-    rf"never ?mind(?: (?:it|that|then|about (?:it|that)))?|forget (?:about )?(?:it|this|that|the whole thing)|"
-    rf"(?:stop|abort|quit|exit)(?: {_THAT})?|stop (?:asking(?: me)?|here)|(?:drop|scrap|scratch) (?:it|this|that)|"
+    rf"never ?mind(?: (?:it|that|then|about (?:it|that)))?|forget (?:about )?(?:it|this|that|the"
+    rf" whole thing)|"
+    rf"(?:stop|abort|quit|exit)(?: {_THAT})?|stop (?:asking(?: me)?|here)|(?:drop|scrap|scratch)"
+    r" (?:it|this|that)|"
     rf"leave it(?: be| alone)?|"
-    rf"i(?:'ve| have)? changed my mind|(?:don'?t|do not) bother|(?:it(?:'s| is) )?no longer (?:needed|necessary)|let'?s not|i give up|"
-    rf"(?:i(?:'m| am) )?(?:not|no longer) interested|i (?:don'?t|do not) (?:want|need) (?:to (?:do|continue|proceed|go on)"
+    rf"i(?:'ve| have)? changed my mind|(?:don'?t|do not) bother|(?:it(?:'s| is) )?no longer"
+    rf" (?:needed|necessary)|let'?s not|i give up|"
+    rf"(?:i(?:'m| am) )?(?:not|no longer) interested|i (?:don'?t|do not) (?:want|need) (?:to"
+    rf" (?:do|continue|proceed|go on)"
     rf"(?: (?:with )?{_THAT})?|{_THAT})"
 )
-_CANCEL = rf"cancel(?: (?:{_THAT}|{_MATTER}(?:request|process|operation|conversation|action|question|thing)))?"
+_CANCEL = (
+    r"cancel(?:"
+    rf" (?:{_THAT}|{_MATTER}(?:request|process|operation|conversation|action|question|thing)))?"
+)
 _TALK = rf"{_MATTER}(?:conversation|chat|session|dialogu?e?|thread)"
 _RESET = (
-    rf"(?:reset|restart)(?: (?:{_THAT}|{_TALK}))?|(?:start|begin)(?: {_THAT})? (?:over|again|anew|afresh|fresh|from scratch|"
-    rf"from (?:the )?(?:beginning|start|zero))(?: again)?|(?:clear|erase|wipe|forget) (?:everything|all of (?:it|this|that)|"
-    rf"{_TALK}|{_MATTER}(?:history|memory))|(?:start )?(?:a )?new (?:conversation|chat|session)|/reset"
+    rf"(?:reset|restart)(?: (?:{_THAT}|{_TALK}))?|(?:start|begin)(?: {_THAT})?"
+    r" (?:over|again|anew|afresh|fresh|from scratch|"
+    rf"from (?:the )?(?:beginning|start|zero))(?: again)?|(?:clear|erase|wipe|forget)"
+    rf" (?:everything|all of (?:it|this|that)|"
+    rf"{_TALK}|{_MATTER}(?:history|memory))|(?:start )?(?:a )?new"
+    r" (?:conversation|chat|session)|/reset"
 )
-_CANCEL_SAID = re.compile(rf"(?:(?:{_LEAD}) )*(?:{_CANCEL})(?: (?:{_TAIL}))*|(?:(?:{_LEAD}|{_ASSENT}) )*(?:{_DROP})(?: (?:{_TAIL}))*")
+_CANCEL_SAID = re.compile(
+    rf"(?:(?:{_LEAD}) )*(?:{_CANCEL})(?: (?:{_TAIL}))*|(?:(?:{_LEAD}|{_ASSENT}) )*(?:{_DROP})(?:"
+    rf" (?:{_TAIL}))*"
+)
 _RESET_SAID = re.compile(rf"(?:(?:{_LEAD}|{_ASSENT}) )*(?:{_RESET})(?: (?:{_TAIL}))*")
 
 _REFERENCE = re.compile(
-    r"\b(?:it|them)\b(?!\s*(?:['’](?:s|ll|d)\b|is\b|was\b|are\b|will\b|would\b|should\b|seems?\b|looks?\b|possible\b|ok(?:ay)?\b))|"
+    r"\b(?:it|them)\b(?!\s*(?:['’](?:s|ll|d)\b|is\b|was\b|are\b|will\b|would\b|should\b|seems?\b"
+    r"|looks?\b|possible\b|ok(?:ay)?\b))|"
     r"\bthe same\b|\b(?:that|this|those|these|same)\s+one\b|"
     r"\b(?:that|this|those|these|the (?:last|previous|above|earlier))\s+"
-    r"(?!is\b|was\b|are\b|were\b|will\b|would\b|has\b|had\b|i\b|you\b|we\b|they\b|it\b|he\b|she\b|my\b|the\b|a\b|an\b|"
-    r"time\b|mornings?\b|afternoon\b|evening\b|night\b|week\w*\b|month\w*\b|year\w*\b|day\b|please\b|now\b)[^\W\d]{3,}|"
-    r"\b(?:that|this|those|these)(?=(?:\s+(?:please|now|too|as well|instead|again|for me))?[\s.!?,]*$)",
+    r"(?!is\b|was\b|are\b|were\b|will\b|would\b|has\b|had\b|i\b|you\b|we\b|they\b|it\b|he\b|she\b"
+    r"|my\b|the\b|a\b|an\b|"
+    r"time\b|mornings?\b|afternoon\b|evening\b|night\b|week\w*\b|month\w*\b|year\w*\b|day\b"
+    r"|please\b|now\b)[^\W\d]{3,}|"
+    r"\b(?:that|this|those|these)(?=(?:\s+(?:please|now|too|as well|instead|again|for"
+    r" me))?[\s.!?,]*$)",
     re.IGNORECASE,
 )
 
@@ -67,45 +91,70 @@ _TURNING = word_set(
 )
 """Words that make something else of a yes: a condition, an exception, an order of things."""
 _AGREEING = word_set(
-    "please pls thanks thank you very much so do it it's that that's this go ahead on proceed continue confirm confirmed "
-    "sure certain positive now right away i'm me my our the of course all and then sir by means just let's at for in under with "
-    "dear love mate madam a lot correct perfect great good fine lovely hurry asap quickly cheers ta ok okay send book thx ty "
-    "exactly absolutely everything"
+    "please pls thanks thank you very much so do it it's that that's this go ahead on proceed"
+    " continue confirm confirmed sure certain positive now right away i'm me my our the of course"
+    " all and then sir by means just let's at for in under with dear love mate madam a lot correct"
+    " perfect great good fine lovely hurry asap quickly cheers ta ok okay send book thx ty exactly"
+    " absolutely everything u ur"
 )
 _APPROVING = word_set(
-    "yes yeah yep yup yea ya yas y aye sure ok okay k right correct exactly indeed perfect perfectly great good fine lovely wonderful "
-    "marvellous marvelous brilliant fantastic super superb excellent splendid amazing ideal sweet neat nice cool awesome alright "
-    "absolutely definitely certainly affirmative agreed agree approved confirm confirmed confirms proceed true spot deal done grand"
+    "yes yeah yep yup yea ya yas y aye sure ok okay k right correct exactly indeed perfect"
+    " perfectly great good fine lovely wonderful marvellous marvelous brilliant fantastic super"
+    " superb excellent splendid amazing ideal sweet neat nice cool awesome alright absolutely"
+    " definitely certainly affirmative agreed agree approved confirm confirmed confirms proceed"
+    " true spot deal done grand"
 )
 """Words that say yes, without their apostrophes."""
+_SPELT = tuple(
+    sorted(
+        word
+        for word in _APPROVING | {"sorry", "please", "thanks", "thats", "that's"}
+        if len(word) >= 5 and word not in ("sweet", "great", "grand", "confirms")
+    )
+)
+"""Words long enough that one slip in them makes no other word."""
 _GO_AHEAD = re.compile(
-    r"\b(?:go ahead|go for it|go on|do (?:it|that|so|the needful)|carry on|that'?s (?:it|the one|all right)|(?:please|"
+    r"\b(?:go ahead|go for it|go on|do (?:it|that|so|the needful)|carry on|that'?s (?:it|the"
+    r" one|all right)|(?:please|"
     r"kindly) do|make it so|"
-    r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect|ok(?:ay)?|for me|for us)|works for (?:me|us)|"
+    r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect|ok(?:ay)?|for me|for us)|works"
+    r" for (?:me|us)|"
     r"of course|by all means|no need to change)\b",
     re.IGNORECASE,
 )
 _DOUBT = word_set(
-    "maybe perhaps probably sorry wait later instead still however unfortunately besides otherwise anyway or either neither nor another "
-    "other more also too few some any who what which where when why how might may should could would than per as since"
+    "maybe perhaps probably sorry wait later instead still however unfortunately besides otherwise"
+    " anyway or either neither nor another other more also too few some any who what which where"
+    " when why how might may should could would than per as since"
 )
-_WITH_A_YES = frozenset(word.replace("'", "") for word in (FUNCTION_WORDS - _DOUBT - _TURNING) | _AGREEING) | word_set(
-    "it thats would be that is was quite very much really so all lot go ahead on for do the needful kindly looks sounds works seems sound "
-    "look work forward many wonderful kind one better thats its thank im were happy glad pleased yay phew love like wow oh"
+_DOUBT_OF_VALUE = _DOUBT - {"sorry", "wait", "later", "instead", "still", "too", "as"} | word_set(
+    "not if unless never"
+)
+"""Words that leave open whether a value is meant."""
+_WITH_A_YES = frozenset(
+    word.replace("'", "") for word in (FUNCTION_WORDS - _DOUBT - _TURNING) | _AGREEING
+) | word_set(
+    "it thats would be that is was quite very much really so all lot go ahead on for do the needful"
+    " kindly looks sounds works seems sound look work forward many wonderful kind one better thats"
+    " its thank im were happy glad pleased yay phew love like wow oh"
 )
 """Words that may stand beside a yes and change nothing of it, without their apostrophes."""
 _REPEATED = "repeated"
 """Stands for a value of the prompt that a message repeats."""
 _WISHING = word_set("want need can could would will you i want i'd like to let's")
 _REFUSING = word_set(
-    "no nope please pls thanks thank you very much sorry way it that this them the at all i want need to do not don't any more anymore"
+    "no nope please pls thanks thank you very much sorry way it that this them the at all i want"
+    " need to do not don't any more anymore"
 )
 _DO = re.compile(r"^\W*(?:please\W+)?do (?:it|that|so|not)\b", re.IGNORECASE)
-_DO_IT = re.compile(r"^\W*(?:please\W+)?(?:do (?:it|that|so)|confirm(?:ed)?|proceed)\b", re.IGNORECASE)
+_DO_IT = re.compile(
+    r"^\W*(?:please\W+)?(?:do (?:it|that|so)|confirm(?:ed)?|proceed)\b", re.IGNORECASE
+)
 _DO_NOT = re.compile(r"^\W*(?:please\W+)?do not\b", re.IGNORECASE)
 _FLAT_NO = re.compile(
     r"^\W*(?:(?:oh|well|um+|hm+|sorry|actually|please|but)\b\W*)*(?:no|nope|nah|nay)"
-    r"(?=\W*$|\s*[.,;:!–—-]|\s+(?:i|i'm|it|it's|keep|leave|do|don't|we|you|that|that's|this|my|not)\b)",
+    r"(?=\W*$|\s*[.,;:!–—-]|\s+(?:i|i'm|it|it's|keep|leave|do|don't|we|you|that|that's|this|my"
+    r"|not)\b)",
     re.IGNORECASE,
 )
 _NOT_FLAT = re.compile(
@@ -116,8 +165,8 @@ _NOT_FLAT = re.compile(
 something, a number, a name.
 """
 _VALUE_ALONE = word_set(
-    "hm mm number name it it's its is that's the a an my for at on to under by yes yeah yep no nope not ok okay but sorry "
-    "please pls thanks instead"
+    "hm mm number name it it's its is that's the a an my for at on to under by yes yeah yep no nope"
+    " not ok okay but sorry please pls thanks instead"
 )
 
 
@@ -129,8 +178,8 @@ def is_reset(text: str) -> bool:
 def is_cancel(text: str) -> bool:
     """Whether the message drops what is going on, and nothing else.
 
-    Ask this only while something goes on, and after a confirmation: about what is done, "cancel it" asks for its cancellation, and as an
-    answer to "shall I cancel it?" it is a yes.
+    Ask this only while something goes on, and after a confirmation: about what is done, "cancel it"
+    asks for its cancellation, and as an answer to "shall I cancel it?" it is a yes.
     """
     return _says(_CANCEL_SAID, text)
 
@@ -152,22 +201,27 @@ def is_question(text: str) -> bool:
 
 
 WISHES = re.compile(
-    r"\b(?:would (?:like|love)|(?:i|we)['’]?d (?:like|love)|wants?|wanna|needs?|(?:can|could|would|will) (?:i|we|you"
+    r"\b(?:would (?:(?:also|really|still) )?(?:like|love)|(?:i|we)['’]?d (?:(?:also|really|still)"
+    r" )?(?:like|love|rather|prefer)|"
+    r"wants?|wanna|needs?|(?:can|could|would|will) (?:i|we|you"
     r"|u|somebody|someone|anybody|anyone)|"
-    r"please|pls|plz|let me|looking (?:for|to)|hoping (?:for|to)|book|cancel)\b",
+    r"please|pls|plz|let me|looking (?:for|to)|hoping (?:for|to)|(?<!\bthe )(?<!\ba"
+    r" )(?:book|cancel)(?= (?:me|us|my|the|a|an|it|in)\b))\b",
     re.IGNORECASE,
 )
 """Words that wish for something."""
 
 _TELLS = re.compile(
-    r"^\W*(?:(?:and|but|so|because|cos|cause|since|as|well|oh|sorry|just|argh?|hi|hello|hey|um+|uh+)\b\W*)*"
-    r"(?:(?:i|we|he|she|they|it|this|that|there|somebody|someone)(?:['’]?(?:ve|m|re|s|d|ll))?|(?:my|our|the|his|her|their)\s+\w+)\s+\w+",
+    r"^\W*(?:(?:and|but|so|because|cos|cause|since|as|well|oh|sorry|just|argh?|hi|hello|hey|um+"
+    r"|uh+)\b\W*)*"
+    r"(?:(?:i|we|he|she|they|it|this|that|there|somebody|someone)(?:['’]?(?:ve|m|re|s|d|ll))?|(?:my"
+    r"|our|the|his|her|their)\s+\w+)\s+\w+",
     re.IGNORECASE,
 )
 
 
 def tells(text: str) -> bool:
-    """Whether a phrase tells how things are, and neither asks nor wishes: "I can't make it on monday"."""
+    """Whether a phrase states a fact and neither asks nor wishes: "I can't make it on monday"."""
     return _TELLS.match(text) is not None and not WISHES.search(text) and "?" not in text
 
 
@@ -182,7 +236,7 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
     """
     for start, end in sorted(values, reverse=True):
         text = f"{text[:start]}{_REPEATED}{text[end:]}"  # not blanked: "it's" alone would be a yes
-    text = _ALSO_RIGHT.sub(r"\g<right>", text)
+    text = _THAT_TOO.sub(" ", _ALSO_RIGHT.sub(r"\g<right>", text))
     words, again = _words(text), _said_again(prompt) | {_REPEATED}
     if words in (["true"], ["false"]):
         return words == ["true"]
@@ -190,45 +244,136 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
         return None
     if refused := NO.match(text) or _DO_NOT.match(text):
         return False if set(_words(text[refused.end() :])) <= _REFUSING | again else None
-    repeats = refers_back(text) and _said_again(prompt).intersection(words) and set(words) <= _AGREEING | _WISHING | again
+    repeats = (
+        refers_back(text)
+        and _said_again(prompt).intersection(words)
+        and set(words) <= _AGREEING | _WISHING | again
+    )
     if repeats and ({"cancel", "it"} <= set(words) or not is_cancel(text)):
         return True  # "cancel that" may be said of what goes on: then nothing is done
     plain = {word.replace("'", "") for word in words}
     agrees = not _APPROVING.isdisjoint(plain) or _GO_AHEAD.search(text) is not None
-    certain = agrees and _TURNING.isdisjoint(words) and (plain <= _APPROVING | _WITH_A_YES | again or _only_remarks(text, again))
+    certain = (
+        agrees
+        and _TURNING.isdisjoint(words)
+        and (plain <= _APPROVING | _WITH_A_YES | again or _only_remarks(text, again))
+    )
     return True if certain else None
 
 
 _ALSO_RIGHT = re.compile(
-    r"\b(?P<right>(?:that|this|it)['’]?s (?:all )?(?:right|fine|good|correct|ok(?:ay)?|great|perfect)) too\b", re.IGNORECASE
+    r"\b(?P<right>(?:that|this|it)['’]?s (?:all"
+    r" )?(?:right|fine|good|correct|ok(?:ay)?|great|perfect)) too\b",
+    re.IGNORECASE,
+)
+_THAT_TOO = re.compile(
+    r"(?<=\w)\s*[,.;:!–—-]+\s*(?:and )?(?:that|this)(?: one)? too\b(?=\W*$)", re.IGNORECASE
 )
 _SEGMENT = re.compile(r"[,.;:!\n–—()]+|\s-\s")
 _OPEN_STILL = re.compile(
-    r"\b(?:change|wrong|different|another|other|update|edit|incorrect|should|ask|check|think|wonder|forgot|call|hope|old|name)\b",
+    r"\b(?:change|wrong|different|another|other|update|edit|incorrect|should|ask|check|think|wonder"
+    r"|forgot|call|hope|old|name)\b",
     re.IGNORECASE,
 )
 _REMARKS = re.compile(
-    r"\s*(?:sorry|thanks?|thx|see you|looking forward|look forward|can['’]?t wait|have an?|enjoy|such a|what a"
+    r"\s*(?:sorry|thanks?|thx|see you|looking forward|look forward|can['’]?t wait|have"
+    r" an?|enjoy|such a|what a"
     r"|too bad|shame|pity|finally|at last|no (?:rush|hurry|worries))\b",
     re.IGNORECASE,
 )
 
 
+def repeats_order(text: str, question: str) -> bool:
+    """Whether a message only repeats the proposed action: "submit" to "CC114 for 84. Submit?"."""
+    proposed = [part for part in re.split(r"[.:;,]\s+", question) if re.search(r"\w", part)][-1:]
+    words = set(_words(text)) - _AGREEING
+    verb = next((word for word in _words(" ".join(proposed)) if word not in FUNCTION_WORDS), None)
+    return (
+        (verb in words or {"it", verb} <= set(_words(text)))
+        and "?" not in text
+        and words <= _said_again(" ".join(proposed))
+        and not is_cancel(text)
+    )
+
+
+_YES_FIRST = re.compile(
+    r"\W*(?:(?:oh|ah|aw+|um+|uh|hm+|well|so|haha|lol|no problem)\b\W*)*"
+    r"(?:(?P<yes>yes|yeah|yep|yup|yea|ya|yas|ye|aye|correct|exactly|perfect|go ahead|go for it"
+    r"|that['’]?s (?:right|correct|it|fine|perfect|the one))|sure|ok(?:ay)?|right|fine)\b",
+    re.IGNORECASE,
+)
+_FEW_WORDS = 6
+"""Words of a message that begins with less than a plain yes, at most."""
+
+
+def begins_with_yes(text: str) -> bool:
+    """Whether a message says yes first, and nothing that takes it back or asks for more.
+
+    Its other words may be any, misspelt ones too: "yes srory abuot short notice".
+    """
+    said = " ".join(_words(text))
+    first = _YES_FIRST.match(said)
+    if first is None or "?" in text:
+        return False
+    rest = said[first.end() :]
+    doubts = (_DOUBT | _TURNING | _ADDING) - _HARMLESS
+    wished = WISHES.search(_PLEASE.sub("", rest)) or _AND_MORE.search(rest)
+    more = wished or re.search(r"\d", rest) or _OPEN_STILL.search(rest)
+    few = first["yes"] is not None or len(said.split()) <= _FEW_WORDS
+    return few and doubts.isdisjoint(rest.split()) and not more and not asks_back(rest)
+
+
+_AND_MORE = re.compile(r"\b(?:and|plus|with) (?:a|an|the|one|two|some|my|our|can|could|then)\b")
+"""What adds something to a yes: "yes and a quiet table"."""
+_PLEASE = re.compile(r"\b(?:please|pls|plz)\b")
+_HARMLESS = frozenset({"sorry", "so", "as", "since", "now"})
+"""Words that leave a yes as it is, though they may turn other words."""
+
+
+_HOW_IT_IS = re.compile(
+    r"\b(?:i|we|it|there|that|this)(?:['’]?(?:ll be|m|re|s)|\s+(?:am|are|is|will be|should be))\b",
+    re.IGNORECASE,
+)
+
+
+def is_meant(text: str, span: tuple[int, int]) -> bool:
+    """Whether a message says a value as one that is wanted: "take willow"; not "it might be 6"."""
+    begin = max((match.end() for match in _SEGMENT.finditer(text, 0, span[0])), default=0)
+    end = next((match.start() for match in _SEGMENT.finditer(text, span[1])), len(text))
+    said = text[begin:end]
+    told = (tells(said) and not _HOW_IT_IS.search(said)) or _REMARKS.match(said)
+    return not told and (_DOUBT_OF_VALUE | _ADDING).isdisjoint(
+        _words(f"{text[begin : span[0]]} {text[span[1] : end]}")
+    )
+
+
 def _only_remarks(text: str, again: AbstractSet[str]) -> bool:
-    """Whether a message agrees first, and what it says besides only tells something: "yes, it's for my mother"."""
+    """Whether a message agrees first, and then only remarks: "yes, it's for my mother"."""
     agreed = False
     for segment in _SEGMENT.split(text):
         words = [word.replace("'", "") for word in _words(segment)]
         if set(words) <= _APPROVING | _WITH_A_YES | again:
-            agreed = agreed or not _APPROVING.isdisjoint(words) or _GO_AHEAD.search(segment) is not None
+            agreed = (
+                agreed or not _APPROVING.isdisjoint(words) or _GO_AHEAD.search(segment) is not None
+            )
             continue
-        begin = re.match(rf"\W*(?:(?:{'|'.join(sorted(_APPROVING))})\b\W*)*", segment.replace("’", "'"), re.IGNORECASE)
+        begin = re.match(
+            rf"\W*(?:(?:{'|'.join(sorted(_APPROVING))})\b\W*)*",
+            segment.replace("’", "'"),
+            re.IGNORECASE,
+        )
         agreed = agreed or bool(begin and re.search(r"\w", begin.group()))
         rest = segment[begin.end() :] if begin else segment
         remark = (
-            (tells(rest) or _REMARKS.match(rest)) and not (re.search(r"\d", rest) or _OPEN_STILL.search(rest)) and _REPEATED not in rest
+            (tells(rest) or _REMARKS.match(rest))
+            and not (re.search(r"\d", rest) or _OPEN_STILL.search(rest))
+            and _REPEATED not in rest
         )
-        if not (agreed and remark) or not _DOUBT.isdisjoint(set(words) - {"sorry", "so"}) or not _ADDING.isdisjoint(words):
+        if (
+            not (agreed and remark)
+            or not _DOUBT.isdisjoint(set(words) - {"sorry", "so"})
+            or not _ADDING.isdisjoint(words)
+        ):
             return False
     return agreed
 
@@ -244,32 +389,70 @@ def begins_with_no(text: str) -> bool:
 
     "No, it is a present" does; "no, for 6" may change the number.
     """
-    return _FLAT_NO.match(text) is not None and not is_question(text) and _NOT_FLAT.search(text) is None
+    return (
+        _FLAT_NO.match(text) is not None
+        and not is_question(text)
+        and _NOT_FLAT.search(text) is None
+    )
 
 
 def is_value_alone(text: str, prompt: str, params: Iterable[Param]) -> bool:
-    """Whether a message gives nothing but values of these parameters, or asks for the same with them.
+    """Whether a message only gives values of these parameters, or asks for the same with them.
 
     Args:
         text: The message without the values.
         prompt: What was asked; its words may be said again: "cancel O-2".
         params: The parameters.
     """
-    own, words, again = frozenset[str]().union(*map(own_stems, params)), set(_words(text)), _said_again(prompt)
-    known = _VALUE_ALONE | again | (FUNCTION_WORDS - _ADDING) | (_WISHING if words & again else frozenset())
+    own, words, again = (
+        frozenset[str]().union(*map(own_stems, params)),
+        set(_words(text)),
+        _said_again(prompt),
+    )
+    known = (
+        _VALUE_ALONE
+        | again
+        | (FUNCTION_WORDS - _ADDING)
+        | (_WISHING if words & again else frozenset())
+    )
     return not is_question(text) and all(word in known or stem(word) in own for word in words)
 
 
-_ADDING = word_set("also too not nor neither either or if unless more other another nothing none maybe perhaps probably might may")
+_ADDING = word_set(
+    "also too not nor neither either or if unless more other another nothing none maybe perhaps"
+    " probably might may"
+)
 """Words that make a value one of several, or none."""
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+(?:'[^\W\d_]+)?", text.casefold().replace("’", "'"))
+    found = re.findall(
+        r"[^\W_]+(?:'[^\W\d_]+)?", _DRAWN_OUT.sub(r"\1", text.casefold().replace("’", "'"))
+    )
+    return [_spelt(word) for word in found]
+
+
+@lru_cache(maxsize=4096)
+def _spelt(word: str) -> str:
+    """The word that says yes, thanks or sorry which a word misspells by one slip; else the word."""
+    if len(word) < 5 or word in _SPELT or word in FUNCTION_WORDS:
+        return word
+    return next(
+        (
+            meant
+            for meant in _SPELT
+            if word[0] == meant[0] and DamerauLevenshtein.distance(word, meant, score_cutoff=1) <= 1
+        ),
+        word,
+    )
+
+
+_DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
+"""A letter that is drawn out: "yesss", "sooo"."""
 
 
 def refers_back(text: str) -> bool:
-    """Whether the message speaks of something said before: "cancel it", "that order", "the same one"."""
+    """Whether the message refers to something said before: "cancel it", "the same one"."""
     return _REFERENCE.search(text) is not None
 
 
@@ -280,7 +463,7 @@ def without_part(text: str, span: tuple[int, int]) -> str:
 
 
 def words_without_values(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The message without the parts at `spans` (`[start, end)` offsets): what it says besides the values it gives."""
+    """The message without the parts at `spans`, which are `[start, end)` offsets."""
     kept = list(text)
     for start, end in spans:
         kept[start:end] = " " * len(kept[start:end])
@@ -288,36 +471,47 @@ def words_without_values(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 _HANDS_OVER = re.compile(
-    rf"(?:(?:{_LEAD}|{_ASSENT}|i|to) )*(?:(?:talk|speak|chat|connect|transfer|put|pass|get|give|call|need|want|"
+    rf"(?:(?:{_LEAD}|{_ASSENT}|i|to)"
+    r" )*(?:(?:talk|speak|chat|connect|transfer|put|pass|get|give|call|need|want|"
     rf"have)(?: me| us)?(?: through| over)?"
     rf"(?: (?:to|with))? )?(?:an? |the |some ?|your |real |actual |live |human |proper )*"
-    rf"(?:human|person|agent|operator|representative|rep|somebody|someone|colleague|employee|staff|adviser|advisor|"
+    rf"(?:human|person|agent|operator|representative|rep|somebody|someone|colleague|employee|staff"
+    rf"|adviser|advisor|"
     rf"manager|supervisor|human being)"
-    rf"(?: (?:real|human|please|pls|now|there|instead|from (?:the|your) \w+|on the phone|who can help(?: me)?|thanks|"
+    rf"(?: (?:real|human|please|pls|now|there|instead|from (?:the|your) \w+|on the phone|who can"
+    rf" help(?: me)?|thanks|"
     rf"i can (?:talk|speak) to))*"
 )
 _REPEATS = re.compile(
-    rf"(?:(?:{_LEAD}|{_ASSENT}) )*(?:what(?: did you (?:say|ask)(?: again)?| was (?:that|the question)(?: again)?|"
+    rf"(?:(?:{_LEAD}|{_ASSENT}) )*(?:what(?: did you (?:say|ask)(?: again)?| was (?:that|the"
+    r" question)(?: again)?|"
     rf" do you need(?: from me)?| again)?|huh|pardon(?: me)?|eh|"
-    rf"come again|say (?:that|it) again|repeat(?: (?:that|it|the question|your question))?|once more|again|"
+    rf"come again|say (?:that|it) again|repeat(?: (?:that|it|the question|your question))?|once"
+    rf" more|again|"
     rf"i (?:didn'?t|did not) (?:get|catch|understand) (?:that|you|the question))"
     rf"(?: (?:{_TAIL}))*"
 )
 _PROPOSES = re.compile(
-    r"\b(?:how|what) about\b|\b(?:ok(?:ay)?|possible|works?|fine|alright|good|doable|suit(?:s|able)?)\b(?: for you|"
+    r"\b(?:how|what)"
+    r" about\b|\b(?:ok(?:ay)?|possible|works?|fine|alright|good|doable|suit(?:s|able)?)\b(?: for"
+    r" you|"
     r" with you| too| as well)?\W*\?\W*$|"
-    r"^\W*(?:(?:ok(?:ay)?|so|then|well|hm+|maybe|perhaps)\W+)*(?:would|does|is|will|could) .{1,40}\b(?:work|ok(?:ay)?|"
+    r"^\W*(?:(?:ok(?:ay)?|so|then|well|hm+|maybe|perhaps)\W+)*(?:would|does|is|will|could)"
+    r" .{1,40}\b(?:work|ok(?:ay)?|"
     r"possible|fine|do|suit)\b|"
     r"\bshall we say\b|\bwhy not\b",
     re.IGNORECASE,
 )
 _TAKES_BACK = re.compile(
-    r"\b(?:change|wrong|different|another|other|correct|fix|update|edit|not right|incorrect|should be|switch|move)\b", re.IGNORECASE
+    r"\b(?:change|wrong|different|another|other|correct|fix|update|edit|not right|incorrect|should"
+    r" be|switch|move)\b",
+    re.IGNORECASE,
 )
 
 
 _REFUSES = re.compile(
-    r"\b(?:do\s?n['o]?t|do not|never|no way|keep|leave|of course not|certainly not|absolutely not|no,? thanks?|"
+    r"\b(?:do\s?n['o]?t|do not|never|no way|keep|leave|of course not|certainly not|absolutely"
+    r" not|no,? thanks?|"
     r"no thank you|not (?:any ?more|at all))\b",
     re.IGNORECASE,
 )
@@ -353,7 +547,8 @@ def asks_back_only(text: str) -> bool:
 
 
 _INVERTED = re.compile(
-    r"\b(?:what|how|when|where|who|why|which|do (?:you|i|we|they)|does (?:it|that|this)|are (?:you|there|they)|"
+    r"\b(?:what|how|when|where|who|why|which|do (?:you|i|we|they)|does (?:it|that|this)|are"
+    r" (?:you|there|they)|"
     r"is (?:it|there|that|this)|can (?:it|that)|will (?:it|that|there))\b",
     re.IGNORECASE,
 )

@@ -1,4 +1,7 @@
-"""A message that meets a waiting question: an answer, a correction, another request, a question, or none of these. Pure."""
+"""Messages that meet a waiting question: answers, corrections, requests, questions, others.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.catalog.tool_schema import WRONG_FORM
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.choices.enum import nearest
+from langmem_ext.waiting.extract.english.attitude import says_no
+from langmem_ext.waiting.extract.english.concepts import ASPECTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
@@ -25,7 +30,7 @@ from langmem_ext.waiting.understand.acts import (
     words_without_values,
     yes_or_no,
 )
-from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
@@ -53,10 +58,21 @@ from langmem_ext.waiting.understand.requests import (
     corrected,
     other_requests,
 )
-from langmem_ext.waiting.understand.values import SURE, Reading, alike, is_named_near, overlap, read_values, settled, spans_of
+from langmem_ext.waiting.understand.values import (
+    SURE,
+    Reading,
+    alike,
+    is_named_near,
+    overlap,
+    read_values,
+    settled,
+    spans_of,
+)
 
 
-def read_answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, whole: str) -> Understanding:
+def read_answer(
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, whole: str
+) -> Understanding:
     """An answer, a correction, another request, a question, or none of these.
 
     Args:
@@ -67,7 +83,7 @@ def read_answer(playbook: Playbook, session: Session, plan: PlanExecution, heard
         whole: All that it says: a free text may be long.
     """
     name, clauses = session.waiting_for, clauses_of(heard.text)
-    if is_cancel(heard.text):
+    if is_cancel(heard.text) and not _is_plain_no(playbook, name, heard.text):
         return [Cancel(why="says to stop")]
     if name and (decided := _at_doubt(playbook, plan, name, heard)):
         return [decided]
@@ -84,22 +100,40 @@ def read_answer(playbook: Playbook, session: Session, plan: PlanExecution, heard
     return (yield from _taken_apart(playbook, session, plan, heard, clauses))
 
 
-def _taken_apart(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, clauses: Sequence[Clause]) -> Understanding:
+def _taken_apart(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    clauses: Sequence[Clause],
+) -> Understanding:
     name = session.waiting_for
-    dropped: Commands = [Cancel(why="says to stop")] if any(clause.act == "cancel" for clause in clauses) else []
-    if dropped and _replaces(playbook, session, plan, heard, clauses):
-        dropped = []
+    clauses, dropped = _ended(playbook, session, plan, heard, clauses)
     asides = [clause for clause in clauses if clause.act in (*CHATTING, "question", "cancel")]
     body = without(heard.text, asides)
     said = replace(heard, text=body)
     answer = _answer(playbook, session, plan, heard, body) if body.strip() else None
     if not dropped and (new := corrected(playbook, session, plan, said)):
-        return [Correct(other, value, why="takes a value back") for other, value in new.items()]
+        taken_back: Commands = [
+            Correct(other, value, why="takes a value back") for other, value in new.items()
+        ]
+        return [*_beside_correction(playbook, session, plan, said, clauses, new), *taken_back]
     found = {} if dropped else _values(playbook, session, plan, said, answer)
     if (asks := _asks_what_it_is(playbook, name, clauses)) and not dropped:
         return [*(_fill(playbook, other, value) for other, value in found.items()), asks]
-    asked_for = yield from classified(playbook, session, plan, heard, answer if name in found else None, found)
-    if starts := other_requests(playbook, plan, heard, asked_for):
+    asked_for = yield from classified(
+        playbook, session, plan, heard, answer if name in found else None, found
+    )
+    starts = other_requests(playbook, plan, heard, asked_for)
+    if (
+        starts
+        and name
+        and answer is not None
+        and answer.status == "filled"
+        and _is_told_within(playbook, name, starts, clauses)
+    ):
+        return [_fill(playbook, name, answer)]
+    if starts:
         own = {} if dropped else _own_values(playbook, heard, starts, found)
         fills = [_fill(playbook, other, value) for other, value in own.items()]
         return [*dropped, *fills, *starts]
@@ -107,38 +141,179 @@ def _taken_apart(playbook: Playbook, session: Session, plan: PlanExecution, hear
         return dropped
     commands: Commands = [_fill(playbook, other, value) for other, value in found.items()]
     if any(clause.act == "question" for clause in clauses):
-        commands.append(_named_by_question(playbook, session, plan, heard) or _asks(playbook, session, clauses))
+        commands.append(
+            _named_by_question(playbook, session, plan, heard) or _asks(playbook, session, clauses)
+        )
+    if commands and (accepted := _passed_over(playbook, plan, name, clauses, found)):
+        commands.insert(0, accepted)
     if not commands and (new := _replaced(playbook, session, plan, said, answer)):
-        return [Correct(other, value, why="gives a known value anew") for other, value in new.items()]
+        return [
+            Correct(other, value, why="gives a known value anew") for other, value in new.items()
+        ]
     return commands or _stance(playbook, plan, heard, name, answer)
+
+
+def _ended(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    clauses: Sequence[Clause],
+) -> tuple[Sequence[Clause], Commands]:
+    """The clauses, and the end of the request where one of them ends it.
+
+    A plain no, or a value that is taken back for another, does not end it.
+    """
+    if not any(clause.act == "cancel" for clause in clauses):
+        return clauses, []
+    if _is_plain_no(playbook, session.waiting_for, heard.text):
+        return [
+            replace(clause, act="say") if clause.act == "cancel" else clause for clause in clauses
+        ], []
+    return clauses, (
+        [] if _replaces(playbook, session, plan, heard, clauses) else [Cancel(why="says to stop")]
+    )
+
+
+_NOT_NEEDED: Final = re.compile(
+    r"\b(?:do\s?n['o’]?t bother|do not bother|leave it|no need|not (?:needed|necessary))\b",
+    re.IGNORECASE,
+)
+
+
+def _is_plain_no(playbook: Playbook, name: str | None, text: str) -> bool:
+    """Whether what sounds like an end is the no to a question of yes or no: "no, don't bother"."""
+    return (
+        name is not None
+        and playbook.param(name).type is ParamType.BOOLEAN
+        and says_no(text)
+        and _NOT_NEEDED.search(text) is not None
+    )
+
+
+def _beside_correction(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    said: Heard,
+    clauses: Sequence[Clause],
+    new: Mapping[str, JsonValue],
+) -> Commands:
+    """The values of the clauses that take nothing back: "the 21st. oh, and make that five"."""
+    taking = [
+        clause
+        for clause in clauses
+        if corrected(playbook, session, plan, replace(said, text=clause.text))
+    ]
+    rest = replace(said, text=without(said.text, taking))
+    if not taking or not re.search(r"\w", rest.text):
+        return []
+    found = _values(
+        playbook, session, plan, rest, _answer(playbook, session, plan, rest, rest.text)
+    )
+    return [_fill(playbook, name, value) for name, value in found.items() if name not in new]
+
+
+def _is_told_within(
+    playbook: Playbook, name: str, starts: Commands, clauses: Sequence[Clause]
+) -> bool:
+    """Whether a free text says something that sounds like a request among other things.
+
+    It is stored as text where the tool would run without a confirmation: "we come by bike and
+    cancel M-100".
+    """
+    intents = [playbook.intents[start.intent] for start in starts if isinstance(start, Start)]
+    unasked = any(
+        intent.tool and playbook.catalog.confirm_question(intent) is None for intent in intents
+    )
+    parts = [part for clause in clauses if clause.act == "say" for part in phrases_of(clause)]
+    telling = [
+        part
+        for part in parts
+        if not set(re.findall(r"[^\W\d_]+", part.text.lower())) <= FUNCTION_WORDS
+    ]
+    return unasked and playbook.param(name).type is ParamType.TEXT and len(telling) > 1
+
+
+def _passed_over(
+    playbook: Playbook,
+    plan: PlanExecution,
+    name: str | None,
+    clauses: Sequence[Clause],
+    found: Mapping[str, Extraction],
+) -> Command | None:
+    """A value that waits for a yes and that the user passes over; None where it does not count.
+
+    It counts where the user goes on with other values and a confirmation comes before the tool
+    runs.
+    """
+    choices = plan.get("choices", {}).get(name or "", ())
+    goes_on = (
+        found
+        and name not in found
+        and all(clause.act in ("say", *CHATTING) and not says_no(clause.text) for clause in clauses)
+    )
+    if (
+        name is None
+        or len(choices) != 1
+        or not goes_on
+        or not playbook.catalog.confirm_question(playbook.intent_of(plan))
+    ):
+        return None
+    return Fill(name, choices[0], why="goes on without a word against it")
 
 
 _BESIDE: Final = FUNCTION_WORDS | {"then", "rather", "better", "ok", "okay"}
 
 
-def _replaced(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, answer: Extraction | None) -> dict[str, JsonValue]:
-    """New values for known ones, in a message that says nothing else and answers nothing: "ok, 4.30 then"."""
+def _replaced(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    answer: Extraction | None,
+) -> dict[str, JsonValue]:
+    """New values for known ones, where a message holds nothing else: "ok, 4.30 then"."""
     if answer is not None and (answer.status != "abstained" or answer.choices or answer.problem):
         return {}
     known = [playbook.param(name) for name in playbook.uses(plan) if name in session.params]
     known = [param for param in known if not alike(param, known)]
-    reading = Reading(heard.text, heard.now, filled=session.params, about=about(playbook.intent_of(plan)))
+    reading = Reading(
+        heard.text, heard.now, filled=session.params, about=about(playbook.intent_of(plan))
+    )
     read = read_values([param for param in known if param.type not in OPEN_TYPES], reading)
-    rest = re.findall(r"[^\W\d_]+", words_without_values(heard.text, spans_of(read)).lower())
+    rest = re.findall(
+        r"[^\W\d_]+(?:'[^\W\d_]+)?",
+        words_without_values(heard.text, spans_of(read)).lower().replace("’", "'"),
+    )
     if not set(rest) <= _BESIDE or any(found.confidence <= SURE for found in read.values()):
         return {}
-    values = {name: found.value for name, found in read.items() if found.value != session.params[name]}
-    return {name: value for name, value in values.items() if playbook.value_error(plan, name, value) is None}
+    values = {
+        name: found.value for name, found in read.items() if found.value != session.params[name]
+    }
+    return {
+        name: value
+        for name, value in values.items()
+        if playbook.value_error(plan, name, value) is None
+    }
 
 
 _FEW: Final = 3
 """Telling words of a message that says little besides a value, at most."""
 
-_TAKEN_BACK: Final = re.compile(r"\b(?:scrap|scratch|strike|forget|drop) (?:that|it|this)\b", re.IGNORECASE)
+_TAKEN_BACK: Final = re.compile(
+    r"\b(?:scrap|scratch|strike|forget|drop) (?:that|it|this)\b", re.IGNORECASE
+)
 
 
-def _replaces(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, clauses: Sequence[Clause]) -> bool:
-    """Whether what sounds like an end takes back a value only, and gives another: "scratch that, one salad"."""
+def _replaces(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    clauses: Sequence[Clause],
+) -> bool:
+    """Whether an apparent end only replaces a value: "scratch that, one salad"."""
     if not any(clause.act == "cancel" and _TAKEN_BACK.search(clause.text) for clause in clauses):
         return False
     rest = without(heard.text, [clause for clause in clauses if clause.act == "cancel"])
@@ -148,9 +323,14 @@ def _replaces(playbook: Playbook, session: Session, plan: PlanExecution, heard: 
 
 
 def _fill(playbook: Playbook, name: str, found: Extraction) -> Command:
-    """A value; one that is not certain is to be confirmed, but for a sensitive one: a question would show it."""
+    """The command for a value; an uncertain one is confirmed, unless it is sensitive.
+
+    The question would show a sensitive value.
+    """
     if found.confidence < doubtful_below(playbook.param(name)) and name not in playbook.sensitive:
-        return Clarify(param=name, choices=(found.value,), confidence=found.confidence, why=found.reason)
+        return Clarify(
+            param=name, choices=(found.value,), confidence=found.confidence, why=found.reason
+        )
     return Fill(name, found.value, confidence=found.confidence, why=found.reason)
 
 
@@ -164,19 +344,30 @@ def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) 
     if decided is False:
         return Deny(why="says no to the value")
     if not decided:
-        said = extract(param, Reply(heard.text, prompt=param.prompt, suggested=choices[0], now=heard.now))
+        said = extract(
+            param, Reply(heard.text, prompt=param.prompt, suggested=choices[0], now=heard.now)
+        )
         decided = said.status == "filled" and said.value == choices[0]
     return Fill(name, choices[0], why="says yes to the value") if decided else None
 
 
-def _answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, text: str) -> Extraction | None:
+def _answer(
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, text: str
+) -> Extraction | None:
     """What the message says to the waiting question."""
     name = session.waiting_for
     if name is None:
         return None
-    others = alike(playbook.param(name), [playbook.param(other) for other in playbook.missing(plan, session.params)])
+    others = alike(
+        playbook.param(name),
+        [playbook.param(other) for other in playbook.missing(plan, session.params)],
+    )
     prompt = _prompt(playbook, session, plan, name)
-    if (choices := plan.get("choices", {}).get(name)) and len(choices) > 1 and (value := chosen(text, choices)) is not None:
+    if (
+        (choices := plan.get("choices", {}).get(name))
+        and len(choices) > 1
+        and (value := chosen(text, choices)) is not None
+    ):
         return Extraction("filled", value, confidence=0.9, reason="one of two readings")
     reply = Reply(text, prompt=prompt, others=others, filled=session.params, now=heard.now)
     found = extract(playbook.param(name), reply)
@@ -187,91 +378,169 @@ def _answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: He
 
 def _prompt(playbook: Playbook, session: Session, plan: PlanExecution, name: str) -> str:
     """What was asked; of a value that is to be confirmed, the question before."""
-    asked = playbook.param(name).prompt if plan.get("expired") or len(plan.get("choices", {}).get(name, ())) == 1 else ""
+    asked = (
+        playbook.param(name).prompt
+        if plan.get("expired") or len(plan.get("choices", {}).get(name, ())) == 1
+        else ""
+    )
     return asked or question(playbook, plan, session.params, name).prompt
 
 
-def _values(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, answer: Extraction | None) -> dict[str, Extraction]:
+def _values(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    answer: Extraction | None,
+) -> dict[str, Extraction]:
     """The values that the message gives for what is asked and for what is still open."""
     name = session.waiting_for
     again = _TAKEN_BACK.search(heard.text) is not None
-    open_names = [other for other in playbook.uses(plan) if other == name or other not in session.params or again]
+    open_names = [
+        other
+        for other in playbook.uses(plan)
+        if other == name or other not in session.params or again
+    ]
     prompt = _prompt(playbook, session, plan, name) if name else ""
-    reading = Reading(heard.text, heard.now, filled=session.params, asked=name, prompt=prompt, about=about(playbook.intent_of(plan)))
+    reading = Reading(
+        heard.text,
+        heard.now,
+        filled=session.params,
+        asked=name,
+        prompt=prompt,
+        about=about(playbook.intent_of(plan)),
+    )
     found = read_values([playbook.param(other) for other in open_names], reading)
     if name and name not in found and answer is not None and answer.status == "filled":
         rivals = [other for other in found.values() if overlap(answer, other)]
         if not rivals:
             found[name] = answer
     if name and name not in found:  # then the message may be about something else altogether
-        found = {other: value for other, value in found.items() if _is_sure(playbook.param(other), value, heard.text)}
-    return {other: value for other, value in found.items() if playbook.value_error(plan, other, value.value) is None}
+        found = {
+            other: value
+            for other, value in found.items()
+            if _is_sure(playbook.param(other), value, heard.text)
+        }
+    return {
+        other: value
+        for other, value in found.items()
+        if playbook.value_error(plan, other, value.value) is None
+    }
 
 
 def _is_sure(param: Param, found: Extraction, text: str) -> bool:
     """Whether a value that was not asked for is one, whatever else the message says."""
     return (
-        param.type not in OPEN_TYPES or (found.span is not None and is_named_near(text, found.span, param)) or len(units_of(text)) <= _FEW
+        param.type not in OPEN_TYPES
+        or (found.span is not None and is_named_near(text, found.span, param))
+        or len(units_of(text)) <= _FEW
     )
 
 
 def _is_value(param: Param, text: str) -> bool:
-    """Whether the message is one of the parameter's possible values, or a synonym of one, and nothing else."""
+    """Whether the message is exactly one of the parameter's allowed values or synonyms."""
     said = _plain(text)
-    return any(said == _plain(word) for value, synonyms in param.enum.items() for word in (value, *synonyms))
+    return any(
+        said == _plain(word)
+        for value, synonyms in param.enum.items()
+        for word in (value, *synonyms)
+    )
 
 
 def _plain(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", text.casefold()))
 
 
-def _own_values(playbook: Playbook, heard: Heard, starts: Commands, found: Mapping[str, Extraction]) -> dict[str, Extraction]:
+def _own_values(
+    playbook: Playbook, heard: Heard, starts: Commands, found: Mapping[str, Extraction]
+) -> dict[str, Extraction]:
     """The values that do not belong to a request that the same message begins."""
-    names = {name for start in starts if isinstance(start, Start) for name in playbook.intents[start.intent].param_names}
-    theirs = read_values([playbook.param(name) for name in names], Reading(heard.text, heard.now)).values()
-    return {name: value for name, value in found.items() if name not in names and not any(overlap(value, other) for other in theirs)}
+    names = {
+        name
+        for start in starts
+        if isinstance(start, Start)
+        for name in playbook.intents[start.intent].param_names
+    }
+    theirs = read_values(
+        [playbook.param(name) for name in names], Reading(heard.text, heard.now)
+    ).values()
+    return {
+        name: value
+        for name, value in found.items()
+        if name not in names and not any(overlap(value, other) for other in theirs)
+    }
 
 
 def _asks(playbook: Playbook, session: Session, clauses: Sequence[Clause]) -> Ask:
-    """A question: about the parameter that it names, about the one that is asked for, or about something else."""
+    """The question: about the parameter that is asked for, or about something else."""
     text = " ".join(clause.text for clause in clauses if clause.act == "question")
     waiting = session.waiting_for
-    if waiting and waiting != CONFIRMATION and (_MEANS.search(text) or names(text, playbook.param(waiting))):
+    if (
+        waiting
+        and waiting != CONFIRMATION
+        and (_MEANS.search(text) or names(text, playbook.param(waiting)))
+    ):
         return Ask(waiting, why="asks about what is asked for")
     return Ask(why="asks something")
 
 
-def _named_by_question(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> Command | None:
-    """The identifier that is asked for, in a question that nobody answers: "is it O-2?"."""
+def _named_by_question(
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard
+) -> Command | None:
+    """The value asked for, in a question that nobody answers: "is it O-2?"."""
     name = session.waiting_for
-    if name is None or playbook.param(name).type is not ParamType.IDENTIFIER:
+    if name is None or name == CONFIRMATION:
+        return None
+    if playbook.param(name).type is not ParamType.IDENTIFIER and not _tells_what_about(heard.text):
         return None
     found = _answer(playbook, session, plan, heard, heard.text)
     return (
-        _fill(playbook, name, found) if found and found.status == "filled" and not playbook.value_error(plan, name, found.value) else None
+        _fill(playbook, name, found)
+        if found and found.status == "filled" and not playbook.value_error(plan, name, found.value)
+        else None
     )
 
 
+_TO_KNOW: Final = re.compile(
+    r"^\W*(?:(?:so|ok(?:ay)?|yes|well|please|hi|hello)\b\W*)*(?:(?:i|we)(?:['’]?d| would)?"
+    r" (?:want|need|like|love) to know"
+    r"|(?:please )?tell me|what (?:i am|i['’]?m) looking for is)\b",
+    re.IGNORECASE,
+)
+
+
+def _tells_what_about(text: str) -> bool:
+    """Whether a message says what it is about and asks for no aspect of it, such as its price."""
+    aspects = [unit for unit in units_of(text) if not ASPECTS.isdisjoint(unit.concepts)]
+    return _TO_KNOW.match(text) is not None and "?" not in text and not aspects
+
+
 def _asks_what_it_is(playbook: Playbook, name: str | None, clauses: Sequence[Clause]) -> Ask | None:
-    """The question what the parameter is that is asked for: "what's a tracking number?", "where do I find that?"."""
+    """The question what the awaited parameter is: "what's a tracking number?"; else None."""
     if name is None:
         return None
     param = playbook.param(name)
     for clause in clauses:
-        if clause.act == "question" and (_WHAT_IS.match(clause.text) and names(clause.text, param) or _WHERE_IT_IS.search(clause.text)):
+        if clause.act == "question" and (
+            _WHAT_IS.match(clause.text)
+            and names(clause.text, param)
+            or _WHERE_IT_IS.search(clause.text)
+        ):
             return Ask(name, why="asks what it is")
     return None
 
 
 _WHAT_IS: Final = re.compile(
-    r"^\W*(?:(?:sorry|wait|hm+|ok|and|but|um+)\W+)*(?:what(?:'s|s| is| are| does)|which|where (?:do|can) i|"
+    r"^\W*(?:(?:sorry|wait|hm+|ok|and|but|um+)\W+)*(?:what(?:'s|s| is| are| does)|which|where"
+    r" (?:do|can) i|"
     r"how do i (?:find|get|know))\b(?!.*\d)",
     re.IGNORECASE,
 )
 
 
 _WHERE_IT_IS: Final = re.compile(
-    r"\b(?:where|how) (?:do|can|would|should|could) i (?:find|get|see|know|check) (?:it|that|this)\b|\bwhat(?:'s| is|"
+    r"\b(?:where|how) (?:do|can|would|should|could) i (?:find|get|see|know|check)"
+    r" (?:it|that|this)\b|\bwhat(?:'s| is|"
     r"s) (?:that|this|it)\b|\bwhat do you mean\b|"
     r"\bwhy (?:do|would) you (?:need|want|ask)\b",
     re.IGNORECASE,
@@ -279,18 +548,27 @@ _WHERE_IT_IS: Final = re.compile(
 
 
 _MEANS: Final = re.compile(
-    r"\b(?:what(?:'s| is| are|s)? (?:that|this|it|those|the (?:options|choices|difference))|what do you mean|"
+    r"\b(?:what(?:'s| is| are|s)? (?:that|this|it|those|the (?:options|choices|difference))|what do"
+    r" you mean|"
     r"what does (?:that|it|this) mean|why|"
-    r"how (?:do|can|would|should) i (?:find|get|know|see|check)|where (?:do|can|would|should) i (?:find|get|see)|"
+    r"how (?:do|can|would|should) i (?:find|get|know|see|check)|where (?:do|can|would|should) i"
+    r" (?:find|get|see)|"
     r"where (?:is|'s) (?:it|that)|"
-    r"what (?:would|do|can) you (?:suggest|recommend|have|offer)|which (?:ones?|are there|do you have)|what (?:kinds?|"
+    r"what (?:would|do|can) you (?:suggest|recommend|have|offer)|which (?:ones?|are there|do you"
+    r" have)|what (?:kinds?|"
     r"types?|options|choices)|"
     r"what can i (?:choose|pick|say)|do you (?:really )?need)\b",
     re.IGNORECASE,
 )
 
 
-def _stance(playbook: Playbook, plan: PlanExecution, heard: Heard, name: str | None, answer: Extraction | None) -> Commands:
+def _stance(
+    playbook: Playbook,
+    plan: PlanExecution,
+    heard: Heard,
+    name: str | None,
+    answer: Extraction | None,
+) -> Commands:
     """Why a message that gives nothing gives nothing."""
     if name is None:
         return [Unclear(why="nothing was asked")]
@@ -313,19 +591,37 @@ def _stance(playbook: Playbook, plan: PlanExecution, heard: Heard, name: str | N
 
 
 def _no_value(playbook: Playbook, name: str, text: str, reason: str) -> Command:
-    """What a message is that has nothing to do with the parameter by its form: no, a value that is not allowed, or neither."""
+    """The command for a message that gives no value of the parameter.
+
+    It declines, is near an allowed value, has the wrong form, or is unclear.
+    """
     param = playbook.param(name)
-    if param.on_declined != "ask" and (yes_or_no(text, (), "") is False or _NOTHING.fullmatch(text)):
+    if param.on_declined != "ask" and (
+        yes_or_no(text, (), "") is False or _NOTHING.fullmatch(text)
+    ):
         return Decline(name, why="says no")
-    if param.type is ParamType.ENUM and name not in playbook.sensitive and (near := nearest(param, text)):
-        return Clarify(param=name, choices=(near,), confidence=0.4, why="the allowed value that is most like it")
+    if (
+        param.type is ParamType.ENUM
+        and name not in playbook.sensitive
+        and (near := nearest(param, text))
+    ):
+        return Clarify(
+            param=name,
+            choices=(near,),
+            confidence=0.4,
+            why="the allowed value that is most like it",
+        )
     if param.type is ParamType.IDENTIFIER and re.search(r"\d", text):
         return Refuse(name, WRONG_FORM, why="does not have the right form")
     return Unclear(why=reason or "no value found")
 
 
-_NOTHING: Final = re.compile(r"\W*(?:no,? )?(?:none|nothing(?: else| more)?|nope|not really)\W*", re.IGNORECASE)
+_NOTHING: Final = re.compile(
+    r"\W*(?:no,? )?(?:none|nothing(?: else| more)?|nope|not really)\W*", re.IGNORECASE
+)
 
 
 def _asks_about(playbook: Playbook, name: str, text: str, reason: str) -> Ask:
-    return Ask(name if _MEANS.search(text) or names(text, playbook.param(name)) else None, why=reason)
+    return Ask(
+        name if _MEANS.search(text) or names(text, playbook.param(name)) else None, why=reason
+    )

@@ -12,62 +12,84 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
+from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.understand.acts import asks_back_only, is_cancel
 
 Act: TypeAlias = Literal["hello", "thanks", "bye", "help", "talk", "question", "cancel", "say"]
 
 _END: Final = re.compile(
-    r"(?<!\b[A-Za-z])(?<!\b[DM]r)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!?;…]+(?=\s|$|[\"')\]])[\"')\]]*|\n+|\s+[–—-]\s+"
+    r"(?<!\b[A-Za-z])(?<!\b[DM]r)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!?;…]+(?=\s|$"
+    r"|[\"')\]])[\"')\]]*|\n+|\s+[–—-]\s+"
 )
 """The end of a sentence; not the point of a title or an initial."""
 
 _OPENS: Final = re.compile(
-    r"(?:,\s*|\s+)(?=(?:and also|also (?:can|could|i|please|how|what|when|where|is|are|do)\b|but first|oh and|btw\b|by the way|"
-    r"and (?:can|could|would|will) (?:you|i|we)\b|and (?:please|pls)\b|and i(?:'d| would| want| need| have|'ve)\b|"
-    r"and (?:how|what|when|where|who|do you|are you|is there|is it)\b|but (?:how|what|when|where|do you|are you|is it|is there)\b|"
+    r"(?:,\s*|\s+)(?=(?:and also|also (?:can|could|i|please|how|what|when|where|is|are|do)\b|but"
+    r" first|oh and|btw\b|by the way|"
+    r"and (?:can|could|would|will) (?:you|i|we)\b|and (?:please|pls)\b|and i(?:'d| would| want|"
+    r" need| have|'ve)\b|"
+    r"and (?:how|what|when|where|who|do you|are you|is there|is it)\b|but (?:how|what|when|where|do"
+    r" you|are you|is it|is there)\b|"
     r"then i (?:want|need)\b))"
-    r"|,\s*(?=(?:can|could|would|will) (?:you|i|we)\b|(?:how|what|when|where|who) |(?:do|are) you\b|is (?:there|that|it)\b|"
+    r"|,\s*(?=(?:can|could|would|will) (?:you|i|we)\b|(?:how|what|when|where|who) |(?:do|are)"
+    r" you\b|is (?:there|that|it)\b|"
     r"(?:thanks|thank you|thx|cheers|ta)\b|(?:please|pls)? ?(?:cancel|forget)\b)",
     re.IGNORECASE,
 )
 """Where a new clause opens inside a sentence."""
 
 _WORDS: Final = (
-    r"(?:there|all|everyone|everybody|guys|folks|team|again|dear|sir|madam|mate|you|to you|hope you(?:'re| are) (?:well|ok|good|fine))"
+    r"(?:there|all|everyone|everybody|guys|folks|team|again|dear|sir|madam|mate|you|to you|hope"
+    r" you(?:'re| are) (?:well|ok|good|fine))"
 )
 _GREETING: Final = (
-    rf"(?:hi+|hello+|hey+|hiya|yo|howdy|greetings|good (?:morning|afternoon|evening|day)|(?:morning|evening|"
+    rf"(?:hi+|hello+|hey+|hiya|yo|howdy|greetings|good"
+    rf" (?:morning|afternoon|evening|day)|(?:morning|evening|"
     rf"afternoon)(?=\s*[!,])|dear (?:team|sir|madam|all))"
     rf"(?:[ ,]+{_WORDS})*"
 )
-_HELLO: Final = re.compile(rf"\W*{_GREETING}(?:[ ,]*how are you(?: doing| today)?)?\W*", re.IGNORECASE)
+_HELLO: Final = re.compile(
+    rf"\W*{_GREETING}(?:[ ,]*how are you(?: doing| today)?)?\W*", re.IGNORECASE
+)
 _HELLO_FIRST: Final = re.compile(rf"^\W*{_GREETING}\s*[,:!.…–—-]*\s+(?=\S)", re.IGNORECASE)
 _VERY: Final = (
-    r"(?: (?:you|u|so|very|much|a lot|a million|again|for (?:that|your help|everything|the help)|then|guys|mate|all|in advance))*"
+    r"(?: (?:you|u|so|very|much|a lot|a million|again|for (?:that|your help|everything|the"
+    r" help)|then|guys|mate|all|in advance))*"
 )
 _THANKS: Final = re.compile(
-    rf"\W*(?:(?:ok|okay|great|perfect|super|cool|lovely|brilliant|awesome|wonderful|that'?s (?:great|all|it|perfect)|no|oh)[ ,.!]*)*"
+    rf"\W*(?:(?:ok|okay|great|perfect|super|cool|lovely|brilliant|awesome|wonderful|that'?s"
+    rf" (?:great|all|it|perfect)|no|oh)[ ,.!]*)*"
     rf"(?:thanks|thank you|thank u|thx|ty|cheers|ta|much appreciated|many thanks|tysm)\b{_VERY}"
-    rf"(?:[ ,.!]*(?:bye|goodbye|see you|have a (?:nice|good|great) (?:day|one|evening|weekend)|that'?s (?:all|it)|great|perfect))*\W*",
+    rf"(?:[ ,.!]*(?:bye|goodbye|see you|have a (?:nice|good|great)"
+    rf" (?:day|one|evening|weekend)|that'?s (?:all|it)|great|perfect))*\W*",
     re.IGNORECASE,
 )
 _BYE: Final = re.compile(
-    r"\W*(?:(?:ok|okay|great|alright)[ ,.!]*)?(?:bye(?: bye)?|goodbye|good bye|see you(?: later| soon| then)?|cya|"
-    r"have a (?:nice|good|great) (?:day|one|evening|weekend)|that'?s (?:all|it)(?: for (?:now|today))?|that will be all)\W*",
+    r"\W*(?:(?:ok|okay|great|alright)[ ,.!]*)?(?:bye(?: bye)?|goodbye|good bye|see you(?: later|"
+    r" soon| then)?|cya|"
+    r"have a (?:nice|good|great) (?:day|one|evening|weekend)|that'?s (?:all|it)(?: for"
+    r" (?:now|today))?|that will be all)\W*",
     re.IGNORECASE,
 )
 _HELP: Final = re.compile(
-    r"\W*(?:help(?: me)?(?: please)?|/help|what can you do(?: for me)?|what (?:do|can) (?:you|i) (?:offer|do|ask)(?: here)?|"
-    r"(?:can|could) you help(?: me)?(?: please| out)?|i need (?:some )?help|how does this work|options|menu\?|who are you|what are you|"
+    r"\W*(?:help(?: me)?(?: please)?|/help|what can you do(?: for me)?|what (?:do|can) (?:you|i)"
+    r" (?:offer|do|ask)(?: here)?|"
+    r"(?:can|could) you help(?: me)?(?: please| out)?|i need (?:some )?help|how does this"
+    r" work|options|menu\?|who are you|what are you|"
     r"are you (?:a )?(?:bot|robot|human|real|person|machine|an ai)(?: or .*)?)\W*",
     re.IGNORECASE,
 )
 _TALK: Final = re.compile(
-    r"\W*(?:lo+l|haha+|hehe+|how are you(?: doing)?(?: today)?|nice weather(?: today)?(?:,? isn'?t it)?|hm+|well|so|"
+    r"\W*(?:lo+l|haha+|hehe+|how are you(?: doing)?(?: today)?|nice weather(?: today)?(?:,? isn'?t"
+    r" it)?|hm+|well|so|"
     r"ok(?:ay)? so|oh|wow|nice|cool|great|"
-    r"you(?:'re| are) (?:funny|nice|great|stupid|dumb|useless|annoying)|this is (?:annoying|stupid|taking (?:forever|ages))|"
-    r"(?:just )?a (?:moment|second|sec|minute)(?: please)?|(?:one|wait a|hold on a|give me a) (?:moment|second|sec|minute)(?: please)?|"
-    r"hold on|hang on|wait|brb|let me (?:check|think|see|look)(?: (?:it|that) up)?|sorry|apologies|no worries)\W*",
+    r"you(?:'re| are) (?:funny|nice|great|stupid|dumb|useless|annoying)|this is"
+    r" (?:annoying|stupid|taking (?:forever|ages))|"
+    r"(?:just )?a (?:moment|second|sec|minute)(?: please)?|(?:one|wait a|hold on a|give me a)"
+    r" (?:moment|second|sec|minute)(?: please)?|"
+    r"hold on|hang on|wait|brb|let me (?:check|think|see|look)(?: (?:it|that)"
+    r" up)?|sorry|apologies|no worries)\W*",
     re.IGNORECASE,
 )
 _WHOLE: Final[tuple[tuple[Act, re.Pattern[str]], ...]] = (
@@ -78,7 +100,8 @@ _WHOLE: Final[tuple[tuple[Act, re.Pattern[str]], ...]] = (
     ("talk", _TALK),
 )
 _POSSIBLE: Final = re.compile(
-    r"\b(?:(?:would|might|could) (?:it|that|this) be (?:possible|ok(?:ay)?|doable)|(?:is|was) (?:it|that|this) possible|any chance|"
+    r"\b(?:(?:would|might|could) (?:it|that|this) be (?:possible|ok(?:ay)?|doable)|(?:is|was)"
+    r" (?:it|that|this) possible|any chance|"
     r"is there (?:a|any|still) (?:free|chance|slot|room|space)|have you got)\b",
     re.IGNORECASE,
 )
@@ -86,9 +109,6 @@ _POSSIBLE: Final = re.compile(
 
 MOST: Final = 12
 """Clauses that a message is taken apart into; what follows is part of the last."""
-
-LONGEST: Final = 1_000
-"""Characters of a message that are read: what it asks for, and its values, stand there. Only a free text may be longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +128,13 @@ class Clause:
     act: Act
 
 
+@remembered
 def clauses_of(text: str) -> list[Clause]:
     """The clauses of a message, in order; empty for a message without a word."""
     return [
-        Clause(start, end, text[start:end], act_of(text[start:end])) for start, end in _parts(text) if re.search(r"\w", text[start:end])
+        Clause(start, end, text[start:end], act_of(text[start:end]))
+        for start, end in _parts(text)
+        if re.search(r"\w", text[start:end])
     ]
 
 
@@ -121,7 +144,8 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
     if first:
         yield 0, begin
     cuts = sorted(
-        {match.end() for match in _END.finditer(text, begin, LONGEST)} | {match.end() for match in _OPENS.finditer(text, begin, LONGEST)}
+        {match.end() for match in _END.finditer(text, begin, LONGEST)}
+        | {match.end() for match in _OPENS.finditer(text, begin, LONGEST)}
     )
     cuts = _with_cancellation(text, begin, cuts)[:MOST]
     for cut in (*cuts, len(text)):
@@ -153,14 +177,19 @@ def act_of(text: str) -> Act:
     return "say"
 
 
-_JOINS: Final = re.compile(r"\s*[,;](?!\d)\s*(?:and\s+|then\s+|plus\s+|but\s+)?|\s+(?:and|then|plus|but|also)\s+", re.IGNORECASE)
+_JOINS: Final = re.compile(
+    r"\s*[,;](?!\d)\s*(?:and\s+|then\s+|plus\s+|but\s+)?|\s+(?:and|then|plus|but|also)\s+",
+    re.IGNORECASE,
+)
 
 
 def phrases_of(clause: Clause) -> list[Clause]:
     """The parts of a clause between "and", "then" and commas: each may be a request of its own."""
     parts, begin = [], 0
     for match in (*_JOINS.finditer(clause.text), None):
-        end, following = (match.start(), match.end()) if match else (len(clause.text), len(clause.text))
+        end, following = (
+            (match.start(), match.end()) if match else (len(clause.text), len(clause.text))
+        )
         if re.search(r"\w", clause.text[begin:end]):
             text = clause.text[begin:end]
             parts.append(Clause(clause.start + begin, clause.start + end, text, clause.act))

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import JsonValue
 
-By: TypeAlias = Literal["rules", "model"]
+By: TypeAlias = Literal["rules", "model", "client"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +105,11 @@ class Ask(_Command):
 
     Attributes:
         about: The parameter that it is about; None: something that the catalog does not answer.
+        answer: What the application says to it; empty where it says nothing.
     """
 
     about: str | None = None
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,10 @@ def _as_json(command: Command, hidden: Set[str]) -> dict[str, Any]:
     shown: dict[str, Any] = {"command": type(command).__name__.lower(), "by": command.by}
     match command:
         case Start(intent, values):
-            shown |= {"intent": intent, "values": {name: value for name, value in values if name not in hidden}}
+            shown |= {
+                "intent": intent,
+                "values": {name: value for name, value in values if name not in hidden},
+            }
         case Fill(param, value) | Correct(param, value):
             shown |= {"param": param} | ({} if param in hidden else {"value": value})
         case Refuse(param) | Decline(param) | DontCare(param):
@@ -194,4 +199,8 @@ def _as_json(command: Command, hidden: Set[str]) -> dict[str, Any]:
             shown |= {"kind": kind}
         case _:
             pass
-    return shown | {"confidence": round(command.confidence, 2)} | ({"why": command.why} if command.why else {})
+    return (
+        shown
+        | {"confidence": round(command.confidence, 2)}
+        | ({"why": command.why} if command.why else {})
+    )

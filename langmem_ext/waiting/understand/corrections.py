@@ -1,4 +1,7 @@
-"""Values that a user takes back: "sorry, I meant O-2", "change the time to 8", "no wait, saturday". English; pure."""
+"""Values that a user takes back: "sorry, I meant O-2", "no wait, saturday".
+
+English; pure functions.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,33 @@ from pydantic import JsonValue
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
+from langmem_ext.waiting.extract.codes.identifier import form_of
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.understand.acts import WHAT, is_question, names, words_without_values
+from langmem_ext.waiting.understand.daytime import nearest
 
 OPEN = 0.5
 """Up to this confidence a value is read that nothing marks as one."""
 
 _STRONG = re.compile(
-    r"\bi me(?:an|ant)\b|\b(?:mistake|typo|wrong|incorrect|misread|misspelled|mistyped|mixed up|correction)\b|"
-    r"\bshould (?:be|have been|read)\b|\bnot\b.+\bbut\b|\b(?:change|correct|update|fix|switch|set)\b.+\bto\b",
+    r"\bi me(?:an|ant)\b|\b(?:mistake|typo|wrong|incorrect|misread|misspelled|mistyped|mixed"
+    r" up|correction)\b|"
+    r"\bshould (?:be|have"
+    r" been|read)\b|\bnot\b.+\bbut\b|\b(?:change|correct|update|fix|switch|set)\b.+\bto\b",
     re.IGNORECASE,
 )
 _WEAK = re.compile(
-    r"\b(?:sorry|oops|actually|wait|hold on|hang on|rather|instead|scratch that|make (?:it|that))\b|"
+    r"\b(?:sorry|oops|actually|wait|hold on|hang on|rather|instead|scratch that|make"
+    r" (?:it|that))\b|"
     r"^\W*no\b|^\W*not\b(?! (?:sure|really|yet|now)\b).*[,;.]",
     re.IGNORECASE,
 )
-_DISOWNED = re.compile(r"(?:['’]s|\s+(?:is|was))?\s+(?:wrong|incorrect|not right|not correct|a mistake|a typo)\b", re.IGNORECASE)
+_DISOWNED = re.compile(
+    r"(?:['’]s|\s+(?:is|was))?\s+(?:wrong|incorrect|not right|not correct|a mistake|a typo)\b",
+    re.IGNORECASE,
+)
 """What follows a value that is not meant."""
 _CORRECTED = tuple(
     re.compile(rf"{before}[\s,:]+(?:it(?:['’]?s| is) )?(?P<value>.+)", re.IGNORECASE | re.DOTALL)
@@ -38,15 +49,18 @@ _CORRECTED = tuple(
         r"\b(?:change|correct|update|fix|switch|set)\b.+?\bto\b",
         r"\bshould (?:be|have been|read)\b",
         r"\bnot\b.+?\bbut\b",
-        r"\b(?:mistake|typo|wrong|incorrect|correction)\b.*?\bit(?=['’]?s\b| is\b)(?:['’]?s| is)",
+        r"\b(?:mistake|typo|wrong|incorrect|correction)\b.*?\bit(?:['’]?s| is| was| should be)\b",
         r"\bmake (?:it|that)\b",
+        r"\bactually\b.*\b(?:can|could|may) (?:you|we|i) (?:do|have|get|take|make it)\b",
     )
 )
 """Where the new value begins, the surest way to say so first."""
 
 _CORRECTING_WORDS = (
-    "mean meant wrong incorrect mistake typo typed misread misspelled mistyped mixed correction correct change update fix switch set make "
-    "wait hold hang scratch said say told gave entered wrote rather instead oops bad previous earlier old new read one number value"
+    "mean meant wrong incorrect mistake typo typed misread misspelled mistyped mixed correction"
+    " correct change update fix switch set make wait hold hang scratch said say told gave entered"
+    " wrote rather instead oops bad previous earlier old new read one number value think thought"
+    " believe guess way round around"
 )
 _CORRECTING = frozenset(map(stem, _CORRECTING_WORDS.split()))
 """Words of a correction that are no request by themselves."""
@@ -63,18 +77,21 @@ def correction(
     waiting_for: str | None = None,
     among: Collection[str] | None = None,
 ) -> dict[str, JsonValue]:
-    """New values for parameters that the message takes back: "sorry, I meant O-2", "change the order id to O-4".
+    """New values for parameters that the message corrects: "sorry, I meant O-2".
 
     Args:
         text: The message.
         catalog: Declares the parameters.
         params: Values known already. Only these are corrected, and those that the message names.
         now: When the message was written.
-        waiting_for: The parameter that is being asked for; a value that may be its answer corrects no other, unless that one is named.
-        among: Parameters that may be corrected without having a value yet, when they are named; all of them if None.
+        waiting_for: The parameter that is being asked for; a value that may be its answer corrects
+            no other, unless that one is named.
+        among: Parameters that may be corrected without having a value yet, when they are named; all
+            of them if None.
 
     Returns:
-        The corrected parameters; empty if the message corrects nothing. A value that is the known one already is no correction.
+        The corrected parameters; empty if the message corrects nothing. A value that is the known
+        one already is no correction.
     """
     text = WHAT.sub(lambda match: " " * len(match.group()), text)
     text, denied = without_denied(text)
@@ -82,21 +99,65 @@ def correction(
     strong = denied or _STRONG.search(text) is not None
     if not (cue or strong or _WEAK.search(text)):
         return {}
-    if is_question(text) and not wishes_by_asking(text) and (cue is None or "?" in text):
+    said = cue["value"] if cue else text  # "did I say 50? I meant 15" asks nothing
+    if is_question(text) and is_question(said) and not wishes_by_asking(text):
         return {}
+    if exchanged := _exchanged(text, catalog, params, now):
+        return exchanged
     pool = _correctable(text, catalog, params, waiting_for, among)
     marked = _marked(text, pool, params, now, catalog.params.get(waiting_for or ""))
     rest = words_without_values(text, [found.span for _, found in marked if found.span])
     if marked:
-        certain = marked if denied or not _says_more(rest, marked, params) else _said_by(cue, text, marked, params)
+        certain = (
+            marked
+            if denied or not _says_more(rest, marked, params)
+            else _said_by(cue, text, marked, params)
+        )
         return {param.name: found.value for param, found in certain}
     if cue is None:
         return {}
-    new = _meant(text, cue["value"], pool, params, now, waiting_for)
+    asked = catalog.params.get(waiting_for or "")
+    free = waiting_for is None or (asked is not None and not _reads(asked, cue["value"], now))
+    new = _meant(text, cue["value"], pool, params, now, free=free)
     return {param.name: found.value for param, found in new if strong or found.confidence > OPEN}
 
 
-_DENIED = re.compile(r"(?<=\w)\s*[,;.–-]*\s*\b(?:and )?not (?:the |at |on |in |for |to )?[^,.;]{1,40}\s*$", re.IGNORECASE)
+_EXCHANGED = re.compile(
+    r"^\W*(?:(?:no|nope|sorry|oh|oops|wait|actually)\b\W*)*not (?:(?:the|at|on|in|for|to)"
+    r" )*(?P<old>[^,.;]{1,40}?)"
+    r"(?:\s*[,.;–—-]+(?!\d)\s*|\s+(?=but\b))(?:(?:but|rather|it['’]?s|make"
+    r" it|the|at|on|in|for|to)\s+)*(?P<new>[^,;]{1,40})$",
+    re.IGNORECASE,
+)
+
+
+def _exchanged(
+    text: str, catalog: IntentCatalog, params: Mapping[str, JsonValue], now: datetime
+) -> dict[str, JsonValue]:
+    """A new value for the only known one that the message begins by denying: "not 7, 7:30"."""
+    match = _EXCHANGED.search(text)
+    if match is None:
+        return {}
+    new: dict[str, JsonValue] = {}
+    for name, value in params.items():
+        param = catalog.params[name]
+        old, said = (
+            extract(param, Reply(match[part], prompt=param.prompt or "?", now=now))
+            for part in ("old", "new")
+        )
+        if value in (old.value, *old.choices):
+            new[name] = nearest(said.choices, value) if said.choices else said.value
+    return {
+        name: value
+        for name, value in new.items()
+        if len(new) == 1 and value not in (None, params[name])
+    }
+
+
+_DENIED = re.compile(
+    r"(?<=\w)\s*[,;.–-]*\s*\b(?:and )?not (?:the |at |on |in |for |to )?[^,.;]{1,40}\s*$",
+    re.IGNORECASE,
+)
 """A value that the end of a message says is not meant: "six weeks, not four"."""
 
 
@@ -109,23 +170,41 @@ def without_denied(text: str) -> tuple[str, bool]:
 
 
 def _correctable(
-    text: str, catalog: IntentCatalog, params: Mapping[str, JsonValue], waiting_for: str | None, among: Collection[str] | None
+    text: str,
+    catalog: IntentCatalog,
+    params: Mapping[str, JsonValue],
+    waiting_for: str | None,
+    among: Collection[str] | None,
 ) -> list[Param]:
-    """The parameters that a correction may be about: those that the message names first, then the others that have a value."""
+    """The parameters that a correction may be about: named ones first, then others with a value."""
     open_names = catalog.params if among is None else among
     others = [param for name, param in catalog.params.items() if name != waiting_for]
-    named = [param for param in others if names(text, param) and (param.name in params or param.name in open_names)]
+    named = [
+        param
+        for param in others
+        if names(text, param) and (param.name in params or param.name in open_names)
+    ]
     return named + [param for param in others if param.name in params and param not in named]
 
 
 def _marked(
-    text: str, pool: Sequence[Param], params: Mapping[str, JsonValue], now: datetime, asked: Param | None
+    text: str,
+    pool: Sequence[Param],
+    params: Mapping[str, JsonValue],
+    now: datetime,
+    asked: Param | None,
 ) -> list[tuple[Param, Extraction]]:
-    """The values that stand out in the message by themselves; each is one parameter's only, the first in `pool` that it fits."""
+    """The values that stand out in the message, each for the first parameter that it fits."""
     marked: list[tuple[Param, Extraction]] = []
     for param in pool:
         rest = _without_value(text, params.get(param.name))
-        found = find(param, rest, now=now, others=[other for other in pool if other is not param], filled=params)
+        found = find(
+            param,
+            rest,
+            now=now,
+            others=[other for other in pool if other is not param],
+            filled=params,
+        )
         if found.status != "filled" or found.value == params.get(param.name):
             continue
         if found.span and _DISOWNED.match(text[found.span[1] :]):
@@ -139,10 +218,20 @@ def _marked(
 
 def _may_answer(asked: Param, param: Param, found: Extraction) -> bool:
     """Whether what was found for `param` may as well be the answer to the question for `asked`."""
-    return asked.type is param.type and (asked.pattern is None or re.fullmatch(asked.pattern, str(found.value), re.IGNORECASE) is not None)
+    form = form_of(asked.pattern, asked.examples)
+    return asked.type is param.type and (
+        form is None or re.fullmatch(form, str(found.value), re.IGNORECASE) is not None
+    )
 
 
-def _says_more(rest: str, marked: Sequence[tuple[Param, Extraction]], params: Mapping[str, JsonValue]) -> bool:
+def _reads(asked: Param, value: str, now: datetime) -> bool:
+    """Whether what is said anew may answer the question that waits."""
+    return extract(asked, Reply(value, prompt=asked.prompt or "?", now=now)).status != "abstained"
+
+
+def _says_more(
+    rest: str, marked: Sequence[tuple[Param, Extraction]], params: Mapping[str, JsonValue]
+) -> bool:
     """Whether the rest of a message has words that no correction needs: then it asks for something.
 
     `rest` is the message without its new values.
@@ -151,13 +240,19 @@ def _says_more(rest: str, marked: Sequence[tuple[Param, Extraction]], params: Ma
         rest = _without_value(rest, params.get(param.name))
     known = _CORRECTING.union(*(own_stems(param) for param, _ in marked))
     words = re.findall(r"[^\W\d_]+(?:['’]\w+)?", rest.lower())
-    return any(word in _ASKING or (word not in FUNCTION_WORDS and stem(word) not in known) for word in words)
+    return any(
+        word in _ASKING or (word not in FUNCTION_WORDS and stem(word) not in known)
+        for word in words
+    )
 
 
 def _said_by(
-    cue: re.Match[str] | None, text: str, marked: Sequence[tuple[Param, Extraction]], params: Mapping[str, JsonValue]
+    cue: re.Match[str] | None,
+    text: str,
+    marked: Sequence[tuple[Param, Extraction]],
+    params: Mapping[str, JsonValue],
 ) -> list[tuple[Param, Extraction]]:
-    """The new values that follow the words of a correction at once: "I meant O-2, it is for my mother"."""
+    """The new values right after the words of a correction: "I meant O-2, it is for my mother"."""
     begin = cue.start("value") if cue else len(text)
     behind = [(param, found) for param, found in marked if found.span and found.span[0] >= begin]
     first = min((found.span[0] for _, found in behind if found.span), default=begin)
@@ -165,17 +260,47 @@ def _said_by(
 
 
 def _meant(
-    text: str, value: str, pool: Sequence[Param], params: Mapping[str, JsonValue], now: datetime, waiting_for: str | None
+    text: str,
+    value: str,
+    pool: Sequence[Param],
+    params: Mapping[str, JsonValue],
+    now: datetime,
+    *,
+    free: bool,
 ) -> list[tuple[Param, Extraction]]:
-    """The value after the words of a correction, if it can be about one parameter only: then it may look like anything."""
+    """The value after the words of a correction, if it fits one parameter only.
+
+    Such a value may have any form.
+
+    Where it is not `free`, it may answer the question that waits, unless the message names what it
+    is about.
+    """
     named = [param for param in pool if names(text, param)]
-    about = named or [param for param in pool if param.type is not ParamType.TEXT and waiting_for is None]
+    about = named or [param for param in pool if param.type is not ParamType.TEXT and free]
     if not value.strip():
         return []
-    read = [(param, extract(param, Reply(value, prompt=param.prompt or "?", filled=params, now=now))) for param in about]
+    read = [
+        (
+            param,
+            extract(
+                param,
+                Reply(
+                    _without_value(value, params.get(param.name)),
+                    prompt=param.prompt or "?",
+                    filled=params,
+                    now=now,
+                ),
+            ),
+        )
+        for param in about
+    ]
     if len(about) > 1 and any(found.choices for _, found in read):
         return []
-    new = [(param, found) for param, found in read if found.status == "filled" and found.value != params.get(param.name)]
+    new = [
+        (param, found)
+        for param, found in read
+        if found.status == "filled" and found.value != params.get(param.name)
+    ]
     if len(about) > 1:  # then only what can be nothing else
         new = [(param, found) for param, found in new if found.confidence > OPEN]
     return new if len(new) == 1 else []
@@ -183,6 +308,12 @@ def _meant(
 
 def _without_value(text: str, value: JsonValue) -> str:
     """The message with the known value blanked: "not O-1 but O-2" corrects to O-2."""
-    if not isinstance(value, str) or not value:
+    if value is None or isinstance(value, bool) or value == "":
         return text
-    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", lambda match: " " * len(match.group()), text, flags=re.IGNORECASE)
+    written = f"{value:g}" if isinstance(value, float) else str(value)
+    return re.sub(
+        rf"(?<![\w.,]){re.escape(written)}(?!\w|[.,]\d)",
+        lambda match: " " * len(match.group()),
+        text,
+        flags=re.IGNORECASE,
+    )

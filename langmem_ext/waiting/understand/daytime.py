@@ -1,9 +1,10 @@
-"""An hour that may be in the morning or in the evening, where what the request is about decides it."""
+"""What else is known decides which hour, and which day, a message means."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Final
 
 from pydantic import JsonValue
@@ -11,7 +12,8 @@ from pydantic import JsonValue
 from langmem_ext.waiting.extract.dates.daypart import day_parts
 
 _EVENING: Final = re.compile(
-    r"\b(?:table|restaurants?|dinner|dine|dining|bar|pub|club|concert|show|cinema|movies?|films?|theatre|theater|"
+    r"\b(?:table|restaurants?|dinner|dine|dining|bar|pub|club|concert|show|cinema|movies?|films?"
+    r"|theatre|theater|"
     r"opera|party|gig|nightlife)\b",
     re.IGNORECASE,
 )
@@ -19,7 +21,8 @@ _EVENING: Final = re.compile(
 
 _MORNING_FROM: Final = 8
 _OPEN_HOUR: Final = 7
-"""Whoever says eight of a day's business means the morning, whoever says three the afternoon; seven may be both."""
+"""Whoever says eight of a day's business means the morning, whoever says three the afternoon; seven
+may be both."""
 
 
 def likely(choices: Sequence[JsonValue], about: str) -> JsonValue:
@@ -38,15 +41,54 @@ def likely(choices: Sequence[JsonValue], about: str) -> JsonValue:
     return early if hour >= _MORNING_FROM else late
 
 
+def nearest(choices: Sequence[JsonValue], value: JsonValue) -> JsonValue:
+    """The reading nearest to a known time: seven in the evening, moved to eight, stays evening."""
+    return min(choices, key=lambda choice: abs(_minutes(choice) - _minutes(value)))
+
+
+def _minutes(time: JsonValue) -> int:
+    text = str(time)
+    return int(text[-5:-3]) * 60 + int(text[-2:])
+
+
 _FIRST: Final = re.compile(r"\b(?:first|earl(?:y|ier)|former)\b", re.IGNORECASE)
 _LAST: Final = re.compile(r"\b(?:second|late|later|latter|last)\b", re.IGNORECASE)
 
 
 def chosen(text: str, choices: Sequence[JsonValue]) -> JsonValue:
-    """Which of two readings an answer means: "in the evening", "the second", "am"; None if neither."""
+    """Which of two readings an answer means: "in the evening", "the second"; None if neither."""
     early, late = sorted(str(choice) for choice in choices)
     for value in (early, late):
-        minute = int(value[-5:-3]) * 60 + int(value[-2:])
-        if any(part.holds(minute) for part in day_parts(f" 0{text}" if re.match(r"\s*[ap]\.?m", text, re.IGNORECASE) else text)):
+        if any(
+            part.holds(_minutes(value))
+            for part in day_parts(
+                f" 0{text}" if re.match(r"\s*[ap]\.?m", text, re.IGNORECASE) else text
+            )
+        ):
             return value
     return early if _FIRST.search(text) else late if _LAST.search(text) else None
+
+
+_WEEKDAY: Final = re.compile(r"\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\b", re.IGNORECASE)
+_MONTH: Final = re.compile(
+    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b|\d[/.-]\d", re.IGNORECASE
+)
+
+
+def after(begin: str, end: str, text: str) -> str:
+    """The day of an end named by weekday or number alone, not before the beginning.
+
+    "The 20th, till monday" ends on the 23rd.
+    """
+    first, last = date.fromisoformat(begin[:10]), date.fromisoformat(end[:10])
+    if last >= first or _MONTH.search(text):
+        return end
+    if _WEEKDAY.search(text):
+        return (last + timedelta(weeks=-(-(first - last).days // 7))).isoformat()
+    while last < first:
+        month = last.replace(day=1) + timedelta(days=32)
+        try:
+            last = month.replace(day=last.day)
+        except ValueError:
+            return end
+    return last.isoformat()

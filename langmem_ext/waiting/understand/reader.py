@@ -15,9 +15,13 @@ from dataclasses import replace
 from typing import Final
 
 from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.catalog.inference import infer_role
+from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
-from langmem_ext.waiting.extract.english.attitude import says_yes
+from langmem_ext.waiting.extract.dates.spelling import Spelled
+from langmem_ext.waiting.extract.english.attitude import says_no, says_yes
 from langmem_ext.waiting.extract.english.lexicon import word_set
+from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
@@ -28,52 +32,128 @@ from langmem_ext.waiting.understand.acts import (
     yes_or_no,
 )
 from langmem_ext.waiting.understand.answer import read_answer
-from langmem_ext.waiting.understand.clauses import LONGEST, clauses_of
+from langmem_ext.waiting.understand.clauses import clauses_of
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
     Clarify,
+    Command,
     Confirm,
+    Correct,
+    Fill,
     HandOver,
+    Refuse,
     Reset,
     Start,
     Unclear,
 )
 from langmem_ext.waiting.understand.confirmation import read_at_confirmation
 from langmem_ext.waiting.understand.corrections import correction
-from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest, find_params
+from langmem_ext.waiting.understand.daytime import after
+from langmem_ext.waiting.understand.given import read_given
+from langmem_ext.waiting.understand.intents.classifier import (
+    Classification,
+    ClassifyRequest,
+    find_params,
+)
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import Commands, Understanding, chat_of, request_of
 from langmem_ext.waiting.understand.second_reading import is_unread, read_by_model
-from langmem_ext.waiting.understand.values import Reading, open_choices, read_values, spans_of, values_of
+from langmem_ext.waiting.understand.values import (
+    Reading,
+    left_open,
+    read_values,
+    spans_of,
+    values_of,
+)
 
 
-def understand(playbook: Playbook, session: Session, heard: Heard) -> Understanding:
+def understand(
+    playbook: Playbook, session: Session, heard: Heard, *, rereads: bool = True
+) -> Understanding:
     """What the message says.
 
     Args:
         playbook: The catalog and its tools.
         session: The state that the message meets.
         heard: The message.
+        rereads: Whether the classifier may read answers that the rules cannot.
 
     Returns:
         At least one command.
     """
-    whole, heard = heard, replace(heard, text=heard.text[:LONGEST])
+    if heard.answer is not None:
+        return read_given(playbook, session, heard, heard.answer)
+    commands = yield from _understood(playbook, session, heard, rereads=rereads)
+    return _in_sequence(playbook, session, heard, commands)
+
+
+def _understood(
+    playbook: Playbook, session: Session, heard: Heard, *, rereads: bool
+) -> Understanding:
+    whole, heard = heard, replace(heard, text=_spelled(playbook, session, heard.text[:LONGEST]))
     if is_reset(whole.text):
         return [Reset(why="says to start over")]
     if session.plan is None:
         return (yield from _at_rest(playbook, session, heard))
     if session.plan.get("expired") and (decided := yes_or_no(heard.text, (), "")) is not None:
-        return [Confirm(why="wants to go on")] if decided else [Cancel(why="does not want to go on")]
+        return (
+            [Confirm(why="wants to go on")] if decided else [Cancel(why="does not want to go on")]
+        )
     if session.waiting_for == CONFIRMATION:
         commands = yield from read_at_confirmation(playbook, session, session.plan, heard)
     else:
         commands = yield from read_answer(playbook, session, session.plan, heard, whole.text)
-    if not is_unread(commands) or session.waiting_for in playbook.local:
+    if not rereads or not is_unread(commands) or session.waiting_for in playbook.local:
         return commands
     return (yield from read_by_model(playbook, session, session.plan, heard)) or commands
+
+
+def _in_sequence(
+    playbook: Playbook, session: Session, heard: Heard, commands: Commands
+) -> Commands:
+    """The commands, with a last day moved after the first: "the 12th, back on saturday"."""
+    given = {**session.params}
+    for command in commands:
+        if isinstance(command, Start):
+            given |= dict(command.values)
+        elif isinstance(command, Fill | Correct):
+            given[command.param] = command.value
+
+    def days(role: str) -> dict[str, str]:
+        params = playbook.catalog.params
+        return {
+            name: str(value)
+            for name, value in given.items()
+            if name in params
+            and params[name].type is ParamType.DATE
+            and (params[name].role or infer_role(name)) == role
+        }
+
+    begins, ends = days("from"), days("to")
+    if len(begins) != 1:
+        return commands
+    [begin] = begins.values()
+    meant = {name: after(begin, value, heard.text) for name, value in ends.items()}
+
+    def moved(command: Command) -> Command:
+        if isinstance(command, Start):
+            values = ((name, meant.get(name, value)) for name, value in command.values)
+            return replace(command, values=tuple(values))
+        if isinstance(command, Fill | Correct) and command.value and command.param in meant:
+            return replace(command, value=meant[command.param])
+        return command
+
+    return [moved(command) for command in commands]
+
+
+def _spelled(playbook: Playbook, session: Session, text: str) -> str:
+    """The message, its small words put right; not where it may be kept as it is."""
+    name = session.waiting_for
+    asked = playbook.catalog.params.get(name or "")
+    free = asked is not None and asked.type in (ParamType.TEXT, ParamType.NAME)
+    return text if free else Spelled(text).text
 
 
 def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understanding:
@@ -82,11 +162,7 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
         return [Cancel(why="says to stop")]
     if chat := chat_of(clauses):
         return [chat]
-    request = request_of(playbook, session, heard)
-    found = yield request
-    among = _clarified(session, playbook)
-    if among and found.intent_id is None:
-        found, request, heard = yield from _between(playbook, session, heard, among)
+    found, heard = yield from _asked_for(playbook, session, heard)
     starts = _starts(playbook, found)
     if starts:
         return [*starts, *_open(playbook, heard, starts)]
@@ -103,32 +179,72 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
     return [Unclear(why=found.reason or "no intent fits")]
 
 
+def _asked_for(
+    playbook: Playbook, session: Session, heard: Heard
+) -> Generator[ClassifyRequest, Classification, tuple[Classification, Heard]]:
+    """What a message asks for, alone or with the one before that was not understood, and both."""
+    request = request_of(playbook, session, heard)
+    found = yield request
+    if found.intent_id is not None:
+        return found, heard
+    if among := _clarified(session, playbook):
+        found, request, heard = yield from _between(playbook, session, heard, among)
+    elif both := _with_unread(session, heard):
+        again = yield request_of(playbook, session, both)
+        found, heard = (again, both) if again.intent_id else (found, heard)
+    return found, heard
+
+
 def _starts(playbook: Playbook, found: Classification) -> Commands:
     """The requests that a classification names, each with its values."""
     if found.intent_id not in playbook.intents:
         return []
     every = [found, *(other for other in found.also if other.intent_id in playbook.intents)]
     return [
-        Start(str(one.intent_id), tuple(one.params.items()), confidence=found.confidence, by=found.source, why=one.reason) for one in every
+        Start(
+            str(one.intent_id),
+            tuple(one.params.items()),
+            confidence=found.confidence,
+            by=found.source,
+            why=one.reason,
+        )
+        for one in every
     ]
 
 
 def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
-    """The values for the first request that the message leaves open: "at 7"."""
+    """What the message leaves open for the first request: "at 7", a day in the past."""
     first = starts[0]
     assert isinstance(first, Start)
     intent, given = playbook.intents[first.intent], dict(first.values)
     params = [playbook.catalog.params[name] for name in intent.param_names if name not in given]
-    left = open_choices(params, Reading(heard.text, heard.now, about=about(intent)))
+    left = left_open(params, Reading(heard.text, heard.now, about=about(intent)))
     return [
-        Clarify(param=name, choices=choices, why="may be two values") for name, choices in left.items() if name not in playbook.sensitive
+        (
+            Refuse(name, claim.problem, why=claim.reason)
+            if claim.problem
+            else Clarify(param=name, choices=claim.choices, why="may be two values")
+        )
+        for name, claim in left.items()
+        if claim.problem or name not in playbook.sensitive
     ]
+
+
+def _with_unread(session: Session, heard: Heard) -> Heard | None:
+    """The message together with the one before, if that was not understood; else None."""
+    unread = any(command.get("command") == "unclear" for command in session.understood)
+    before = next((old.text for old in reversed(heard.history) if old.type == "human"), "")
+    if not unread or not before or len(before) + len(heard.text) >= LONGEST:
+        return None
+    return replace(heard, text=f"{Spelled(before).text}\n{heard.text}")
 
 
 def _clarified(session: Session, playbook: Playbook) -> tuple[str, ...]:
     """The intents that the user was asked to choose from."""
     for command in session.understood:
-        if command.get("command") == "clarify" and isinstance(intents := command.get("intents"), list):
+        if command.get("command") == "clarify" and isinstance(
+            intents := command.get("intents"), list
+        ):
             return tuple(intent for intent in intents if intent in playbook.intents)
     return ()
 
@@ -139,23 +255,36 @@ _PLACES: Final = (
 )
 
 
+_SHORT: Final = 3
+"""Words of an answer that only says which of two is meant, at most."""
+
+
 def _between(
     playbook: Playbook, session: Session, heard: Heard, among: Sequence[str]
 ) -> Generator[ClassifyRequest, Classification, tuple[Classification, ClassifyRequest, Heard]]:
-    """Which of several intents an answer chooses; the message that was not clear is read again with it."""
-    before = next((message.text for message in reversed(heard.history) if message.type == "human"), "")
+    """The intent that an answer chooses of several; the unclear message is read again with it."""
+    before = next(
+        (message.text for message in reversed(heard.history) if message.type == "human"), ""
+    )
     both = replace(heard, text=f"{before}\n{heard.text}")
     request = replace(request_of(playbook, session, both), among=among)
     if says_yes(heard.text) and not any(place.search(heard.text) for place in _PLACES):
         yes = Classification(
-            among[0], confidence=0.6, reason="yes, to the likelier", params=find_params(playbook.intents[among[0]], request)
+            among[0],
+            confidence=0.6,
+            reason="yes, to the likelier",
+            params=find_params(playbook.intents[among[0]], request),
         )
         return yes, request, both
+    short = len(heard.text.split()) <= _SHORT
     for place, intent_id in zip(_PLACES, among, strict=False):
-        if place.search(heard.text):
+        if short and place.search(heard.text):
             return (
                 Classification(
-                    intent_id, confidence=1.0, reason="the user chose it", params=find_params(playbook.intents[intent_id], request)
+                    intent_id,
+                    confidence=1.0,
+                    reason="the user chose it",
+                    params=find_params(playbook.intents[intent_id], request),
                 ),
                 request,
                 both,
@@ -163,6 +292,12 @@ def _between(
     found = yield replace(request, text=heard.text)
     if found.intent_id is None:
         found = yield request
+    if found.intent_id is None and not says_no(heard.text):
+        likelier = playbook.intents[among[0]]
+        given = find_params(likelier, replace(request, text=heard.text))
+        if given:
+            values = find_params(likelier, request)
+            found = Classification(likelier.id, values, 0.5, reason="goes on with its values")
     return replace(found, choices=()), request, both
 
 
@@ -175,18 +310,26 @@ def _again(playbook: Playbook, session: Session, heard: Heard) -> Start | None:
     known = {name: session.params[name] for name in uses if name in session.params}
     corrected = correction(heard.text, playbook.catalog, known, now=heard.now, among=uses)
     if corrected:
-        return Start(intent.id, tuple({**known, **corrected}.items()), why="corrects the last request")
-    read = read_values([playbook.param(name) for name in uses], Reading(heard.text, heard.now, about=about(intent)))
+        return Start(
+            intent.id, tuple({**known, **corrected}.items()), why="corrects the last request"
+        )
+    read = read_values(
+        [playbook.param(name) for name in uses], Reading(heard.text, heard.now, about=about(intent))
+    )
     rest = words_without_values(heard.text, spans_of(read))
     words = set(re.findall(r"[^\W\d_]+", rest.lower()))
     if not read or not words <= _ONE_MORE or words.isdisjoint(_MORE):
         return None  # a value alone asks for nothing: it may be an answer that came twice
-    return Start(intent.id, tuple({**known, **values_of(read)}.items()), why="asks the same about another value")
+    return Start(
+        intent.id,
+        tuple({**known, **values_of(read)}.items()),
+        why="asks the same about another value",
+    )
 
 
 _ONE_MORE: Final = word_set(
-    "and what about how for the same also now then too please pls as well again is it with ok okay great thanks thanx thx thank you ta "
-    "cheers one more next another oh"
+    "and what about how for the same also now then too please pls as well again is it with ok okay"
+    " great thanks thanx thx thank you ta cheers one more next another oh"
 )
 """Words beside a value that ask for the same once more: "and O-2?"."""
 

@@ -1,4 +1,7 @@
-"""What several readers of messages look for: other requests, corrections, and words that want nothing but a word back. Pure."""
+"""What several readers of messages look for: other requests, corrections and asides.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,9 @@ Understanding: TypeAlias = Generator[ClassifyRequest, Classification, Commands]
 CHATTING: Final = ("hello", "thanks", "bye", "help", "talk")
 
 
-OPEN_TYPES: Final = frozenset({ParamType.TEXT, ParamType.NAME, ParamType.PERSON, ParamType.PLACE, ParamType.ADDRESS})
+OPEN_TYPES: Final = frozenset(
+    {ParamType.TEXT, ParamType.NAME, ParamType.PERSON, ParamType.PLACE, ParamType.ADDRESS}
+)
 """Types of which nearly any words may be a value."""
 
 
@@ -59,17 +64,34 @@ def chat_of(clauses: Sequence[Clause]) -> Chat | None:
 
 
 def request_of(
-    playbook: Playbook, session: Session, heard: Heard, *, text: str | None = None, values: Sequence[tuple[int, int]] = ()
+    playbook: Playbook,
+    session: Session,
+    heard: Heard,
+    *,
+    text: str | None = None,
+    values: Sequence[tuple[int, int]] = (),
 ) -> ClassifyRequest:
     """What a classifier is asked about the message."""
     plan, waiting = session.plan, session.waiting_for
     prompt = question(playbook, plan, session.params, waiting).prompt if plan and waiting else ""
     params = playbook.catalog.params
     own = playbook.uses(plan) if plan else ()
-    telling = {name: param for name, param in params.items() if param.type is not ParamType.BOOLEAN and name not in own}
+    telling = {
+        name: param
+        for name, param in params.items()
+        if param.type is not ParamType.BOOLEAN and name not in own
+    }
     read = {name: find(param, heard.text, now=heard.now) for name, param in telling.items()}
-    found = {name: value.span for name, value in read.items() if value.span and (value.status == "filled" or value.choices)}
-    spans = [span for name, span in found.items() if params[name].type not in (ParamType.ENUM, ParamType.INTEGER) or name in playbook.local]
+    found = {
+        name: value.span
+        for name, value in read.items()
+        if value.span and (value.status == "filled" or value.choices)
+    }
+    spans = [
+        span
+        for name, span in found.items()
+        if params[name].type not in (ParamType.ENUM, ParamType.INTEGER) or name in playbook.local
+    ]
     return ClassifyRequest(
         heard.text if text is None else text,
         playbook.catalog,
@@ -82,16 +104,25 @@ def request_of(
         found=found,
         running=plan["intent_id"] if plan else None,
         local=playbook.local,
+        summary=heard.summary,
     )
 
 
-def corrected(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> dict[str, JsonValue]:
+def corrected(
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard
+) -> dict[str, JsonValue]:
     """New values for what is known already, when the message takes something back."""
     uses = playbook.uses(plan)
     known = {name: session.params[name] for name in uses if name in session.params}
     asked = None if session.waiting_for == CONFIRMATION else session.waiting_for
-    found = correction(heard.text, playbook.catalog, known, now=heard.now, waiting_for=asked, among=uses)
-    return {name: value for name, value in found.items() if name in known and playbook.value_error(plan, name, value) is None}
+    found = correction(
+        heard.text, playbook.catalog, known, now=heard.now, waiting_for=asked, among=uses
+    )
+    return {
+        name: value
+        for name, value in found.items()
+        if name in known and playbook.value_error(plan, name, value) is None
+    }
 
 
 def classified(
@@ -110,7 +141,11 @@ def classified(
     """
     waiting, text = session.waiting_for, heard.text
     own = set(playbook.uses(plan))
-    telling = [param for param in playbook.catalog.params.values() if param.name in own or param.type is not ParamType.ENUM]
+    telling = [
+        param
+        for param in playbook.catalog.params.values()
+        if param.name in own or param.type is not ParamType.ENUM
+    ]
     spans = spans_of(read_values(telling, Reading(heard.text, heard.now)))
     if answer and answer.span and answer.confidence > SURE:
         spans.append(answer.span)
@@ -118,23 +153,43 @@ def classified(
             text = without_part(text, answer.span)
     if not re.search(r"[^\W\d_]", words_without_values(text, spans)):
         return Classification()
-    certain = answer is not None and answer.confidence > SURE and waiting is not None and playbook.param(waiting).type not in OPEN_TYPES
-    classified = yield replace(request_of(playbook, session, heard, text=text, values=spans), answered=certain)
+    certain = (
+        answer is not None
+        and answer.confidence > SURE
+        and waiting is not None
+        and playbook.param(waiting).type not in OPEN_TYPES
+    )
+    classified = yield replace(
+        request_of(playbook, session, heard, text=text, values=spans), answered=certain
+    )
     return classified
 
 
-def other_requests(playbook: Playbook, plan: PlanExecution, heard: Heard, asked_for: Classification) -> Commands:
+def other_requests(
+    playbook: Playbook, plan: PlanExecution, heard: Heard, asked_for: Classification
+) -> Commands:
     """The beginning of other requests, if that is what the message asks for."""
     intent = playbook.intents.get(asked_for.intent_id or "")
     if intent is None or intent.id == plan["intent_id"]:
         return []
     params = [playbook.catalog.params[name] for name in intent.param_names]
-    values = {**values_of(read_values(params, Reading(heard.text, heard.now, about=about(intent)))), **asked_for.params}
-    return [Start(intent.id, tuple(values.items()), confidence=asked_for.confidence, by=asked_for.source, why=asked_for.reason)]
+    values = {
+        **values_of(read_values(params, Reading(heard.text, heard.now, about=about(intent)))),
+        **asked_for.params,
+    }
+    return [
+        Start(
+            intent.id,
+            tuple(values.items()),
+            confidence=asked_for.confidence,
+            by=asked_for.source,
+            why=asked_for.reason,
+        )
+    ]
 
 
 def aside_of(text: str, clauses: Sequence[Clause]) -> Command | None:
-    """A message that neither answers nor asks for anything: it wants the question again, a person, or a word back."""
+    """The command for a message that wants the question again, a person, or a word back."""
     if wants_repeat(text):
         return Repeat(why="asks for the question")
     if wants_person(text):

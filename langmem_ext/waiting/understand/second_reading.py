@@ -31,16 +31,26 @@ from langmem_ext.waiting.understand.commands import (
 )
 from langmem_ext.waiting.understand.intents.classifier import Classification
 from langmem_ext.waiting.understand.message import Heard, candidates
-from langmem_ext.waiting.understand.requests import Commands, Understanding, other_requests, request_of
+from langmem_ext.waiting.understand.requests import (
+    Commands,
+    Understanding,
+    other_requests,
+    request_of,
+)
 
 
 def is_unread(commands: Sequence[Command]) -> bool:
     """Whether the rules have read nothing, or nothing but a value that is not certain."""
-    return all(isinstance(command, Unclear) or (isinstance(command, Clarify) and len(command.choices) == 1) for command in commands)
+    return all(
+        isinstance(command, Unclear) or (isinstance(command, Clarify) and len(command.choices) == 1)
+        for command in commands
+    )
 
 
-def read_by_model(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> Understanding:
-    """What a model reads from the message; nothing where there is none, or where it reads nothing."""
+def read_by_model(
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard
+) -> Understanding:
+    """What a model reads from the message; nothing if there is no model or it reads nothing."""
     hidden = candidates(playbook, playbook.local & playbook.catalog.params.keys(), heard)
     spans = [found.span for found in hidden.values() if found.span]
     request = request_of(playbook, session, heard)
@@ -52,10 +62,14 @@ def read_by_model(playbook: Playbook, session: Session, plan: PlanExecution, hea
     values = {
         name: value
         for name, value in found.params.items()
-        if session.waiting_for != CONFIRMATION and name in playbook.uses(plan) and playbook.value_error(plan, name, value) is None
+        if session.waiting_for != CONFIRMATION
+        and name in playbook.uses(plan)
+        and playbook.value_error(plan, name, value) is None
     }
     commands: Commands = [
-        (Correct if name in session.params else Fill)(name, value, by="model", why=found.reason, confidence=found.confidence)
+        (Correct if name in session.params else Fill)(
+            name, value, by="model", why=found.reason, confidence=found.confidence
+        )
         for name, value in values.items()
         if session.params.get(name) != value
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from pydantic import JsonValue
@@ -32,7 +32,8 @@ CLOSE: Final = 0.05
 """Claims that differ by less are equal."""
 
 SURE: Final = 0.5
-"""Above this confidence words are a value and nothing else; open values that nothing marks stay below."""
+"""Above this confidence words are a value and nothing else; open values that nothing marks stay
+below."""
 
 _ROUNDS: Final = 12
 
@@ -63,11 +64,20 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
     taken: dict[str, Extraction] = {}
     text, open_params = reading.text, list(params)
     claims = {param.name: _claim(param, params, reading, text) for param in open_params}
-    if reading.asked in claims and _is_anothers(claims[reading.asked], params, claims, text):
-        claims[reading.asked] = Extraction("abstained", reason="a value of another parameter")
+    asked = next((param for param in params if param.name == reading.asked), None)
+    if (
+        asked is not None
+        and asked.type in _OPEN
+        and _is_anothers(claims[asked.name], params, claims, text)
+    ):
+        claims[asked.name] = Extraction("abstained", reason="a value of another parameter")
     for _ in range(_ROUNDS):
         ranked = sorted(
-            ((_worth(param, claims[param.name], reading), param) for param in open_params if claims[param.name].status == "filled"),
+            (
+                (_worth(param, claims[param.name], reading), param)
+                for param in open_params
+                if claims[param.name].status == "filled"
+            ),
             key=lambda claim: -claim[0],
         )
         if not ranked:
@@ -75,10 +85,17 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
         worth, winner = ranked[0]
         won = claims[winner.name]
         rivals = [
-            param for other, param in ranked[1:] if overlap(won, claims[param.name]) and not _share(winner, won, param, claims[param.name])
+            param
+            for other, param in ranked[1:]
+            if overlap(won, claims[param.name])
+            and not _share(winner, won, param, claims[param.name])
         ]
         tied = [param for other, param in ranked[1:] if param in rivals and worth - other < CLOSE]
-        if tied and (ordered := _in_order([param for param in params if param in (winner, *tied)], reading, text)):
+        if tied and (
+            ordered := _in_order(
+                [param for param in params if param in (winner, *tied)], reading, text
+            )
+        ):
             taken |= ordered
             open_params = [param for param in open_params if param.name not in ordered]
             for found in ordered.values():
@@ -93,59 +110,99 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
             claims[param.name] = _claim(param, open_params, reading, text)
         if won.span is None and tied:
             break
-    return _in_sequence(taken, params, reading)
+    return _said_twice(taken, params, reading)
 
 
-def _in_sequence(taken: dict[str, Extraction], params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
-    """The values, with an end that is a weekday after its beginning: "the 12th, back on saturday"."""
-    known = {**reading.filled, **values_of(taken)}
-    begins = [str(known[param.name]) for param in params if param.type is ParamType.DATE and param.role == "from" and param.name in known]
-    for param in params:
-        end = taken.get(param.name)
-        if end and len(begins) == 1 and param.type is ParamType.DATE and param.role == "to" and end.reason in ("weekday", "short weekday"):
-            first, last = date.fromisoformat(begins[0]), date.fromisoformat(str(end.value))
-            weeks = max(0, -(-(first - last).days // 7))
-            taken = {**taken, param.name: replace(end, value=(last + timedelta(weeks=weeks)).isoformat())}
-    return taken
+def _said_twice(
+    taken: dict[str, Extraction], params: Sequence[Param], reading: Reading
+) -> dict[str, Extraction]:
+    """The values without repeats of the answer: "friday the 20th … yes, friday the 20th"."""
+    answer = taken.get(reading.asked or "")
+    if answer is None:
+        return taken
+    types = {param.name: param.type for param in params}
+    return {
+        name: found
+        for name, found in taken.items()
+        if name == reading.asked
+        or found.value != answer.value
+        or types[name] is not types[reading.asked or ""]
+    }
 
 
-def _is_anothers(answer: Extraction, params: Sequence[Param], claims: Mapping[str, Extraction], text: str) -> bool:
-    """Whether an open answer is nothing but a value of another, closed type: a telephone number is no thing that was lost."""
-    if answer.status != "filled" or answer.confidence > SURE or answer.span is None:
+def _is_anothers(
+    answer: Extraction, params: Sequence[Param], claims: Mapping[str, Extraction], text: str
+) -> bool:
+    """Whether an open answer is nothing but a value of another, closed type.
+
+    A telephone number is no thing that was lost.
+    """
+    if answer.status != "filled" or answer.span is None:
         return False
     for param in params:
         other = claims[param.name]
-        if param.type not in _OPEN and other.status == "filled" and other.confidence > SURE and other.span:
-            words = re.findall(r"[^\W_]+", _blanked(text, other.span)[answer.span[0] : answer.span[1]].lower())
+        surer = other.confidence > max(SURE, answer.confidence)
+        if param.type not in _OPEN and other.status == "filled" and surer and other.span:
+            words = re.findall(
+                r"[^\W_]+", _blanked(text, other.span)[answer.span[0] : answer.span[1]].lower()
+            )
             if all(word in FUNCTION_WORDS for word in words):
                 return True
     return False
 
 
-_OPEN: Final = frozenset({ParamType.TEXT, ParamType.NAME, ParamType.PERSON, ParamType.PLACE, ParamType.ADDRESS, ParamType.BOOLEAN})
+_OPEN: Final = frozenset(
+    {
+        ParamType.TEXT,
+        ParamType.NAME,
+        ParamType.PERSON,
+        ParamType.PLACE,
+        ParamType.ADDRESS,
+        ParamType.BOOLEAN,
+    }
+)
 
 
 def _in_order(tied: Sequence[Param], reading: Reading, text: str) -> dict[str, Extraction]:
-    """As many values as there are parameters of one type that may take them: each its own, in their order; else none."""
+    """As many values as there are parameters of one type, in their order; else none."""
     if len({param.type for param in tied}) > 1 or any(param.role for param in tied):
         return {}
     found: list[Extraction] = []
-    while (claim := _claim(tied[0], tied[:1], reading, text)).status == "filled" and claim.span and len(found) <= len(tied):
+    while (
+        (claim := _claim(tied[0], tied[:1], reading, text)).status == "filled"
+        and claim.span
+        and len(found) <= len(tied)
+    ):
         found.append(claim)
         text = _blanked(text, claim.span)
     found.sort(key=lambda claim: claim.span or (0, 0))
-    return {param.name: claim for param, claim in zip(tied, found, strict=True)} if len(found) == len(tied) else {}
+    return (
+        {param.name: claim for param, claim in zip(tied, found, strict=True)}
+        if len(found) == len(tied)
+        else {}
+    )
 
 
 def _claim(param: Param, params: Sequence[Param], reading: Reading, text: str) -> Extraction:
     asked = param.name == reading.asked
     others = alike(param, params)
     if param.type is ParamType.INTEGER:
-        others = [*others, *(other for other in params if other.type is ParamType.ENUM)]  # what it may count
-    reply = Reply(text, prompt=reading.prompt if asked else "", others=others, filled=reading.filled, now=reading.now)
+        others = [
+            *others,
+            *(other for other in params if other.type is ParamType.ENUM),
+        ]  # what it may count
+    reply = Reply(
+        text,
+        prompt=reading.prompt if asked else "",
+        others=others,
+        filled=reading.filled,
+        now=reading.now,
+    )
     found = extract(param, reply)
     if asked and others and found.status != "filled":
-        found = extract(param, replace(reply, others=()))  # what was asked for is meant, where nothing tells two apart
+        found = extract(
+            param, replace(reply, others=())
+        )  # what was asked for is meant, where nothing tells two apart
     if not asked and param.type is ParamType.BOOLEAN and not _speaks_of(found, param):
         return Extraction("abstained", reason="the message does not speak of it")
     return settled(found, param, reading.about)
@@ -157,7 +214,10 @@ def _speaks_of(found: Extraction, param: Param) -> bool:
 
 
 def alike(param: Param, params: Sequence[Param]) -> list[Param]:
-    """The other parameters of its type: what distinguishes them ("from", "until") must be looked for in the text."""
+    """The other parameters of its type.
+
+    What distinguishes them ("from", "until") must be looked for in the text.
+    """
     return [other for other in params if other.name != param.name and other.type is param.type]
 
 
@@ -175,9 +235,18 @@ def _worth(param: Param, claim: Extraction, reading: Reading) -> float:
         worth += ASKED
     elif param.name in reading.filled:
         worth -= NAMED
-    if param.type is not ParamType.TEXT and claim.span and is_named_near(reading.text, claim.span, param):
+    if (
+        param.type is not ParamType.TEXT
+        and claim.span
+        and is_named_near(reading.text, claim.span, param)
+    ):
         worth += NAMED
-    elif param.type is ParamType.DATE and param.name != reading.asked and not re.search(r"\d{2}\s*$", claim.raw) and _is_birth(param):
+    elif (
+        param.type is ParamType.DATE
+        and param.name != reading.asked
+        and not re.search(r"\d{2}\s*$", claim.raw)
+        and _is_birth(param)
+    ):
         worth -= NAMED  # nobody was born on a tuesday
     return worth
 
@@ -187,24 +256,34 @@ def _is_birth(param: Param) -> bool:
 
 
 def is_named_near(text: str, span: tuple[int, int], param: Param) -> bool:
-    """Whether a word just before a value, or right behind it, names the parameter: "born 1 may", "6 guests"."""
+    """Whether a word next to a value names its parameter: "born 1 may", "6 guests"."""
     start, end = span
     behind = re.compile(r"\s+([^\W\d_]+)").match(text, end)
-    near = [*re.findall(r"[^\W\d_]+", text[max(0, start - 40) : start])[-3:], *(behind.groups() if behind else ())]
+    near = [
+        *re.findall(r"[^\W\d_]+", text[max(0, start - 40) : start])[-3:],
+        *(behind.groups() if behind else ()),
+    ]
     own = own_stems(param)
     meant = frozenset[str]().union(*(WORDS.get(word, frozenset()) for word in own))
-    return any(stem(word) in own or not meant.isdisjoint(WORDS.get(stem(word), ())) for word in near)
+    return any(
+        stem(word) in own or not meant.isdisjoint(WORDS.get(stem(word), ())) for word in near
+    )
 
 
-def open_choices(params: Sequence[Param], reading: Reading) -> dict[str, tuple[JsonValue, ...]]:
-    """The readings of values that the message gives and leaves open, by parameter."""
+def left_open(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
+    """What the message leaves open: one of two readings, or a value that is not allowed."""
     claims = {param.name: _claim(param, params, reading, reading.text) for param in params}
-    return {name: claim.choices for name, claim in claims.items() if claim.choices}
+    return {name: claim for name, claim in claims.items() if claim.choices or claim.problem}
 
 
 def overlap(one: Extraction, other: Extraction) -> bool:
     """Whether two values were read from the same words."""
-    return one.span is not None and other.span is not None and one.span[0] < other.span[1] and other.span[0] < one.span[1]
+    return (
+        one.span is not None
+        and other.span is not None
+        and one.span[0] < other.span[1]
+        and other.span[0] < one.span[1]
+    )
 
 
 _DAYTIME: Final = frozenset({ParamType.DATE, ParamType.TIME})

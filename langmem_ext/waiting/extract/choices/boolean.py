@@ -7,58 +7,89 @@ from collections.abc import Set as AbstractSet
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
-from langmem_ext.waiting.extract.english.attitude import NO, YES, asks_back, lacks, postpones, says_no, says_yes
+from langmem_ext.waiting.extract.english.attitude import (
+    NO,
+    YES,
+    asks_back,
+    lacks,
+    postpones,
+    says_no,
+    says_yes,
+)
 from langmem_ext.waiting.extract.english.tokens import sentences, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.reply import Reply
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][a-z]+)?")
 _NEGATION = re.compile(
-    r"\b(?:no|not|n't|never|without|don['’]?t|doesn['’]?t|won['’]?t|isn['’]?t|aren['’]?t|wouldn['’]?t|can['’]?t|cannot|dislike|hate"
+    r"\b(?:no|not|n't|never|without|don['’]?t|doesn['’]?t|won['’]?t|isn['’]?t|aren['’]?t"
+    r"|wouldn['’]?t|can['’]?t|cannot|dislike|hate"
     r"|avoid|skip|decline|refuse|neither|nor)\b",
     re.I,
 )
 _NOT_NEGATED = re.compile(
-    r"\b(?:no (?:problem|worries|issues?|objections?)|not (?:a problem|an issue|bad)|don['’]?t mind|do not mind|wouldn['’]?t mind"
+    r"\b(?:no (?:problem|worries|issues?|objections?)|not (?:a problem|an issue|bad)|don['’]?t"
+    r" mind|do not mind|wouldn['’]?t mind"
     r"|won['’]?t mind|why not|not only"
-    r"|(?:wouldn['’]?t|won['’]?t|doesn['’]?t|does not|would not|will not) (?:bother|hurt|be a problem))\b",
+    r"|(?:wouldn['’]?t|won['’]?t|doesn['’]?t|does not|would not|will not) (?:bother|hurt|be a"
+    r" problem))\b",
     re.I,
 )
 _TRUE = re.compile(r"^\W*(?:true|on|enabled?|1)\W*$", re.I)
 _FALSE = re.compile(r"^\W*(?:false|off|disabled?|0)\W*$", re.I)
-_OPENS = r"^\W*(?:(?:well|hmm+|um+|uh(?! huh)|oh|so|actually|sorry|and|but|ah|hey|ok|okay|thanks|honestly|i think|i guess|{also})\b\W*)*?"
+_OPENS = (
+    r"^\W*(?:(?:well|hmm+|um+|uh(?!"
+    r" huh)|oh|so|actually|sorry|and|but|ah|hey|ok|okay|thanks|honestly|i think|i"
+    r" guess|{also})\b\W*)*?"
+)
 _ENDS = (
-    r"\b\W*(?:(?:please|thanks?|thank you|then|tbh|sir|ma'?am|for (?:me|us|that|it|now)|at all|really|(?:very|so) much|today"
+    r"\b\W*(?:(?:please|thanks?|thank you|then|tbh|sir|ma'?am|for (?:me|us|that|it|now)|at"
+    r" all|really|(?:very|so) much|today"
     r"|if (?:possible|you can))\W*)*$"
 )
 _AGREES = re.compile(
     _OPENS.format(also="yes|yeah|yep|sure")
-    + r"(?:i (?:guess|suppose|think|believe|reckon|hope|imagine) so|(?:i|we) (?:do|would|will|am|are)|by all means|go for it|go ahead"
-    r"|you bet|uh[ -]huh|m+h+m+|mm-?hm+|ye+|yes+|yea+h+|yeh|yuh|aye|(?:hell|heck|oh|ah) ye(?:s|ah)|for sure|sure thing|totally|naturally"
-    r"|very much|please|preferably|if possible|if you can|might as well|do it|count me in|most (?:certainly|definitely)"
-    r"|(?:i|we)(?:['’]?d| would) (?:really )?(?:appreciate|like|love|prefer|want) (?:that|it|one|some)|i want (?:that|it|one|some)"
-    r"|(?:that|it)(?:['’]?d| would) be (?:nice|great|good|lovely|perfect|helpful|fine|ideal)|without (?:a )?doubt"
-    r"|(?:that|it|this)(?:['’]?s| is| would be) (?:no (?:problem|issue|trouble)|not (?:a problem|an issue)))" + _ENDS,
+    + r"(?:i (?:guess|suppose|think|believe|reckon|hope|imagine) so|(?:i|we)"
+    r" (?:do|would|will|am|are)|by all means|go for it|go ahead"
+    r"|you bet|uh[ -]huh|m+h+m+|mm-?hm+|ye+|yes+|yea+h+|yeh|yuh|aye|(?:hell|heck|oh|ah)"
+    r" ye(?:s|ah)|for sure|sure thing|totally|naturally"
+    r"|very much|please|preferably|if possible|if you can|might as well|do it|count me in|most"
+    r" (?:certainly|definitely)"
+    r"|(?:i|we)(?:['’]?d| would) (?:really )?(?:appreciate|like|love|prefer|want)"
+    r" (?:that|it|one|some)|i want (?:that|it|one|some)"
+    r"|(?:that|it)(?:['’]?d| would) be"
+    r" (?:nice|great|good|lovely|perfect|helpful|fine|ideal)|without (?:a )?doubt"
+    r"|(?:that|it|this)(?:['’]?s| is| would be) (?:no (?:problem|issue|trouble)|not (?:a problem|an"
+    r" issue)))" + _ENDS,
     re.I,
 )
 _REFUSES = re.compile(
     _OPENS.format(also="no|nope|nah")
-    + r"(?:(?:(?:i|we)(?:['’]?d| would) )?(?:rather|prefer) not(?: to)?|no need(?: (?:for|of) (?:that|it|this|one))?|no (?:way|chance|sir)"
-    r"|not (?:needed|required|necessary|for (?:me|us)|interested|wanted|keen|likely|particularly|especially|bothered|necessarily)"
-    r"|(?:it|that|this)(?: is|['’]s| wo|['’]ll| will)?(?: not|n['’]?t)(?: be)? (?:necessary|needed|required)"
-    r"|(?:that|it) (?:isn['’]?t|won['’]?t be) (?:necessary|needed|required)|i['’]?ll pass|(?:hard )?pass"
-    r"|(?:skip|leave out|drop|omit) (?:it|that)|leave (?:it|that|them) (?:out|off)|don['’]?t bother|forget it|under no circumstances"
-    r"|(?:i|we)(?:['’]ll| can| could| will|['’]d)? (?:do|go|manage) without(?: it| that| them| one)?|without(?: it| that| them| one| any)?"
-    r"|(?:i|we) (?:don['’]?t|wouldn['’]?t|won['’]?t|do not|would not|will not)|no+|nope?s?|wrong|incorrect"
+    + r"(?:(?:(?:i|we)(?:['’]?d| would) )?(?:rather|prefer) not(?: to)?|no need(?: (?:for|of)"
+    r" (?:that|it|this|one))?|no (?:way|chance|sir)"
+    r"|not (?:needed|required|necessary|for"
+    r" (?:me|us)|interested|wanted|keen|likely|particularly|especially|bothered|necessarily)"
+    r"|(?:it|that|this)(?: is|['’]s| wo|['’]ll| will)?(?: not|n['’]?t)(?: be)?"
+    r" (?:necessary|needed|required)"
+    r"|(?:that|it) (?:isn['’]?t|won['’]?t be) (?:necessary|needed|required)|i['’]?ll pass|(?:hard"
+    r" )?pass"
+    r"|(?:skip|leave out|drop|omit) (?:it|that)|leave (?:it|that|them) (?:out|off)|don['’]?t"
+    r" bother|forget it|under no circumstances"
+    r"|(?:i|we)(?:['’]ll| can| could| will|['’]d)? (?:do|go|manage) without(?: it| that| them|"
+    r" one)?|without(?: it| that| them| one| any)?"
+    r"|(?:i|we) (?:don['’]?t|wouldn['’]?t|won['’]?t|do not|would not|will"
+    r" not)|no+|nope?s?|wrong|incorrect"
     r"|none(?: of (?:that|it|those|them|us))?|nobody|no one|nothing"
     r"|neither|hardly|of course not)" + _ENDS,
     re.I,
 )
 _STATES = re.compile(
     _OPENS.format(also="yes|yeah|yep|sure|no|nope|nah")
-    + r"(?:(?:he|she|it|they|we|i|you|both|all|there|that|this)(?: both| all)?(?: (?:is|are|am|was|were|does|do|did"
+    + r"(?:(?:he|she|it|they|we|i|you|both|all|there|that|this)(?: both| all)?(?:"
+    r" (?:is|are|am|was|were|does|do|did"
     r"|has|have|will|would|can|isnt|arent|doesnt|dont|wont|wasnt|cant|havent|hasnt)|['’]?m)"
-    r"(?P<not>n['’]?t| not)?|(?P<no>(?:unfortunately|sadly|regrettably|(?:i['’]?m )?afraid)(?: not| no"
+    r"(?P<not>n['’]?t| not)?|(?P<no>(?:unfortunately|sadly|regrettably|(?:i['’]?m )?afraid)(?:"
+    r" not| no"
     r"|,? i don['’]?t)?|not that i know(?: of)?|not anymore)"
     r"|(?:would|that would) be (?:good|great|nice)|already(?: \w+)?|has been(?:,? yes)?)" + _ENDS,
     re.I,
@@ -69,7 +100,7 @@ _SIGNS = {"👍": True, "👌": True, "✅": True, "✔": True, "👎": False, "
 
 
 def _whole(text: str) -> bool | None:
-    """What a message says that is nothing but an agreement or a refusal in other words than yes and no."""
+    """The answer of a message that only agrees or refuses in other words; None if it does not."""
     sign = _SIGNS.get(text.strip()[:1])
     if sign is not None and not re.search(r"\w", text):
         return sign
@@ -77,10 +108,20 @@ def _whole(text: str) -> bool | None:
         return None
     led = YES.match(text)
     if stated := _STATES.match(text):
-        return not (stated["no"] or stated["not"] or re.search(r"(?:is|are|does|do|wo|was|ca|have|has)nt\b", stated.group(), re.I))
+        return not (
+            stated["no"]
+            or stated["not"]
+            or re.search(r"(?:is|are|does|do|wo|was|ca|have|has)nt\b", stated.group(), re.I)
+        )
     if not led and (last := _LAST.match(text)):
         return bool(last["yes"])
-    return False if _REFUSES.match(text) or (led and _YES_WITHOUT.match(text, led.end())) else True if _AGREES.match(text) else None
+    return (
+        False
+        if _REFUSES.match(text) or (led and _YES_WITHOUT.match(text, led.end()))
+        else True
+        if _AGREES.match(text)
+        else None
+    )
 
 
 _LONGEST = 120
@@ -102,7 +143,9 @@ def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
 
 def _is_own(word: str, own: AbstractSet[str]) -> bool:
     """Whether a word is one of these, or of their family: "insurance" and "insured"."""
-    return word in own or (len(word) > 5 and any(len(other) > 4 and word.startswith(other) for other in own))
+    return word in own or (
+        len(word) > 5 and any(len(other) > 4 and word.startswith(other) for other in own)
+    )
 
 
 def _contradicts(sentence: str) -> bool:
@@ -150,7 +193,9 @@ def _inside(text: str) -> list[Candidate]:
 
 
 _NOT_YET_ALONE = re.compile(r"^\W*not yet\W*$", re.I)
-_STATE_ASKED = re.compile(r"^\W*(?:\w+\W+){0,3}?(?:is|are|has|have|did|does|was|were|do you have|have you)\b", re.I)
+_STATE_ASKED = re.compile(
+    r"^\W*(?:\w+\W+){0,3}?(?:is|are|has|have|did|does|was|were|do you have|have you)\b", re.I
+)
 """A question how things are, and not what is wished for."""
 
 
@@ -160,7 +205,7 @@ def _inverted(prompt: str) -> bool:
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """Yes or no as a reply gives it; without a question only from a sentence that names the parameter."""
+    """Yes or no from a reply; without a question, only where a sentence names the parameter."""
     text = reply.text
     where = _own_noun(param, text)
     if where and _contradicts(text[where[0] : where[1]]):
@@ -174,7 +219,9 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         if pattern.match(text):
             start, end = trim(text, 0, len(text))
             return [Candidate(start, end, value, 0.95, 1, "a truth value")]
-    whole = False if _NOT_YET_ALONE.match(text) and _STATE_ASKED.match(reply.prompt) else _whole(text)
+    whole = (
+        False if _NOT_YET_ALONE.match(text) and _STATE_ASKED.match(reply.prompt) else _whole(text)
+    )
     if whole is not None:
         start, end = trim(text, 0, len(text))
         value = True if not whole and _inverted(reply.prompt) else whole

@@ -1,4 +1,4 @@
-"""One of a parameter's allowed values, by its name, a synonym, a part of its name or a typo of it."""
+"""One of a parameter's allowed values, by its name, a synonym, a part of its name or a typo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from langmem_ext.waiting.extract.english.tokens import before, tokens
 from langmem_ext.waiting.extract.english.vocabulary import stem
 from langmem_ext.waiting.extract.reply import Reply
 
-_ORDINAL = re.compile(r"\bthe\s+(first|former|second|latter|third|last)(?:\s+(?:one|option|choice))?\b", re.I)
+_ORDINAL = re.compile(
+    r"\bthe\s+(first|former|second|latter|third|last)(?:\s+(?:one|option|choice))?\b", re.I
+)
 _PLACES = {"first": 0, "former": 0, "second": 1, "latter": -1, "third": 2, "last": -1}
 _TYPO = 84.0
 """Similarity (0 to 100) from which a misspelt word counts as a value."""
@@ -30,14 +32,32 @@ _FEW = 3
 """Words of a message that may be a value which is not allowed, at most."""
 
 
+_OFTEN: Mapping[str, tuple[str, ...]] = {
+    "daily": ("every day", "each day", "once a day", "per day"),
+    "weekly": ("every week", "each week", "once a week", "per week"),
+    "fortnightly": ("every fortnight", "every two weeks", "every 2 weeks", "every other week"),
+    "monthly": ("every month", "each month", "once a month", "per month"),
+    "quarterly": ("every quarter", "every three months", "every 3 months"),
+    "yearly": ("every year", "each year", "once a year", "per year", "annually"),
+}
+"""What else people call how often something is."""
+
+
 def _normal(text: str) -> str:
     return re.sub(r"[\s_-]+", " ", text).strip().lower()
 
 
 @lru_cache(maxsize=256)
-def _forms(items: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[re.Pattern[str], str, str], ...]:
-    """A pattern for every way to name a value, with the value and the plain form; longer forms first."""
-    forms = {(_normal(form), value) for value, synonyms in items for form in (value, *synonyms) if _normal(form)}
+def _forms(
+    items: tuple[tuple[str, tuple[str, ...]], ...],
+) -> tuple[tuple[re.Pattern[str], str, str], ...]:
+    """A pattern, the value and the plain form for each name of a value, longer forms first."""
+    called = {
+        value: (value, *synonyms, *_OFTEN.get(_normal(value), ())) for value, synonyms in items
+    }
+    forms = {
+        (_normal(form), value) for value, names in called.items() for form in names if _normal(form)
+    }
     made = []
     for form, value in sorted(forms, key=lambda pair: (-len(pair[0]), pair)):
         body = r"[\s_-]*".join(re.escape(word) for word in form.split())
@@ -50,29 +70,39 @@ def _items(enum: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, tuple[str, .
 
 
 def exact(param: Param, text: str) -> list[Candidate]:
-    """Where the text names an allowed value or a synonym of it as a whole; of two that overlap the longer."""
+    """Allowed values and synonyms that the text names as a whole; of overlaps, the longer one."""
     found: list[Candidate] = []
     for pattern, value, _ in _forms(_items(param.enum)):
         for match in pattern.finditer(text):
             if not any(other.overlaps(match.start(), match.end()) for other in found):
-                found.append(Candidate(match.start(), match.end(), value, 0.97, 2, "an allowed value"))
+                found.append(
+                    Candidate(match.start(), match.end(), value, 0.97, 2, "an allowed value")
+                )
     return sorted(found, key=lambda candidate: candidate.start)
 
 
 def _scattered(param: Param, text: str) -> list[Candidate]:
-    """Values of several words whose words all stand near each other, in any order and form: "the drain is blocked"."""
+    """The one value whose words are near each other in any order: "the drain is blocked"."""
     words = [word for word in tokens(text) if len(word.text) > 2]
     stems = [stem(word.low) for word in words]
     found = []
     for value, synonyms in param.enum.items():
         for form in (value, *synonyms):
             wanted = [stem(word) for word in _normal(form).split()]
-            if len(wanted) < 2 or any(word in FUNCTION_WORDS for word in _normal(form).split()) or not set(wanted) <= set(stems):
+            if (
+                len(wanted) < 2
+                or any(word in FUNCTION_WORDS for word in _normal(form).split())
+                or not set(wanted) <= set(stems)
+            ):
                 continue
             places = [stems.index(each) for each in wanted]
             first, last = words[min(places)], words[max(places)]
-            if max(places) - min(places) <= len(wanted) + 2 and not re.search(r"[.;!?]", text[first.start : last.end]):
-                found.append(Candidate(first.start, last.end, value, 0.85, 1, "the words of a value"))
+            if max(places) - min(places) <= len(wanted) + 2 and not re.search(
+                r"[.;!?]", text[first.start : last.end]
+            ):
+                found.append(
+                    Candidate(first.start, last.end, value, 0.85, 1, "the words of a value")
+                )
     return found if len({candidate.value for candidate in found}) == 1 else []
 
 
@@ -83,13 +113,17 @@ def _meant(param: Param, text: str) -> list[Candidate]:
         for name in _concepts_of(value) - ASPECTS:
             owners.setdefault(name, set()).add(value)
     owners = {
-        name: set(sorted(values, key=lambda value: len(_normal(value).split()))[:1]) for name, values in owners.items() if _plainest(values)
+        name: set(sorted(values, key=lambda value: len(_normal(value).split()))[:1])
+        for name, values in owners.items()
+        if _plainest(values)
     }
     if not owners:
         return []
     low = text.lower().replace("’", "'")
     heard = [(start, end, names) for start, end, names in phrases_in(low)]
-    heard += [(word.start, word.end, CONCEPTS.get(stem(word.low), frozenset())) for word in tokens(text)]
+    heard += [
+        (word.start, word.end, CONCEPTS.get(stem(word.low), frozenset())) for word in tokens(text)
+    ]
     found = []
     for start, end, names in heard:
         values = {value for name in names & owners.keys() for value in owners[name]}
@@ -99,7 +133,7 @@ def _meant(param: Param, text: str) -> list[Candidate]:
 
 
 def _plainest(values: AbstractSet[str]) -> bool:
-    """Whether one of several values says it in fewer words than the others: "large" beside "extra large"."""
+    """Whether one value has fewer words than the others: "large" beside "extra large"."""
     widths = sorted(len(_normal(value).split()) for value in values)
     return len(widths) == 1 or widths[0] < widths[1]
 
@@ -113,7 +147,10 @@ def _concepts_of(value: str) -> frozenset[str]:
 
 
 def _parts(param: Param, text: str) -> list[Candidate]:
-    """A word that only one value contains names it: "counselor" for "Family Counselor"; so does its stem: "sporty" for "Sports"."""
+    """Values named by a word that only they contain, or by a similar word.
+
+    "counselor" names "Family Counselor", and "sporty" names "Sports".
+    """
     owners: dict[str, set[str]] = {}
     for value in param.enum:
         for word in _normal(value).split():
@@ -123,9 +160,22 @@ def _parts(param: Param, text: str) -> list[Candidate]:
     for token in tokens(text):
         for part, values in owners.items():
             root = min(len(part), len(token.low)) - (0 if token.low == part else 1)
-            close = token.low == part or (root >= 4 and token.low[:root] == part[:root] and abs(len(part) - len(token.low)) <= 3)
+            close = token.low == part or (
+                root >= 4
+                and token.low[:root] == part[:root]
+                and abs(len(part) - len(token.low)) <= 3
+            )
             if len(values) == 1 and close:
-                found.append(Candidate(token.start, token.end, next(iter(values)), 0.8 if token.low == part else 0.7, 1, "part of a value"))
+                found.append(
+                    Candidate(
+                        token.start,
+                        token.end,
+                        next(iter(values)),
+                        0.8 if token.low == part else 0.7,
+                        1,
+                        "part of a value",
+                    )
+                )
     return found
 
 
@@ -143,21 +193,46 @@ def _typos(param: Param, text: str) -> list[Candidate]:
                 continue
             score = fuzz.ratio(_normal(written), form)
             if score >= _TYPO:
-                found.append(Candidate(start, end, value, round(score / 100 * 0.8, 2), 1, "a misspelt value"))
+                found.append(
+                    Candidate(start, end, value, round(score / 100 * 0.8, 2), 1, "a misspelt value")
+                )
     return found
 
 
 def nearest(param: Param, text: str) -> str | None:
-    """The allowed value that a short message is most like, though it names none: "historical" for `history`."""
+    """The allowed value that a short message resembles most; None if none is near enough.
+
+    The message need not name it: "historical" for `history`.
+    """
     words = [token.low for token in tokens(text) if token.low not in FUNCTION_WORDS]
     if not 1 <= len(words) <= _FEW:
         return None
     said = " ".join(words)
     forms = [
-        (max(fuzz.ratio(said, form), *(fuzz.ratio(word, form) for word in words)), value) for _, value, form in _forms(_items(param.enum))
+        (max(fuzz.ratio(said, form), *(fuzz.ratio(word, form) for word in words)), value)
+        for _, value, form in _forms(_items(param.enum))
     ]
     score, value = max(forms, default=(0.0, ""))
     return value if score >= _LIKE else None
+
+
+def _shortened(param: Param, text: str) -> list[Candidate]:
+    """The one value that a message of a single word begins: "sat" for "saturday"."""
+    words = [word for word in tokens(text) if word.low not in FUNCTION_WORDS]
+    if len(words) != 1 or len(words[0].low) < _SHORTEST:
+        return []
+    values = {
+        value for _, value, form in _forms(_items(param.enum)) if form.startswith(words[0].low)
+    }
+    return (
+        [Candidate(words[0].start, words[0].end, values.pop(), 0.8, 1, "the beginning of a value")]
+        if len(values) == 1
+        else []
+    )
+
+
+_SHORTEST = 3
+"""Letters of a shortened value, at least."""
 
 
 def _by_order(param: Param, reply: Reply) -> list[Candidate]:
@@ -167,12 +242,27 @@ def _by_order(param: Param, reply: Reply) -> list[Candidate]:
     if not match or len(named) < 2:
         return []
     place = _PLACES[match[1].lower()]
-    return [Candidate(match.start(), match.end(), named[place], 0.8, 1, "by its place in the question")] if place < len(named) else []
+    return (
+        [
+            Candidate(
+                match.start(), match.end(), named[place], 0.8, 1, "by its place in the question"
+            )
+        ]
+        if place < len(named)
+        else []
+    )
 
 
 def _one(reply: Reply, found: list[Candidate]) -> list[Candidate]:
-    """Two different values in one reply are an answer only when one of them is turned down or corrected."""
-    able = [candidate for candidate in found if not turned_down(reply.text, candidate.start, candidate.end)]
+    """The values without those that the reply turns down or corrects.
+
+    Of "X or Y" none is left.
+    """
+    able = [
+        candidate
+        for candidate in found
+        if not turned_down(reply.text, candidate.start, candidate.end)
+    ]
     if len({str(candidate.value) for candidate in able}) < 2:
         return able
     between = reply.text[able[0].end : able[-1].start]
@@ -180,20 +270,29 @@ def _one(reply: Reply, found: list[Candidate]) -> list[Candidate]:
         return able[-1:]
     if re.search(r"\bor\b", between, re.I):
         return []
-    wanted = [candidate for candidate in able if _TOWARDS.search(before(reply.text, candidate.start))]
+    wanted = [
+        candidate for candidate in able if _TOWARDS.search(before(reply.text, candidate.start))
+    ]
     return wanted if len({str(candidate.value) for candidate in wanted}) == 1 else able
 
 
 _TOWARDS = re.compile(
-    r"\b(?:(?:up|down|over|back|change|changed|switch|move|go|going|onto|into)\b(?:\s+\w+){0,2}\s+)?(?:to|into|onto)\s+(?:(?:the|a|an)\s+)?$",
+    r"\b(?:(?:up|down|over|back|change|changed|switch|move|go|going|onto"
+    r"|into)\b(?:\s+\w+){0,2}\s+)?(?:to|into|onto)\s+(?:(?:the|a|an)\s+)?$",
     re.I,
 )
 """Words before the one of two values that is wanted: "from flat to basic"."""
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """The allowed value a reply names; parts of values and typos only as the answer to a question."""
+    """The allowed values in a reply; parts of values and typos only in an answer."""
     found = exact(param, reply.text) or _scattered(param, reply.text)
     if not found and not reply.strict:
-        found = _parts(param, reply.text) or _typos(param, reply.text) or _by_order(param, reply) or _meant(param, reply.text)
+        found = (
+            _parts(param, reply.text)
+            or _shortened(param, reply.text)
+            or _typos(param, reply.text)
+            or _by_order(param, reply)
+            or _meant(param, reply.text)
+        )
     return _one(reply, found)

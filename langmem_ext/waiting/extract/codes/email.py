@@ -8,11 +8,13 @@ from email_validator import EmailNotValidError, validate_email
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.remembered import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 _WRITTEN = re.compile(r"[^\s@<>()\[\],;:\"'“”]{1,64}@[^\s@<>()\[\],;:\"'“”!?]{1,190}")
 _SPELLED = re.compile(
-    r"\b(?P<local>[\w+-]{1,64}(?:(?:\s{1,3}dot\s{1,3}|\.)[\w+-]{1,64}){0,4})\s{0,3}(?:\(at\)|\[at\]|\s{1,3}at\s{1,3}"
+    r"\b(?P<local>[\w+-]{1,64}(?:(?:\s{1,3}dot\s{1,3}|\.)[\w+-]{1,64}){0,4})\s{0,3}(?:\(at\)|\[at\]"
+    r"|\s{1,3}at\s{1,3}"
     r"|@)\s{0,3}(?P<domain>[\w-]+(?:(?:\s{1,3}dot\s{1,3}|\s?\(dot\)\s?"
     r"|\.)[\w-]+)+)",
     re.I,
@@ -26,6 +28,7 @@ def _valid(text: str) -> str | None:
         return None
 
 
+@remembered
 def emails(text: str) -> list[Candidate]:
     """The valid addresses of `text`, in its order."""
     found = []
@@ -37,9 +40,15 @@ def emails(text: str) -> list[Candidate]:
     if found or not re.search(r"\bdot\b", text, re.I):
         return found
     for match in _SPELLED.finditer(text):
-        value = _valid(re.sub(r"\s*\(?\bdot\b\)?\s*", ".", f"{match['local']}@{match['domain']}", flags=re.I))
+        value = _valid(
+            re.sub(r"\s*\(?\bdot\b\)?\s*", ".", f"{match['local']}@{match['domain']}", flags=re.I)
+        )
         if value and " " in match.group():
-            found.append(Candidate(match.start(), match.end(), value, 0.85, reason="e-mail address spelled out"))
+            found.append(
+                Candidate(
+                    match.start(), match.end(), value, 0.85, reason="e-mail address spelled out"
+                )
+            )
     return found
 
 

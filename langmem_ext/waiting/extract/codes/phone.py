@@ -1,4 +1,4 @@
-"""Telephone numbers, normalised to E.164; those without a country's code that fit no plan as their digits."""
+"""Telephone numbers, normalised to E.164; local ones that fit no plan as their digits."""
 
 from __future__ import annotations
 
@@ -27,38 +27,58 @@ _LESS = re.compile(r"\d{2}[ .-]$|\+\d{1,3}[ .-]?$")
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
-    """Whether a longer run of groups of digits goes on before or behind, of which this is a part."""
+    """Whether the span is a part of a longer run of groups of digits."""
     return _MORE.match(text, end) is not None or _LESS.search(before(text, start)) is not None
 
 
 def phones(text: str, *, strict: bool) -> list[Candidate]:
-    """The numbers of `text`, in its order; with `strict` only such as are in use by their numbering plan or bear a country's code."""
+    """The telephone numbers of `text`, in order.
+
+    With `strict`, only numbers that are in use by their numbering plan or have a country code.
+    """
     found = []
     for match in PhoneNumberMatcher(_ABROAD.sub(" +", text), _REGION, leniency=Leniency.POSSIBLE):
         if (
             _is_part(text, match.start, match.end)
-            or phonenumbers.is_possible_number_with_reason(match.number) != ValidationResult.IS_POSSIBLE
+            or phonenumbers.is_possible_number_with_reason(match.number)
+            != ValidationResult.IS_POSSIBLE
         ):
             continue
-        valid = phonenumbers.is_valid_number(match.number) and not _OTHER_PLAN.fullmatch(match.raw_string.strip())
+        valid = phonenumbers.is_valid_number(match.number) and not _OTHER_PLAN.fullmatch(
+            match.raw_string.strip()
+        )
         if strict and not valid and not match.raw_string.startswith("+"):
             continue
         value = phonenumbers.format_number(match.number, PhoneNumberFormat.E164)
         start = match.start - (text[match.start] == "0" and match.raw_string.startswith("+"))
-        found.append(Candidate(start, match.end, value, 0.95 if valid else 0.6, 1 if valid else 0, "telephone number"))
+        found.append(
+            Candidate(
+                start,
+                match.end,
+                value,
+                0.95 if valid else 0.6,
+                1 if valid else 0,
+                "telephone number",
+            )
+        )
     return found
 
 
 _LOCAL = re.compile(
-    r"(?<![\w.,$€£+-])(?:\d{5}[ .-]\d{5}|\(0\d{2,4}\)(?:[ .-]?\d{3,4}){2}|0\d{2,4}(?:[ .-]?\d{3,4}){2}"
+    r"(?<![\w.,$€£+-])(?:\d{5}[ .-]\d{5}|\(0\d{2,4}\)(?:[ .-]?\d{3,4}){2}|0\d{2,4}(?:["
+    r" .-]?\d{3,4}){2}"
     r"|0\d{1,4}(?:[ .-]?\d{2,4}){2,4}|\d{3}[.-]\d{4}|(?P<plain>\d{3} ?\d{4}))"
     r"(?!\w|,\d|[.-]\d|:\d)"
 )
-_CALL = re.compile(r"\b(?:phone|mobile|cell|tel|telephone|number|call|ring|reach|text|contact|whatsapp)\b[^.;!?\d]{0,30}$", re.I)
+_CALL = re.compile(
+    r"\b(?:phone|mobile|cell|tel|telephone|number|call|ring|reach|text|contact"
+    r"|whatsapp)\b[^.;!?\d]{0,30}$",
+    re.I,
+)
 
 
 def local_phones(text: str, *, strict: bool) -> list[Candidate]:
-    """Numbers without the code of a country or a town, as their digits: which country's they are nothing says."""
+    """Telephone numbers without a country or area code, as digits; their country is unknown."""
     found = []
     for match in _LOCAL.finditer(text):
         digits = re.sub(r"\D", "", match.group())
@@ -67,12 +87,18 @@ def local_phones(text: str, *, strict: bool) -> list[Candidate]:
         if match["plain"] and strict and not _CALL.search(before(text, match.start())):
             continue
         if len(digits) == 7 or 10 <= len(digits) <= 11:
-            found.append(Candidate(match.start(), match.end(), digits, 0.75, 0, "local telephone number"))
+            found.append(
+                Candidate(match.start(), match.end(), digits, 0.75, 0, "local telephone number")
+            )
     return found
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The telephone numbers of a reply; a local one only where no complete one stands."""
     text = reply.text
-    complete = [found for found in phones(text, strict=reply.strict) if found.fit > 0 or not _OWN_PREFIX.match(text, found.start)]
+    complete = [
+        found
+        for found in phones(text, strict=reply.strict)
+        if found.fit > 0 or not _OWN_PREFIX.match(text, found.start)
+    ]
     return complete or local_phones(text, strict=reply.strict)

@@ -22,8 +22,28 @@ _WRITTEN = re.compile(
     rf"|(?P<www>www\.)?{_HOST}(?![\w@-]){_REST})",
     re.I,
 )
-_SPELLED = re.compile(rf"\b{_LABEL}(?:\s+dot\s+{_LABEL}){{1,6}}(?:\s+slash\s+[\w-]+){{0,6}}\b", re.I)
-_NO_SITES = frozenset(["pdf", "doc", "docx", "txt", "jpg", "jpeg", "png", "gif", "xls", "xlsx", "csv", "zip", "py", "md", "html"])
+_SPELLED = re.compile(
+    rf"\b{_LABEL}(?:\s+dot\s+{_LABEL}){{1,6}}(?:\s+slash\s+[\w-]+){{0,6}}\b", re.I
+)
+_NO_SITES = frozenset(
+    [
+        "pdf",
+        "doc",
+        "docx",
+        "txt",
+        "jpg",
+        "jpeg",
+        "png",
+        "gif",
+        "xls",
+        "xlsx",
+        "csv",
+        "zip",
+        "py",
+        "md",
+        "html",
+    ]
+)
 """Ends of names of files."""
 
 
@@ -57,20 +77,35 @@ def urls(text: str, *, bare: bool = True) -> list[Candidate]:
             continue
         value = address_of(written)
         if value:
-            found.append(Candidate(match.start(), end, value, 0.98 if marked else 0.9, reason="web address"))
+            found.append(
+                Candidate(match.start(), end, value, 0.98 if marked else 0.9, reason="web address")
+            )
     found = outside(found, [(mail.start, mail.end) for mail in emails(text)])
     if found or not bare:
         return found
     for match in _SPELLED.finditer(text):
-        value = address_of(re.sub(r"\s+slash\s+", "/", re.sub(r"\s+dot\s+", ".", match.group(), flags=re.I), flags=re.I))
+        value = address_of(
+            re.sub(
+                r"\s+slash\s+",
+                "/",
+                re.sub(r"\s+dot\s+", ".", match.group(), flags=re.I),
+                flags=re.I,
+            )
+        )
         if value:
-            found.append(Candidate(match.start(), match.end(), value.lower(), 0.8, reason="web address spelled out"))
+            found.append(
+                Candidate(
+                    match.start(), match.end(), value.lower(), 0.8, reason="web address spelled out"
+                )
+            )
     return found
 
 
 def _without_ending(written: str) -> str:
-    """The address without the sentence's punctuation; a bracket stays where the address opens it."""
-    while written[-1] in ".,;:!?'’*_" or (written[-1] == ")" and written.count(")") > written.count("(")):
+    """The address without closing punctuation, except for a bracket that it opens itself."""
+    while written[-1] in ".,;:!?'’*_" or (
+        written[-1] == ")" and written.count(")") > written.count("(")
+    ):
         written = written[:-1]
     return written
 

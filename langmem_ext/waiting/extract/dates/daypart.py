@@ -1,4 +1,7 @@
-"""Which part of the day words speak of: "tonight", "for lunch", "pm". It decides an hour that could be in the morning or in the evening."""
+"""The part of the day that words name: "tonight", "for lunch", "pm".
+
+It decides whether an hour is in the morning or in the evening.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +42,12 @@ _PARTS: dict[str, tuple[int, int]] = {
 }
 _WORDS = re.compile(
     r"(?P<greeting>\bgood\s+(?:morning|afternoon|evening|night)\b)"
-    r"|(?P<morning>\b(?:mornings?|breakfast|sunrise|dawn)\b|(?<=\d)\s?a\.?\s?m\b|(?:ish|clock)\s?a\.?m\b|\ba\.m\b)"
+    r"|(?P<morning>\b(?:mornings?|breakfast|sunrise|dawn)\b|(?<=\d)\s?a\.?\s?m\b|(?:ish"
+    r"|clock)\s?a\.?m\b|\ba\.m\b)"
     r"|(?P<brunch>\bbrunch\b)"
     r"|(?P<lunch>\blunch(?:time)?\b)"
-    r"|(?P<evening>\b(?:afternoons?|evenings?|dinner(?:time)?|supper|teatime|sunset|after work)\b|(?<=\d)\s?p\.?\s?m\b|\bp\.?m\b)"
+    r"|(?P<evening>\b(?:afternoons?|evenings?|dinner(?:time)?|supper|teatime|sunset|after"
+    r" work)\b|(?<=\d)\s?p\.?\s?m\b|\bp\.?m\b)"
     r"|(?P<night>\b(?:to)?(?:night|nite)s?\b)",
     re.I,
 )
@@ -56,7 +61,11 @@ def day_parts(text: str) -> list[DayPart]:
 
 def nearest(parts: Sequence[DayPart], start: int, end: int) -> DayPart | None:
     """The part of the day that is named nearest to `[start, end)`, the later one of two."""
-    return min(parts, key=lambda part: (max(part.start - end, start - part.end, 0), -part.start), default=None)
+    return min(
+        parts,
+        key=lambda part: (max(part.start - end, start - part.end, 0), -part.start),
+        default=None,
+    )
 
 
 def common(parts: Sequence[DayPart]) -> DayPart | None:

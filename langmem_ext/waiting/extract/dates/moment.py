@@ -1,8 +1,8 @@
 """A day with a time of day, normalised to the local `YYYY-MM-DDTHH:MM`: "tomorrow at 5pm".
 
 Days and times are read by the grammars of `date` and `time`; here each time finds its day. Where a
-moment is known already, a day or a time alone changes that part of it. Else a time alone is today's,
-or tomorrow's where it has passed, and is not sure.
+moment is known already, a day or a time alone changes that part of it. Else a time alone is
+today's, or tomorrow's where it has passed, and is not sure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from langmem_ext.waiting.extract.numbers.duration import lengths
 from langmem_ext.waiting.extract.reply import Reply
 
 _ISO: Final = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?!\d)")
-_NOW: Final = re.compile(r"\b(?:right now|immediately|straight away|asap|as soon as possible|now)\b", re.IGNORECASE)
+_NOW: Final = re.compile(
+    r"\b(?:right now|immediately|straight away|asap|as soon as possible|now)\b", re.IGNORECASE
+)
 _IN: Final = re.compile(r"\bin\s+(?:about\s+|around\s+|just\s+)?$", re.IGNORECASE)
 _FROM_NOW: Final = re.compile(r"\s+from\s+now\b", re.IGNORECASE)
 _NEAR: Final = 40
@@ -42,7 +44,10 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return found
     if times:
         return [_today(reply, hour) for hour in times]
-    return [_at(match.start(), match.end(), reply.now, 0.6, "now") for match in _NOW.finditer(reply.text)]
+    return [
+        _at(match.start(), match.end(), reply.now, 0.6, "now")
+        for match in _NOW.finditer(reply.text)
+    ]
 
 
 def _at(start: int, end: int, moment: datetime, confidence: float, reason: str) -> Candidate:
@@ -79,14 +84,33 @@ def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list
     """Each day with the time that stands next to it."""
     found = []
     for day in days:
-        near = [hour for hour in times if _gap(day, hour) <= _NEAR and not _apart(reply.text, day, hour, days)]
+        near = [
+            hour
+            for hour in times
+            if _gap(day, hour) <= _NEAR and not _apart(reply.text, day, hour, days)
+        ]
         if not near:
             continue
         hour = min(near, key=lambda hour: (_gap(day, hour), -hour.confidence))
         start, end = min(day.start, hour.start), max(day.end, hour.end)
-        readings = [f"{value}T{clock}" for value in (day.value, *day.alternatives) for clock in (hour.value, *hour.alternatives)]
+        readings = [
+            f"{value}T{clock}"
+            for value in (day.value, *day.alternatives)
+            for clock in (hour.value, *hour.alternatives)
+        ]
         confidence = min(day.confidence, hour.confidence)
-        found.append(Candidate(start, end, readings[0], confidence, day.fit, "day and time", tuple(readings[1:]), hour.undecided))
+        found.append(
+            Candidate(
+                start,
+                end,
+                readings[0],
+                confidence,
+                day.fit,
+                "day and time",
+                tuple(readings[1:]),
+                hour.undecided,
+            )
+        )
     return found
 
 
@@ -99,13 +123,24 @@ def _known(param: Param, reply: Reply) -> datetime | None:
 
 
 def _changed(known: datetime, days: list[Candidate], times: list[Candidate]) -> list[Candidate]:
-    """The known moment on another day, or at another time: in the same half of the day where nothing says which."""
-    found = [replace(day, value=f"{day.value}T{known:%H:%M}", alternatives=(), reason="another day") for day in days]
+    """The known moment on another day, or at another time.
+
+    Where the time leaves its half of the day open, the reading nearest to the known hour is taken.
+    """
+    found = [
+        replace(day, value=f"{day.value}T{known:%H:%M}", alternatives=(), reason="another day")
+        for day in days
+    ]
     for hour in times:
-        clocks = sorted(map(str, (hour.value, *hour.alternatives)), key=lambda clock: abs(int(clock[:2]) - known.hour))
+        clocks = sorted(
+            map(str, (hour.value, *hour.alternatives)),
+            key=lambda clock: abs(int(clock[:2]) - known.hour),
+        )
         clock = clocks[0] if hour.undecided else hour.value
         value = f"{known:%Y-%m-%d}T{clock}"
-        found.append(replace(hour, value=value, alternatives=(), undecided=False, reason="another time"))
+        found.append(
+            replace(hour, value=value, alternatives=(), undecided=False, reason="another time")
+        )
     return found
 
 

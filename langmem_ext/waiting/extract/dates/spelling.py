@@ -1,4 +1,4 @@
-"""Misspelt names of weekdays, months and near days, put right: "satuday", "febuary", "tmrw"."""
+"""Corrected spelling of words of closed classes: "satuday", "quartr", "tmrw", "dont"."""
 
 from __future__ import annotations
 
@@ -8,16 +8,84 @@ from functools import lru_cache
 from rapidfuzz.distance import DamerauLevenshtein
 
 _SHORT = {
-    short: "tomorrow" for short in ("tmrw", "tmr", "tmw", "tmrrw", "tmoro", "tomoz", "tomo", "tomm", "2moro", "2morrow", "2mrw", "tommorw")
-} | {"2day": "today", "2nite": "tonight", "2night": "tonight", "tonite": "tonight", "weds": "wednesday", "wens": "wednesday"}
+    short: "tomorrow"
+    for short in (
+        "tmrw",
+        "tmr",
+        "tmw",
+        "tmrrw",
+        "tmoro",
+        "tomoz",
+        "tomo",
+        "tomm",
+        "2moro",
+        "2morrow",
+        "2mrw",
+        "tommorw",
+    )
+} | {
+    "2day": "today",
+    "2nite": "tonight",
+    "2night": "tonight",
+    "tonite": "tonight",
+    "weds": "wednesday",
+    "wens": "wednesday",
+}
+_SHORTENED = (
+    "its=it's thats=that's whats=what's wheres=where's hows=how's whos=who's shes=she's"
+    " hes=he's theres=there's theyre=they're youre=you're im=i'm ive=i've weve=we've"
+    " youve=you've dont=don't cant=can't wont=won't didnt=didn't doesnt=doesn't isnt=isn't"
+    " wasnt=wasn't arent=aren't couldnt=couldn't wouldnt=wouldn't havent=haven't hasnt=hasn't"
+    " lets=let's u=you ur=your r=are cud=could wud=would shud=should wot=what wat=what"
+    " cos=because coz=because cuz=because pls=please plz=please thx=thanks srry=sorry sry=sorry"
+    " some1=someone any1=anyone every1=everyone apil=april apr=april nxt=next wk=week"
+)
+_SHORT |= dict(pair.split("=") for pair in _SHORTENED.split())
 _NAMES = (
-    *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "tomorrow", "yesterday"),
+    *(
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "tomorrow",
+        "yesterday",
+    ),
     *("january", "february", "august", "september", "october", "november", "december"),
+    *("quarter", "eleven", "twelve", "thirteen", "fifteen", "twenty", "afternoon", "evening"),
+    *("tonight", "sorry", "please", "actually", "instead", "correct", "because", "already"),
 )
 """Words long enough that a slip in one of them makes no other word."""
 
-_OTHERS = frozenset(("sundry", "sundae", "sundaes", "mondays", "fridays", "sundays", "augustus", "auguste", "augusta", "mandate"))
-_WORD = re.compile(r"[2A-Za-z][a-z]{2,12}(?![\w'’-])", re.I)
+_OTHERS = frozenset(
+    (
+        "sundry",
+        "sundae",
+        "sundaes",
+        "mondays",
+        "fridays",
+        "sundays",
+        "augustus",
+        "auguste",
+        "augusta",
+        "mandate",
+        "mourning",
+        "quartet",
+        "quarters",
+        "eleventh",
+        "twelfth",
+        "thirteenth",
+        "fifteenth",
+        "evenings",
+        "afternoons",
+        "corrects",
+        "pleased",
+        "pleases",
+    )
+)
+_WORD = re.compile(r"(?<![\w'’.@/-])[2A-Za-z][a-z]{0,8}1?[a-z]{0,4}(?![\w'’@/-]|\.\w)", re.I)
 
 
 @lru_cache(maxsize=4096)
@@ -45,7 +113,12 @@ class Spelled:
     __slots__ = ("_edits", "text")
 
     def __init__(self, text: str) -> None:
-        found = [(match.start(), match.end(), meant) for match in _WORD.finditer(text) if (meant := _meant(match.group().lower()))]
+        found = [
+            (match.start(), match.end(), meant)
+            for match in _WORD.finditer(text)
+            if not re.fullmatch(r"[A-Z]", match.group())  # an initial
+            and (meant := _meant(match.group().lower()))
+        ]
         pieces, reached, self._edits = [], 0, []
         moved = 0
         for start, end, meant in found:
@@ -56,7 +129,7 @@ class Spelled:
         self.text = "".join([*pieces, text[reached:]]) if found else text
 
     def place(self, offset: int) -> int:
-        """The offset in the text as it was written; of one inside a corrected word, the word's nearer end."""
+        """The offset in the text as written; in a corrected word, that of the word's nearer end."""
         moved = 0
         for start, end, old_start, old_end in self._edits:
             if offset <= start:

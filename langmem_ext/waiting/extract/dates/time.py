@@ -1,7 +1,8 @@
 """Times of day: an own grammar of what people write, normalised to `HH:MM`.
 
-An hour from 1 to 11 without anything beside it may be in the morning or in the evening. Words of the message, of the question or of the
-parameter decide, and at last the parameter's bounds; where nothing does, both readings stay.
+An hour from 1 to 11 without anything beside it may be in the morning or in the evening. Words of
+the message, of the question or of the parameter decide, and at last the parameter's bounds; where
+nothing does, both readings stay.
 """
 
 from __future__ import annotations
@@ -19,15 +20,22 @@ from langmem_ext.waiting.extract.english.roles import TIME_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.names.address import addresses
 from langmem_ext.waiting.extract.numbers.numerals import UNITS, WORDS, words_value
+from langmem_ext.waiting.extract.remembered import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 _HALF_DAY, _DAY = 12 * 60, 24 * 60
-_HOUR_WORD = "|".join(sorted((word for word, value in UNITS.items() if 1 <= value <= 12), key=len, reverse=True))
+_HOUR_WORD = "|".join(
+    sorted((word for word, value in UNITS.items() if 1 <= value <= 12), key=len, reverse=True)
+)
 _HOUR = rf"(?P<hour>\d{{1,2}}(?!\d)|(?:{_HOUR_WORD})\b)"
-_MINUTE_WORDS = "five|ten|twenty(?:[- ]five)?|fifteen|thirty|thirty[- ]five|forty(?:[- ]five)?|fifty(?:[- ]five)?|oh[- ]five"
+_MINUTE_WORDS = (
+    "five|ten|twenty(?:[- ]five)?|fifteen|thirty|thirty[- ]five|forty(?:[- ]five)?|fifty(?:[-"
+    " ]five)?|oh[- ]five"
+)
 _MERIDIEM = r"(?:(?P<meridiem>[ap])\.?\s?m\b\.?)"
 _PART = (
-    r"(?:in the|at|this|tomorrow|in|during the)\s+(?:morning|afternoon|evening|night)|(?:for|at)\s+(?:lunch|dinner|supper|breakfast)"
+    r"(?:in the|at|this|tomorrow|in|during"
+    r" the)\s+(?:morning|afternoon|evening|night)|(?:for|at)\s+(?:lunch|dinner|supper|breakfast)"
     r"|tonight|tonite|morning|afternoon|evening"
 )
 _BEFORE = r"(?:(?:morning|afternoon|evening|night)(?:\s+(?:at|around))?\s+)?"
@@ -35,66 +43,109 @@ _CLOCK = r"o\s?[\"'’`]?\s?clock"
 _ISH = r"(?:\s?-?ish\b)"
 _AFTER = rf"(?:-?ish\b)?(?:{_ISH}?\s*(?:{_MERIDIEM})|\s+(?:{_PART})\b)?"
 _OTHER_THINGS = (
-    r"(?!\s+(?:people|persons?|members?|others?|pax|of\b|guests?|tickets?|seats?|days?|nights?|weeks?|months?|hours?|hrs?|minutes?|mins?|adults?"
-    r"|kids?|child(?:ren)?|friends?|dollars?|bucks?|euros?|pounds?|quid|percent|miles?|km|rooms?|tables?|years?|stars?|or(?! so\b))\b"
+    r"(?!\s+(?:people|persons?|members?|others?|pax|of\b|guests?|tickets?|seats?|days?|nights?"
+    r"|weeks?|months?|hours?|hrs?|minutes?|mins?|adults?"
+    r"|kids?|child(?:ren)?|friends?|dollars?|bucks?|euros?|pounds?|quid|percent|miles?|km|rooms?"
+    r"|tables?|years?|stars?|or(?!"
+    r" so\b))\b"
     r"|\s*[%$€£])"
 )
-_PAST = rf"(?P<past>half|quarter|{_MINUTE_WORDS})(?:\s*(?:minutes|mins?))?|(?P<minutes>\d{{1,2}})\s*(?:minutes|mins?)"
+_PAST = (
+    rf"(?P<past>half|quarter|{_MINUTE_WORDS})(?:\s*(?:minutes|mins?))?"
+    rf"|(?P<minutes>\d{{1,2}})\s*(?:minutes|mins?)"
+)
 
 _GRAMMAR = tuple(
     (re.compile(source, re.I), confidence, reason)
     for source, confidence, reason in (
         (
-            rf"\b{_BEFORE}(?:{_PAST})[\s-]+(?P<side>past|after|to|before|till|of)\s+{_HOUR}(?!\s*[:\d]){_OTHER_THINGS}(?:\s*{_CLOCK})?"
+            rf"\b{_BEFORE}(?:{_PAST})[\s-]+(?P<side>past|after|to|before|till"
+            rf"|of)\s+{_HOUR}(?!\s*[:\d]){_OTHER_THINGS}(?:\s*{_CLOCK})?"
             rf"{_AFTER}",
             0.95,
             "time in words",
         ),
         (
-            rf"\b{_BEFORE}(?P<minutes>\d{{1,2}})\s+(?P<side>past|after)\s+{_HOUR}(?!\s*[:\d]){_OTHER_THINGS}(?:\s*{_CLOCK})?{_AFTER}",
+            rf"\b{_BEFORE}(?P<minutes>\d{{1,2}})\s+(?P<side>past"
+            rf"|after)\s+{_HOUR}(?!\s*[:\d]){_OTHER_THINGS}(?:\s*{_CLOCK})?{_AFTER}",
             0.95,
             "time in words",
         ),
-        (rf"\b(?P<past>half)[\s-]+{_HOUR}(?![\s-]*(?:[:\d]|dozen|hour|price)){_OTHER_THINGS}{_AFTER}", 0.9, "time in words"),
         (
-            rf"\b(?P<amount>\d{{1,2}}|an?|half\s+an|(?:a\s+)?quarter\s+of\s+an|{_MINUTE_WORDS}|two|three)\s+(?P<unit>minutes?|mins?|hours?)\s+"
+            rf"\b(?P<past>half)[\s-]+{_HOUR}(?![\s-]*(?:[:\d]|dozen|hour"
+            rf"|price)){_OTHER_THINGS}{_AFTER}",
+            0.9,
+            "time in words",
+        ),
+        (
+            rf"\b(?P<amount>\d{{1,2}}|an?|half\s+an|(?:a\s+)?quarter\s+of\s+an|{_MINUTE_WORDS}|two"
+            rf"|three)\s+(?P<unit>minutes?|mins?|hours?)\s+"
             rf"(?P<side>before|after|past)\s+(?:(?P<noon>noon|midday|midnight)\b"
-            rf"|{_HOUR}(?:\s?[:.]\s?(?P<minute>\d{{2}}))?(?!\d){_OTHER_THINGS}(?:\s*{_CLOCK})?{_AFTER})",
+            rf"|{_HOUR}(?:\s?[:.]\s?(?P<minute>\d{{2}}))?(?!\d){_OTHER_THINGS}"
+            rf"(?:\s*{_CLOCK})?{_AFTER})",
             0.95,
             "time before or after another",
         ),
-        (rf"(?<![\d:.])\b{_BEFORE}{_HOUR}\s?:\s?(?P<minute>\d{{2}})(?!\d|:\d){_AFTER}", 0.97, "clock time"),
-        (rf"(?<![\d:.$€£])\b{_BEFORE}{_HOUR}[.](?P<minute>\d{{2}})(?!\d)(?:\s*{_MERIDIEM}|\s+(?:{_PART})\b)", 0.95, "clock time"),
-        (rf"(?<![\d:.$€£])\b{_BEFORE}(?P<hour>\d{{1,2}})(?P<minute>\d{{2}})\s*{_MERIDIEM}", 0.9, "clock time"),
         (
-            r"(?<![\d:.])\b(?P<hours>\d{1,2})\s*(?:h|hr)\s?(?P<minute>\d{2})?(?!\w)(?<!r h)|(?<![\d:.])\b(?P<hours2>\d{1,2})\s?hrs?(?!\w)",
+            rf"(?<![\d:.])\b{_BEFORE}{_HOUR}\s?:\s?(?P<minute>\d{{2}})(?!\d|:\d){_AFTER}",
+            0.97,
+            "clock time",
+        ),
+        (
+            rf"(?<![\d:.$€£])\b{_BEFORE}{_HOUR}[.](?P<minute>\d{{2}})(?!\d)(?:\s*{_MERIDIEM}"
+            rf"|\s+(?:{_PART})\b)",
+            0.95,
+            "clock time",
+        ),
+        (
+            rf"(?<![\d:.$€£])\b{_BEFORE}(?P<hour>\d{{1,2}})(?P<minute>\d{{2}})\s*{_MERIDIEM}",
+            0.9,
+            "clock time",
+        ),
+        (
+            (
+                r"(?<![\d:.])\b(?P<hours>\d{1,2})\s*(?:h|hr)\s?(?P<minute>\d{2})?(?!\w)(?<!r"
+                r" h)|(?<![\d:.])\b(?P<hours2>\d{1,2})\s?hrs?(?!\w)"
+            ),
             0.85,
             "clock time",
         ),
         (
-            rf"(?<![\d:.])\b{_BEFORE}{_HOUR}(?:[\s-]+(?P<minute_words>{_MINUTE_WORDS}))?(?:\s*{_CLOCK})?{_ISH}?"
+            rf"(?<![\d:.])\b{_BEFORE}{_HOUR}(?:[\s-]+(?P<minute_words>{_MINUTE_WORDS}))?"
+            rf"(?:\s*{_CLOCK})?{_ISH}?"
             rf"(?:\s*{_MERIDIEM}|\s+(?P<part>{_PART})\b)",
             0.95,
             "hour with its part of the day",
         ),
         (rf"(?<![\d:.])\b{_BEFORE}{_HOUR}\s*{_CLOCK}{_AFTER}", 0.95, "o'clock"),
         (
-            rf"\b(?P<part>morning|afternoon|evening|tonight|tonite|lunch|dinner|breakfast)\s+(?:at\s+|around\s+|about\s+)?{_HOUR}"
+            rf"\b(?P<part>morning|afternoon|evening|tonight|tonite|lunch|dinner"
+            rf"|breakfast)\s+(?:at\s+|around\s+|about\s+)?{_HOUR}"
             rf"(?:-?ish\b)?(?![:/.]\d|(?:st|nd|rd|th)\b){_OTHER_THINGS}",
             0.9,
             "hour with its part of the day",
         ),
-        (r"\b(?:(?:12|twelve)\s+)?(?P<noon>noon|midday|noontime|midnight)\b", 0.95, "noon or midnight"),
+        (
+            r"\b(?:(?:12|twelve)\s+)?(?P<noon>noon|midday|noontime|midnight)\b",
+            0.95,
+            "noon or midnight",
+        ),
     )
 )
 _AHEAD = re.compile(
-    rf"\bin\s+(?:about\s+)?(?P<count>\d{{1,3}}|an?|half an|{WORDS})\s+(?P<unit>minutes?|mins?|hours?|hrs?)\b(?:\s+time)?", re.I
+    r"\bin\s+(?:about\s+)?(?P<count>\d{1,3}|an?|half"
+    rf" an|{WORDS})\s+(?P<unit>minutes?|mins?|hours?|hrs?)\b(?:\s+time)?",
+    re.I,
 )
-_BARE_WORD = "|".join(sorted((word for word, value in UNITS.items() if value), key=len, reverse=True))
+_BARE_WORD = "|".join(
+    sorted((word for word, value in UNITS.items() if value), key=len, reverse=True)
+)
 _BARE = re.compile(
-    rf"(?:^\W*(?:(?:no|not|now|then)\W+)?|,\s+|\b(?:better|rather|u+m+|u+h+|do|near|closer to|have|make|preferably|at"
+    rf"(?:^\W*(?:(?:no|not|now|then)\W+)?|,\s+|\b(?:better|rather|u+m+|u+h+|do|near|closer"
+    rf" to|have|make|preferably|at"
     rf"|around|about|by|approximately|say|maybe"
-    rf"|it|for|is|be|before|after|till|until|from|to|past|like|please|roughly|than|yes|ok|okay|sure|only|let's|and|then|tomorrow|today"
+    rf"|it|for|is|be|before|after|till|until|from|to|past|like|please|roughly|than|yes|ok|okay|sure"
+    rf"|only|let'?s|and|then|tomorrow|today"
     rf"|tonight|(?:morn|even)ing|afternoon|day)[,.]?\s+)"
     rf"(?:(?P<five>5|10|20|25|five|ten|twenty)\s+to\s+{_HOUR}"
     rf"|(?P<clock>\d{{1,2}})(?:[.,](?P<minute>[0-5]\d))?|(?P<military>\d{{3,4}})"
@@ -103,19 +154,28 @@ _BARE = re.compile(
     re.I,
 )
 _AT = re.compile(
-    rf"\b(?:at|around|about|by|from|before|after|until|till)\s+(?:around\s+|about\s+)?{_HOUR}(?P<ish>-?ish\b)?(?![\w:/%]|[.,]\d|-\w)"
+    r"\b(?:(?:at|around|about|by|from|before|after|until|till)\s+(?:around\s+|about\s+)?|(?:morning"
+    r"|afternoon|evening|tonight)[,\s]\s*)"
+    rf"{_HOUR}(?P<ish>-?ish\b)?(?![\w:/%]|[.,]\d|-\w)"
     r"(?=\s*(?P<next>[A-Za-z'’]*))"
 )
 _FOLLOWS = word_set(
-    "for on with and but please if when under in tomorrow today tonight this next then thanks name my we i it is will would so because"
-    " since as instead sharp latest rather too works monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu"
-    " thur thurs fri"
-    " sat sun ish or table booking"
+    "for on with and but please if when under in tomorrow today tonight this next then thanks name"
+    " my we i it is will would so because since as instead sharp latest rather too works monday"
+    " tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun"
+    " ish or table booking"
 )
-"""Words that may follow an hour that is named by "at 8" alone; a noun would make it a count, a name an address."""
-_COUNTED = re.compile(r"\b(?:table|party|group|booking|reservation|seats?|places?|room|dinner|lunch|us)\s+(?:for|of)\s+(?:the\s+)?$", re.I)
+"""Words that may follow an hour that is named by "at 8" alone; a noun would make it a count, a name
+an address."""
+_COUNTED = re.compile(
+    r"\b(?:table|party|group|booking|reservation|seats?|places?|room|dinner|lunch|us)\s+(?:for"
+    r"|of)\s+(?:the\s+)?$",
+    re.I,
+)
 _TODAY = re.compile(r"to|this", re.I)
-_CLOCK_CUE = re.compile(r"\b(?:at|around|by|before|after|until|till)\s+(?:about\s+|around\s+)?$", re.I)
+_CLOCK_CUE = re.compile(
+    r"\b(?:at|around|by|before|after|until|till)\s+(?:about\s+|around\s+)?$", re.I
+)
 _HOURS = re.compile(r"\s*h(?:ou)?rs?\b", re.I)
 _FOR = re.compile(r"\b(?:for|of)\s+(?:the\s+)?$", re.I)
 
@@ -135,26 +195,47 @@ def _written(minutes: int) -> str:
     return f"{minutes // 60 % 24:02d}:{minutes % 60:02d}"
 
 
-def _candidate(start: int, end: int, minutes: int, confidence: float, reason: str, *, likely: bool = False) -> Candidate:
-    """A time on a clock of twelve hours, in both its readings; `likely` prefers the first of them."""
+def _candidate(
+    start: int, end: int, minutes: int, confidence: float, reason: str, *, likely: bool = False
+) -> Candidate:
+    """A time on a clock of twelve hours in both readings; `likely` prefers the first."""
     early = minutes % _HALF_DAY
     readings = (early, early + _HALF_DAY) if early >= 60 else (early + _HALF_DAY, early)
     undecided = early >= 60 and not likely
-    return Candidate(start, end, _written(readings[0]), confidence, 0, reason, (_written(readings[1]),), undecided)
+    return Candidate(
+        start,
+        end,
+        _written(readings[0]),
+        confidence,
+        0,
+        reason,
+        (_written(readings[1]),),
+        undecided,
+    )
 
 
 def _shift(groups: dict[str, str]) -> int:
     """By how many minutes a phrase moves the hour that it names: -15 for "quarter to"."""
     if "amount" in groups:
         amount, hours = groups["amount"].lower(), groups["unit"].lower().startswith("h")
-        count = 0.5 if "half" in amount else 0.25 if "quarter" in amount else 1 if amount in ("a", "an") else _minutes(amount)
+        count = (
+            0.5
+            if "half" in amount
+            else 0.25
+            if "quarter" in amount
+            else 1
+            if amount in ("a", "an")
+            else _minutes(amount)
+        )
         shift = round(count * (60 if hours else 1))
     else:
         shift = _minutes(groups.get("past") or groups.get("minutes") or "0")
     return -shift if groups.get("side", "").lower() in ("to", "before", "till", "of") else shift
 
 
-def _read(match: re.Match[str], start: int, end: int, confidence: float, reason: str) -> Candidate | None:
+def _read(
+    match: re.Match[str], start: int, end: int, confidence: float, reason: str
+) -> Candidate | None:
     """The time that a match of the grammar names; None where the clock has none such."""
     groups = {name: text for name, text in match.groupdict().items() if text}
     shift = _shift(groups)
@@ -163,7 +244,13 @@ def _read(match: re.Match[str], start: int, end: int, confidence: float, reason:
         return Candidate(start, end, _written((noon + shift) % _DAY), confidence, 0, reason)
     written = groups.get("hours") or groups.get("hours2") or groups["hour"]
     hour = _hour(written)
-    minute = int(groups["minute"]) if "minute" in groups else _minutes(groups["minute_words"]) if "minute_words" in groups else 0
+    minute = (
+        int(groups["minute"])
+        if "minute" in groups
+        else _minutes(groups["minute_words"])
+        if "minute_words" in groups
+        else 0
+    )
     meridiem = groups.get("meridiem", "").lower()
     if hour > 24 or minute > 59 or abs(shift) > 180 or (meridiem and not 1 <= hour <= 23):
         return None
@@ -171,16 +258,30 @@ def _read(match: re.Match[str], start: int, end: int, confidence: float, reason:
         hour = hour % 12 + 12 * (meridiem == "p") if hour <= 12 else hour
     elif 0 < hour <= 12 and not written.startswith("0") and "hours" not in groups:
         # With its minutes, an hour of two digits is mostly written on a clock of 24.
-        return _candidate(start, end, 60 * hour + minute + shift, confidence, reason, likely="minute" in groups and hour >= 10)
-    return Candidate(start, end, _written((60 * hour + minute + shift) % _DAY), confidence, 0, reason)
+        return _candidate(
+            start,
+            end,
+            60 * hour + minute + shift,
+            confidence,
+            reason,
+            likely="minute" in groups and hour >= 10,
+        )
+    return Candidate(
+        start, end, _written((60 * hour + minute + shift) % _DAY), confidence, 0, reason
+    )
 
 
 def _decided(candidate: Candidate, part: DayPart | None, *, only: bool) -> Candidate:
-    """The candidate with the one reading that lies in a part of the day; with `only` the other one is given up."""
+    """The candidate with the one reading that lies in a part of the day.
+
+    With `only`, the other reading is dropped.
+    """
     if part is None or not candidate.alternatives:
         return candidate
     readings = (candidate.value, *candidate.alternatives)
-    inside = [value for value in readings if part.holds(60 * int(str(value)[:2]) + int(str(value)[3:]))]
+    inside = [
+        value for value in readings if part.holds(60 * int(str(value)[:2]) + int(str(value)[3:]))
+    ]
     if len(inside) != 1:
         return candidate
     rest = () if only else tuple(value for value in readings if value != inside[0])
@@ -190,7 +291,10 @@ def _decided(candidate: Candidate, part: DayPart | None, *, only: bool) -> Candi
 def _in_part(text: str, found: list[Candidate]) -> list[Candidate]:
     """The candidates, decided by the words of the message that speak of a part of the day."""
     parts = day_parts(text) if any(candidate.alternatives for candidate in found) else []
-    return [_decided(candidate, nearest(parts, candidate.start, candidate.end), only=True) for candidate in found]
+    return [
+        _decided(candidate, nearest(parts, candidate.start, candidate.end), only=True)
+        for candidate in found
+    ]
 
 
 def _may_count(match: re.Match[str]) -> bool:
@@ -200,7 +304,7 @@ def _may_count(match: re.Match[str]) -> bool:
 
 
 def _is_length(match: re.Match[str]) -> bool:
-    """Whether "2h" is a length of time: a small hour without minutes that no "at" makes one of the clock."""
+    """Whether "2h" is a duration: a small hour without minutes and without "at" before it."""
     groups = match.groupdict()
     written = groups.get("hours") or groups.get("hours2")
     if not written or groups.get("minute") or written.startswith("0") or int(written) > 12:
@@ -208,6 +312,7 @@ def _is_length(match: re.Match[str]) -> bool:
     return _CLOCK_CUE.search(before(match.string, match.start())) is None
 
 
+@remembered
 def times(text: str) -> list[Candidate]:
     """Every time of day that `text` clearly names, in its order."""
     found = []
@@ -216,19 +321,28 @@ def times(text: str) -> list[Candidate]:
             end = match.start() + len(match.group().rstrip())
             if text[end - 1] == "." and not re.search(r"[ap]\.\s?m\.$", text[:end], re.I):
                 end -= 1
-            time = None if _may_count(match) or _is_length(match) else _read(match, match.start(), end, confidence, reason)
+            time = (
+                None
+                if _may_count(match) or _is_length(match)
+                else _read(match, match.start(), end, confidence, reason)
+            )
             if time:
                 found.append(time)
     return _in_part(text, longest(found))
 
 
+@remembered
 def at_hours(text: str) -> list[Candidate]:
-    """Hours that only "at", "around" and the like mark, and that nothing follows which they could count or number."""
+    """Hours after "at", "around" and the like that do not count or number what follows."""
     found = []
     for match in _AT.finditer(text):
         hour = _hour(match["hour"])
         name = match["next"].lower()
-        if not 1 <= hour <= 23 or (name and name not in _FOLLOWS) or (match["hour"].lower() == "one" and name):
+        if (
+            not 1 <= hour <= 23
+            or (name and name not in _FOLLOWS)
+            or (match["hour"].lower() == "one" and name)
+        ):
             continue
         confidence, end = 0.75, match.end("ish") if match["ish"] else match.end("hour")
         start = match.start("hour")
@@ -236,7 +350,9 @@ def at_hours(text: str) -> list[Candidate]:
         found.append(
             _candidate(start, end, 60 * hour, confidence, "hour after a preposition")
             if plain
-            else Candidate(start, end, _written(60 * hour), confidence, 0, "hour after a preposition")
+            else Candidate(
+                start, end, _written(60 * hour), confidence, 0, "hour after a preposition"
+            )
         )
     return _in_part(text, found)
 
@@ -246,10 +362,20 @@ def _ahead(reply: Reply) -> list[Candidate]:
     for match in _AHEAD.finditer(reply.text):
         count = match["count"].lower()
         hours = match["unit"].lower().startswith("h")
-        amount = 0.5 if count == "half an" else 1 if count in ("a", "an") else int(count) if count.isdigit() else words_value(count)
+        amount = (
+            0.5
+            if count == "half an"
+            else (
+                1 if count in ("a", "an") else int(count) if count.isdigit() else words_value(count)
+            )
+        )
         if amount is not None:
             moment = reply.now + timedelta(minutes=amount * (60 if hours else 1))
-            found.append(Candidate(match.start(), match.end(), f"{moment:%H:%M}", 0.8, reason="time from now"))
+            found.append(
+                Candidate(
+                    match.start(), match.end(), f"{moment:%H:%M}", 0.8, reason="time from now"
+                )
+            )
     return found
 
 
@@ -280,30 +406,52 @@ def _lasts(text: str, start: int, end: int) -> bool:
 
 
 def _bare_reading(match: re.Match[str]) -> tuple[str, int | None, bool, bool]:
-    """The group that a bare hour begins with, its minute of the day, whether that is certain, and whether the morning is likelier."""
+    """The reading of a bare hour: its group, its minute of the day, and two flags.
+
+    The flags say whether the reading is certain, and whether the morning is likelier. The minute is
+    None for a time that does not exist.
+    """
     if match["five"]:
         return "five", 60 * _hour(match["hour"]) - _minutes(match["five"]), False, False
     if match["word"]:
-        hour, minute = _hour(match["word"]), _minutes(match["minute_words"]) if match["minute_words"] else 0
+        hour, minute = (
+            _hour(match["word"]),
+            _minutes(match["minute_words"]) if match["minute_words"] else 0,
+        )
         name, written = "word", ""
     else:
         name = "military" if match["military"] else "clock"
         written = match[name]
-        hour, minute = (int(written[:-2]), int(written[-2:])) if match["military"] else (int(written), int(match["minute"] or 0))
+        hour, minute = (
+            (int(written[:-2]), int(written[-2:]))
+            if match["military"]
+            else (int(written), int(match["minute"] or 0))
+        )
     if hour > 24 or minute > 59:
         return name, None, False, False
     certain = hour == 0 or hour > 12 or (name != "word" and written.startswith("0"))
-    return name, (60 * hour + minute) % _DAY, certain, hour >= 10 and (name == "military" or bool(match["minute"]))
+    return (
+        name,
+        (60 * hour + minute) % _DAY,
+        certain,
+        hour >= 10 and (name == "military" or bool(match["minute"])),
+    )
 
 
 def _asked_part(param: Param, prompt: str) -> DayPart | None:
     """The part of the day that the question, or else the parameter's own words, speak of."""
-    return common(day_parts(prompt)) or common(day_parts(f"{param.name.replace('_', ' ')} {param.description}"))
+    return common(day_parts(prompt)) or common(
+        day_parts(f"{param.name.replace('_', ' ')} {param.description}")
+    )
 
 
 def _marked(param: Param, reply: Reply) -> list[Candidate]:
     days = [(day.start, day.end) for day in dates(reply.text, reply.now.date())]
-    marked = [c for c in times(reply.text) if not any(start <= c.start and c.end <= end for start, end in days)]
+    marked = [
+        c
+        for c in times(reply.text)
+        if not any(start <= c.start and c.end <= end for start, end in days)
+    ]
     if reply.strict and not marked:
         marked = outside(at_hours(reply.text), days)
     paired = any(other.type == param.type for other in reply.others)
@@ -314,6 +462,9 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """The times of a reply; bare hours only when a question was asked and nothing clearer stands there."""
+    """The times of a reply; bare hours only in an answer without a clearer time."""
     part = _asked_part(param, reply.prompt)
-    return [_decided(candidate, part, only=False) if candidate.undecided else candidate for candidate in _marked(param, reply)]
+    return [
+        _decided(candidate, part, only=False) if candidate.undecided else candidate
+        for candidate in _marked(param, reply)
+    ]

@@ -1,95 +1,136 @@
-"""What a user says about being asked, instead of answering: yes, no, does not care, does not know, asks back, wants something else."""
+"""Replies that are no value: yes, no, no preference, unknown, a question, another wish."""
 
 from __future__ import annotations
 
 import re
 
-_FILLER = r"^\W*(?:(?:well|hm+|um+|uh|oh|dear|so|actually|hey|hi|hello|ah|and|but|thanks|great|cool|awesome|lol)\b\W*)*"
+_FILLER = (
+    r"^\W*(?:(?:well|hm+|um+|uh|oh|dear|so|actually|hey|hi|hello|ah|and|but|thanks|great|cool"
+    r"|awesome|lol)\b\W*)*"
+)
 YES = re.compile(
-    _FILLER
-    + r"(?:yes|yeah|yep|yup|yea|ya|y|sure|ok(?:ay)?|of course|certainly|absolutely|definitely|right|correct|exactly|indeed|affirmative"
+    _FILLER + r"(?:yes|yeah|yep|yup|yea|ya|y|sure|ok(?:ay)?|of"
+    r" course|certainly|absolutely|definitely|right|correct|exactly|indeed|affirmative"
     r"|perfect|fine"
-    r"|great|awesome|cool|excellent|please do|go ahead|no problem|no worries|why not|sounds? (?:good|great|fine|perfect|right|ok(?:ay)?)"
+    r"|great|awesome|cool|excellent|please do|go ahead|no problem|no worries|why not|sounds?"
+    r" (?:good|great|fine|perfect|right|ok(?:ay)?)"
     r"|(?:that|this|it)(?:'s| is| was| would| will|'ll|'d| sounds?| works?)?(?: be| do)?(?: just)?"
-    r"(?: fine| good| great| ok(?:ay)?| right| correct| perfect| true| work| works| nice| cool| alright| do"
+    r"(?: fine| good| great| ok(?:ay)?| right| correct| perfect| true| work| works| nice| cool|"
+    r" alright| do"
     r"| sounds good)?(?=\W*(?:$|[.,!;]|for me|with me|please|by me))"
-    r"|i (?:do|am|would|will|agree|accept|confirm)(?=\W*(?:$|[.,!;])|\s+(?:please|like that|want that|love))|i(?:'d| would) (?:love"
+    r"|i (?:do|am|would|will|agree|accept|confirm)(?=\W*(?:$|[.,!;])|\s+(?:please|like that|want"
+    r" that|love))|i(?:'d| would) (?:love"
     r"|like) (?:to|that)(?=\W*(?:$|[.,!;]))"
-    r"|alright|all right|sounds good|works for me|(?:i )?don'?t mind|i(?:'m| am) (?:ok(?:ay)?|fine|good|cool|happy|comfortable) with)\b",
+    r"|alright|all right|sounds good|works for me|(?:i )?don'?t mind|i(?:'m| am)"
+    r" (?:ok(?:ay)?|fine|good|cool|happy|comfortable) with)\b",
     re.I,
 )
 NO = re.compile(
-    _FILLER + r"(?:no|nope|nah|nay|n|(?:of course|absolutely|certainly|definitely|probably|surely|sure|better|maybe|perhaps|hopefully) not"
+    _FILLER + r"(?:no|nope|nah|nay|n|(?:of"
+    r" course|absolutely|certainly|definitely|probably|surely|sure|better|maybe|perhaps"
+    r"|hopefully) not"
     r"|not really|not at all|negative|never|i don'?t(?! mind| care| know| have| remember)"
     r"|i do not(?! mind| care| know| have)"
-    r"|i(?:'d| would) (?:rather|prefer) not(?: to)?|please don'?t|don'?t|not necessary|no thanks?|no thank you|i'm not|i am not|it(?:'s"
+    r"|i(?:'d| would) (?:rather|prefer) not(?: to)?|please don'?t|don'?t|not necessary|no"
+    r" thanks?|no thank you|i'm not|i am not|it(?:'s"
     r"| is) not|neither)"
     r"\b(?!\W*(?:problem|worries|issue|preference|specific|particular|idea|matter|need to worry))",
     re.I,
 )
 LATER = re.compile(
-    r"\b(?:not (?:now|yet|today|right now|at the moment|for now|this time)|maybe later|later,? (?:please|maybe)|another time"
+    r"\b(?:not (?:now|yet|today|right now|at the moment|for now|this time)|maybe later|later,?"
+    r" (?:please|maybe)|another time"
     r"|no,? thanks?(?: you)?|nothing(?: else)?"
-    r"|that'?s (?:all|it)|that is (?:all|it)|that will be all|i'?m (?:good|done|all set)|nevermind|never mind)\b",
+    r"|that'?s (?:all|it)|that is (?:all|it)|that will be all|i'?m (?:good|done|all"
+    r" set)|nevermind|never mind)\b",
     re.I,
 )
 _BOTH = re.compile(r"\W*yes or no\b", re.I)
 _WHY_NOT = re.compile(r"\W*why not\b", re.I)
 _THANKS = re.compile(r"\bno,? thanks?(?: you)?\b", re.I)
 _DONTCARE = re.compile(
-    r"\b(?:(?:do(?:n['’]?t| not)|dont|doesn['’]?t|does not|wouldn['’]?t) (?:really |actually |particularly |much )?(?:care|mind(?! (?:a"
+    r"\b(?:(?:do(?:n['’]?t| not)|dont|doesn['’]?t|does not|wouldn['’]?t) (?:really |actually"
+    r" |particularly |much )?(?:care|mind(?! (?:a"
     r"|the|if|shar))|matter)"
-    r"|no (?:real |special |strong |big |particular |specific )?(?:preference|preferences|particular|specific|certain|issue"
+    r"|no (?:real |special |strong |big |particular |specific"
+    r" )?(?:preference|preferences|particular|specific|certain|issue"
     r"|requirements?|restrictions?)\b|"
-    r"(?:don['’]?t|do not|dont) have (?:a |any |a particular |a specific |much )?(?:\w+ )?preferences?|not (?:particular|picky|fussy"
+    r"(?:don['’]?t|do not|dont) have (?:a |any |a particular |a specific |much )?(?:\w+"
+    r" )?preferences?|not (?:particular|picky|fussy"
     r"|important)|irrelevant"
-    r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever|whenever)\b(?! (?:else|other|in|with"
+    r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever"
+    r"|whenever)\b(?!"
+    r" (?:else|other|in|with"
     r"|of (?:these|them|those) in|\w+ in)\b)"
-    r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|suits?\b|you\b|do(?:es)?\b|sounds?\b|goes\b|kind|type|part|area|sort|range|price"
-    r"|of (?:them|those)|food|cuisine|city|place|please|that (?:is|works|you)|day|time|\w+ (?:is|will|would|works?|please|range|of)\b"
+    r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|suits?\b|you\b|do(?:es)?\b|sounds?\b"
+    r"|goes\b|kind|type|part|area|sort|range|price"
+    r"|of (?:them|those)|food|cuisine|city|place|please|that (?:is|works|you)|day|time|\w+"
+    r" (?:is|will|would|works?|please|range|of)\b"
     r"|\w+\W*$))"
-    r"|you (?:can )?(?:choose|decide|pick)|(?:your|ur) (?:choice|call)|up to you|surprise me|all the same|makes? no difference|i(?:'m"
+    r"|you (?:can )?(?:choose|decide|pick)|(?:your|ur) (?:choice|call)|up to you|surprise me|all"
+    r" the same|makes? no difference|i(?:'m"
     r"| am) (?:flexible|open|easy)"
     r"|no matter|i am open to (?:any|all)|open to any)",
     re.I,
 )
 _LACKS = re.compile(
-    r"\b(?:(?:do(?:n['’]?t| not)|dont|can(?:'|’)?t|cannot|can not|couldn['’]?t|didn['’]?t|haven['’]?t|have not|never|won['’]?t|will not"
+    r"\b(?:(?:do(?:n['’]?t| not)|dont|can(?:'|’)?t|cannot|can"
+    r" not|couldn['’]?t|didn['’]?t|haven['’]?t|have not|never|won['’]?t|will not"
     r"|wouldn['’]?t) (?:really |seem to |quite |actually |currently |even )*"
-    r"(?:have|know|remember|recall|find|got|get|say|tell|give|share|provide|disclose|locate|think of)\b(?!\W+(?:if|a preference"
+    r"(?:have|know|remember|recall|find|got|get|say|tell|give|share|provide|disclose|locate|think"
+    r" of)\b(?!\W+(?:if|a preference"
     r"|any preference|time|to)\b)"
-    r"|(?:not|un)\s?sure(?! if)|no idea|no clue|forgot(?:ten)?|i lost|i(?:'ve| have) lost|misplaced|rather not|prefer not|without (?:it"
+    r"|(?:not|un)\s?sure(?! if)|no idea|no clue|forgot(?:ten)?|i lost|i(?:'ve| have)"
+    r" lost|misplaced|rather not|prefer not|without (?:it"
     r"|one|them)"
-    r"|none of your business|not (?:comfortable|willing|able|available)|unable to|skip (?:it|this|that)|isn['’]?t (?:handy|available"
+    r"|none of your business|not (?:comfortable|willing|able|available)|unable to|skip"
+    r" (?:it|this|that)|isn['’]?t (?:handy|available"
     r"|with me)|(?:don['’]?t|do not) want to (?:say|tell|give|share|answer))",
     re.I,
 )
 _ASKS = re.compile(
-    r"^\W*(?:(?:well|hmm+|um+|uh|oh|so|ok(?:ay)?|yes|yeah|no|sure|actually|sorry|and|but|great|please|thanks?|also|wait|hi|hello|hey"
+    r"^\W*(?:(?:well|hmm+|um+|uh|oh|so|ok(?:ay)?|yes|yeah|no|sure|actually|sorry|and|but|great"
+    r"|please|thanks?|also|wait|hi|hello|hey"
     r"|first|before that)\b\W*)*"
-    r"(?:what(?! about|ever)(?:'s|s)?|why(?! not)|how(?! about)(?:'s)?|who(?:'s|se)?|where(?:'s)?|when(?:'s)?|which|whom|is|are|am i|was"
+    r"(?:what(?! about|ever)(?:'s|s)?|why(?! not)|how(?!"
+    r" about)(?:'s)?|who(?:'s|se)?|where(?:'s)?|when(?:'s)?|which|whom|is|are|am i|was"
     r"|were|do|does|did|has|have you|have they"
-    r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be (?:possible to|any))|any (?:other|more)"
+    r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be"
+    r" (?:possible to|any))|any (?:other|more)"
     r"|anything (?:else|more)"
-    r"|(?:can|could|would|will) you (?:please )?(?:explain|repeat|say|clarify|help|provide|share|list|describe|remind|let me know)"
-    r"|(?:tell|give) me (?:the|their|its|more|about|some more)|i(?:'d| would)? (?:like to|want to|wanna|need to) know"
+    r"|(?:can|could|would|will) you (?:please"
+    r" )?(?:explain|repeat|say|clarify|help|provide|share|list|describe|remind|let me know)"
+    r"|(?:tell|give) me (?:the|their|its|more|about|some more)|i(?:'d| would)? (?:like to|want"
+    r" to|wanna|need to) know"
     r"|let me know (?:what|how|which|the|when|where|who))\b",
     re.I,
 )
-_SOFT = re.compile(r"^\W*(?:(?!(?:what|how|when|where|who|which|why)\b)\w+\W+){0,3}?(?:can|could|may|would|will) (?:i|we|you|it)\b", re.I)
+_SOFT = re.compile(
+    r"^\W*(?:(?!(?:what|how|when|where|who|which|why)\b)\w+\W+){0,3}?(?:can|could|may|would|will)"
+    r" (?:i|we|you|it)\b",
+    re.I,
+)
 _PREFERENCE = re.compile(
-    r"\b(?:prefer\w*|in mind|particular|specific|certain|any (?!other)|interested in|looking for|would you like|favou?rite)\b", re.I
+    r"\b(?:prefer\w*|in mind|particular|specific|certain|any (?!other)|interested in|looking"
+    r" for|would you like|favou?rite)\b",
+    re.I,
 )
 _NONE = re.compile(
-    r"\b(?:(?:do not|don['’]?t|dont) (?:really )?have (?:an?y?|one)\b|no (?:certain|price|particular|specific)\b|none\b)", re.I
+    r"\b(?:(?:do not|don['’]?t|dont) (?:really )?have (?:an?y?|one)\b|no"
+    r" (?:certain|price|particular|specific)\b|none\b)",
+    re.I,
 )
 _OTHER_WISH = re.compile(
-    r"^\W*(?:(?:please|well|ok(?:ay)?|actually|no|sorry|hey|oh|wait|now|also|and|but|first|then|hi|hello|can you|could you|would you"
+    r"^\W*(?:(?:please|well|ok(?:ay)?|actually|no|sorry|hey|oh|wait|now|also|and|but|first|then|hi"
+    r"|hello|can"
+    r" you|could you|would you"
     r"|will you|i want to|i wanna|i(?:'d| would) like to|i need to"
     r"|let(?:'s| us)|i|to|just)\b\W*)*"
-    r"(?:cancel(?:l?ing)?|stop|quit|exit|abort|forget (?:it|about|that)|never\s?mind|start (?:over|again)|restart|reset|go back|undo"
+    r"(?:cancel(?:l?ing)?|stop|quit|exit|abort|forget (?:it|about|that)|never\s?mind|start"
+    r" (?:over|again)|restart|reset|go back|undo"
     r"|leave it|drop it|human|agent|operator|representative"
-    r"|(?:talk|speak) (?:to|with)|(?:transfer|connect) me|change (?:my|the|it|that)|update (?:my|the)|track|refund|complain|goodbye"
+    r"|(?:talk|speak) (?:to|with)|(?:transfer|connect) me|change (?:my|the|it|that)|update"
+    r" (?:my|the)|track|refund|complain|goodbye"
     r"|good\s?bye|bye"
     r"|(?:help|thanks?(?: you)?|thank you|(?:hello|hi|hey)(?: there| you)?"
     r"|good (?:morning|afternoon|evening)|that'?s (?:all|it|everything)|that is (?:all"
@@ -102,7 +143,9 @@ _OTHER_WISH = re.compile(
 
 def says_yes(text: str) -> bool:
     """Whether the message begins by agreeing."""
-    return YES.match(text) is not None and not (NO.match(text) or LATER.search(text[:40]) or _BOTH.match(text))
+    return YES.match(text) is not None and not (
+        NO.match(text) or LATER.search(text[:40]) or _BOTH.match(text)
+    )
 
 
 def says_no(text: str) -> bool:
@@ -141,12 +184,15 @@ def lacks(text: str) -> bool:
 
 
 def asks_back(text: str) -> bool:
-    """Whether the message (or sentence) asks instead of answering; a wish in the form of a question ("Can you try X?") does not."""
+    """Whether the message or sentence asks instead of answering.
+
+    A wish in the form of a question ("Can you try X?") does not.
+    """
     return _ASKS.match(text) is not None
 
 
 def wishes_by_asking(text: str) -> bool:
-    """Whether the message is a wish in the form of a question ("Can I get a table at X?"), which may hold a value."""
+    """Whether the message wishes by asking ("Can I get a table at X?"); it may hold a value."""
     return _SOFT.match(text) is not None
 
 

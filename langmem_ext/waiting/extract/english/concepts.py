@@ -1,8 +1,9 @@
 """Words that mean the same to somebody who asks for something: a small English lexicon.
 
 A catalog says "cancel a lesson", a user writes "we have to call tuesday off". Each line, with
-those that go on from it, is one concept; a word may belong to several. Words are compared by their stems, phrases as they stand.
-Only everyday words are here: what a shop calls its goods is the catalog's to say.
+those that go on from it, is one concept; a word may belong to several. Words are compared by their
+stems, phrases as they stand. Only everyday words are here: what a shop calls its goods is the
+catalog's to say.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ book: book, booking, put me down, put us down, sign me up, sign us up, count me 
     reserve, reservation, rent, rental, hire, schedule, appointment, arrange, set up, sign up,
     enrol, enroll, register, registration, slot, fit me in, squeeze in, squeeze me in, squeeze
     us in, see somebody, see someone, come in, take out, borrow, try out, trial
-change: change, reschedule, move, postpone, shift, switch, swap, amend, modify, alter, adjust,
-    edit, update, come instead, make it instead, correct, different, another day, another time, another date, other day, bring
-    forward, push back, put off, rebook
+change: change, reschedule, move, postpone, shift, switch, swap, amend, modify, alter, adjust, edit,
+    update, come instead, make it instead, correct, different, another day, another time, another
+    date, other day, bring forward, push back, put off, rebook
 extend: extend, extension, renew, renewal, prolong, keep longer, longer, more time
 price: price, pricing, cost, costs, fee, fees, rate, rates, tariff, charge, charges, how much,
     expensive, cheap, fare, quote, estimate, what do you charge, what do you take
 hours: opening, open, opens, close, closed, closes, hours, opening hours, opening times, what
     time do you, when do you, office hours, till when, until when
-status: status, track, tracking, where is, where my, where our, where's, wheres, how far, progress, ready, done yet,
-    finished yet, still waiting, hasn't arrived, hasn't come, not arrived, when will, any news,
-    what happened to, follow up, look up, check on
+status: status, track, tracking, where is, where my, where our, where's, wheres, how far, progress,
+    ready, done yet, finished yet, still waiting, hasn't arrived, hasn't come, not arrived, when
+    will, any news, what happened to, follow up, look up, check on
 broken: broken, break, broke, breakdown, broken down, fault, faulty, defect, defective, damage,
     damaged, not working, doesn't work, does not work, doesnt work, isn't working, isnt working,
     stopped working, won't start, wont start, won't turn on, wont turn on, dead, crash, crashed,
@@ -41,9 +42,9 @@ broken: broken, break, broke, breakdown, broken down, fault, faulty, defect, def
 repair: repair, fix, mend, service, servicing, maintenance, have a look at, take a look at, look
     at, inspect, inspection, check up, checkup, tune up, overhaul, technician, mechanic,
     plumber, engineer
-lost: lost, lose, missing, forgot, forget, left behind, left my, forgot my, forgotten, misplaced, can't find,
-    cannot find, gone, disappeared, vanished, never arrived, never came, didn't arrive, didnt
-    arrive
+lost: lost, lose, missing, forgot, forget, left behind, left my, forgot my, forgotten, misplaced,
+    can't find, cannot find, gone, disappeared, vanished, never arrived, never came, didn't arrive,
+    didnt arrive
 stolen: stolen, theft, stole, robbed, nicked, pinched, mugged
 noise: noise, noisy, loud, music, singing, party, partying, shouting
 accident: accident, crash, crashed, collision, bump, bumped, drove into, ran into, hit me, hit my
@@ -100,8 +101,8 @@ waste: waste, trash, garbage, rubbish, litter, refuse, junk, scrap, bin, bins, d
     recycling, recyclables, dump, bulky, furniture
 container: bin, bins, container, dustbin, can
 home: home, house, flat, apartment, property, place, studio, unit
-viewing: viewing, view, visit, see, come and see, come round, look around, look at the flat, see the flat, see the apartment,
-    show me around, tour
+viewing: viewing, view, visit, see, come and see, come round, look around, look at the flat, see the
+    flat, see the apartment, show me around, tour
 tenant: tenant, rent, renter, lease, landlord, rental
 heating: heating, heater, radiator, boiler, hot water, warm water
 water: water, tap, pipe, plumbing, drain, sink, toilet, shower
@@ -122,7 +123,7 @@ table: table
 people: people, persons, guests, party, group
 weather: weather, rain, wind, windy
 availability: available, availability, free, vacancies, vacancy, in stock, left, any spots, do
-    you have any
+    you have any, too late
 gift: gift, voucher, present, gift card, coupon
 complaint: complaint, complain, unhappy, disappointed, unacceptable, terrible, awful
 document: document, certificate, form, paper, papers, paperwork, letter, note
@@ -147,7 +148,8 @@ small: small, little, tiny, smallest, mini, s
 extra large: extra large, extra_large, xl, xxl
 cheap: cheap, cheapest, inexpensive, low, budget, affordable
 expensive: expensive, pricey, high, upscale, premium, luxury
-music: music, concert, concerts, gig, band, bands, singer, song, songs, live music, musical, orchestra
+music: music, concert, concerts, gig, band, bands, singer, song, songs, live music, musical,
+    orchestra
 sport: sport, sports, game, games, match, football, soccer, baseball, basketball, hockey, rugby,
     tennis, stadium
 wrong: wrong, wrong one, wrong thing, wrong item, not what i ordered, mixed up
@@ -193,7 +195,9 @@ PHRASES: Final = _by_phrase()
 """The concepts of several words together."""
 
 _LONGEST_FIRST: Final = sorted(PHRASES, key=len, reverse=True)
-_PHRASE: Final = re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(words) for words in _LONGEST_FIRST)})(?!\w)".replace("'", "'?"))
+_PHRASE: Final = re.compile(
+    rf"(?<!\w)(?:{'|'.join(re.escape(words) for words in _LONGEST_FIRST)})(?!\w)".replace("'", "'?")
+)
 """Any of the phrases, with or without its apostrophe."""
 
 _UNMARKED: Final = {words.replace("'", ""): names for words, names in PHRASES.items()}
@@ -201,6 +205,6 @@ _UNMARKED: Final = {words.replace("'", ""): names for words, names in PHRASES.it
 
 
 def phrases_in(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
-    """The phrases of the lexicon in a text in lower case: where each begins and ends, and its concepts."""
+    """The phrases of the lexicon in a lower-case text: start, end and concepts."""
     for match in _PHRASE.finditer(text):
         yield match.start(), match.end(), _UNMARKED[match.group().replace("'", "")]

@@ -1,9 +1,9 @@
-"""A user who corrects himself within one message: of "Friday, no wait, Saturday" the last said counts."""
+"""Self-corrections within one message: of "Friday, no wait, Saturday" the last counts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from langmem_ext.waiting.catalog.param import ParamType
@@ -12,44 +12,65 @@ from langmem_ext.waiting.extract.reply import Reply
 
 Read = Callable[[Reply], list[Candidate]]
 
-_OPEN = frozenset((ParamType.TEXT, ParamType.NAME, ParamType.PLACE, ParamType.PERSON, ParamType.BOOLEAN))
+_OPEN = frozenset(
+    (ParamType.TEXT, ParamType.NAME, ParamType.PLACE, ParamType.PERSON, ParamType.BOOLEAN)
+)
 """Types of which the words after a correction may be anything at all."""
 
 _MARK = re.compile(
-    r"(?:[\s,.;:!–—-]+(?:no|nope|oops|sorry|wait|hang on|hold on|hmm+|scratch that|i meant?|i mean to say|actually|or rather|rather"
-    r"|make (?:that|it)|correction|better|my (?:bad|mistake)|let's say|apologies)\b)+[\s,.;:!–—-]+",
+    r"(?<![\s,.;:!–—-])"
+    r"(?:[\s,.;:!–—-]+(?:no|nope|oops|sorry|wait|hang on|hold on|hmm+|scratch that|i meant?|i mean"
+    r" to say|actually|or rather|rather"
+    r"|make (?:that|it)|correction|better|my (?:bad|mistake)|let'?s"
+    r" say|apologies)\b)+[\s,.;:!–—-]+",
     re.I,
 )
 _LEAD = re.compile(
-    r"(?:(?:for|at|on|in|the|to|an?|it|it's|is|be|make|say|just|around|about|let's|do|we|we're|are|there|will|with|my|want|i|by|of)\W+)*",
+    r"(?:(?:for|at|on|in|the|to|an?|it|it's|is|be|make|say|just|around|about|let'?s|do|we|we're|are"
+    r"|there|will|with|my|want|i|by|of)\W+)*",
     re.I,
 )
-_MARKS = 8
-"""Corrections of one message that are looked at."""
+_MARKS = 4
+"""Corrections of one message that are looked at, the last of all."""
+_NEAR = 160
+"""Characters on each side of a correction in which its two values stand."""
 
 
-def _cuts(text: str) -> Iterator[tuple[int, int]]:
-    """Where what is taken back ends and where what is said instead begins, the last correction first."""
-    marks = [match.span() for _, match in zip(range(_MARKS), _MARK.finditer(text), strict=False)]
-    yield from reversed([mark for mark in marks if text[: mark[0]].strip()])
+def _cuts(text: str) -> list[tuple[int, int]]:
+    """The end of what each correction takes back, and the start of its new words; last first."""
+    marks = [match.span() for match in _MARK.finditer(text)]
+    return [mark for mark in reversed(marks) if text[: mark[0]].strip()][:_MARKS]
+
+
+def _before(text: str, stop: int) -> str:
+    """What is near before the offset, where it stands."""
+    begin = 0 if stop <= _NEAR else max(0, text.find(" ", stop - _NEAR, stop))
+    return " " * begin + text[begin:stop]
+
+
+def _behind(text: str, start: int) -> str:
+    """What is near behind the offset, where it stands."""
+    end = len(text) if len(text) <= start + _NEAR else text.rfind(" ", start, start + _NEAR)
+    return " " * start + (text[start:end] if end > start else text[start:])
 
 
 def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
-    """What was said last, where the message takes a value of this kind back and says another one at once; None where it does not.
+    """The values said last, where the message replaces one of this kind; None where it does not.
 
     Args:
         kind: The parameter's type.
         reply: The message.
-        read: Lists the values of a message for the parameter. It is given one half of the message and blanks for the other.
+        read: Lists the values of a message for the parameter. It is given one half of the message
+            and blanks for the other.
     """
     if kind in _OPEN:
         return None
     text = reply.text
     for stop, start in _cuts(text):
-        replaced = read(replace(reply, text=text[:stop]))
+        replaced = read(replace(reply, text=_before(text, stop)))
         if not replaced:
             continue
-        said = read(replace(reply, text=" " * start + text[start:], prompt=reply.prompt or "?"))
+        said = read(replace(reply, text=_behind(text, start), prompt=reply.prompt or "?"))
         said = [candidate for candidate in said if _LEAD.fullmatch(text, start, candidate.start)]
         if said:
             return _kept_half(said, replaced[-1])
@@ -57,12 +78,22 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
 
 
 def _kept_half(said: Sequence[Candidate], replaced: Candidate) -> list[Candidate]:
-    """Times that leave their half of the day open are in that of the time which they replace: "8 pm, no, 9"."""
-    return [_nearest_to(replaced, candidate) if candidate.undecided and not replaced.undecided else candidate for candidate in said]
+    """The candidates; an open half of the day is that of the replaced time: "8 pm, no, 9"."""
+    return [
+        (
+            _nearest_to(replaced, candidate)
+            if candidate.undecided and not replaced.undecided
+            else candidate
+        )
+        for candidate in said
+    ]
 
 
 def _nearest_to(replaced: Candidate, candidate: Candidate) -> Candidate:
-    readings = sorted((candidate.value, *candidate.alternatives), key=lambda value: abs(_minute(value) - _minute(replaced.value)))
+    readings = sorted(
+        (candidate.value, *candidate.alternatives),
+        key=lambda value: abs(_minute(value) - _minute(replaced.value)),
+    )
     return replace(candidate, value=readings[0], alternatives=tuple(readings[1:]), undecided=False)
 
 

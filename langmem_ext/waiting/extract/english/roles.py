@@ -14,7 +14,10 @@ from langmem_ext.waiting.extract.reply import Reply
 
 @dataclass(frozen=True, slots=True)
 class Cues:
-    """Expressions that mark a role; `near` ones only directly before the value, `far` ones anywhere since the last value."""
+    """Expressions that mark a role.
+
+    `near` ones count only directly before the value, `far` ones anywhere since the last value.
+    """
 
     near: re.Pattern[str]
     far: re.Pattern[str]
@@ -31,24 +34,30 @@ def _cues(near_from: str, near_to: str, far_from: str, far_to: str) -> Cues:
 DATE_CUES = _cues(
     "from|starting|beginning|since",
     "to|until|till|through|thru|til|ending|by",
-    r"from|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup|pick|leav(?:e|ing)|depart(?:ing|ure|s)?|check(?:ing)?[\s-]*in|start(?:ing|s)?"
+    r"from|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup|pick|leav(?:e|ing)|depart(?:ing|ure|s)?"
+    r"|check(?:ing)?[\s-]*in|start(?:ing|s)?"
     r"|begin(?:ning|s)?"
     r"|outbound|heading out|fly(?:ing)? out|arriv(?:e|ing|al)|going",
-    r"until|till|til|return(?:ing|s)?|back|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|dropoff|check(?:ing)?[\s-]*out|end(?:ing|s)?"
+    r"until|till|til|return(?:ing|s)?|back|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|dropoff"
+    r"|check(?:ing)?[\s-]*out|end(?:ing|s)?"
     r"|inbound|keep(?:ing)?",
 )
 TIME_CUES = _cues(
     "from|starting|beginning",
     "to|until|till|til|ending|by",
-    r"from|start(?:ing|s)?|begin(?:ning|s)?|pick(?:ing)?(?:\s+\w+){0,3}?\s+up|depart(?:ing|ure)?|leav(?:e|ing)",
-    r"until|till|til|end(?:ing|s)?|return(?:ing)?|back|drop(?:ping)?(?:\s+\w+){0,3}?\s+off|arriv(?:e|ing|al)",
+    r"from|start(?:ing|s)?|begin(?:ning|s)?|pick(?:ing)?(?:\s+\w+){0,3}?\s+up|depart(?:ing|ure)?"
+    r"|leav(?:e|ing)",
+    r"until|till|til|end(?:ing|s)?|return(?:ing)?|back|drop(?:ping)?(?:\s+\w+){0,3}?\s+off"
+    r"|arriv(?:e|ing|al)",
 )
 PLACE_CUES = _cues(
     "from|leaving|leave|departing|depart|out of|off",
     "to|into|towards?|for|visit|visiting|reach|via to",
-    r"from|leav(?:e|ing)(?!\s+for)|depart(?:ing|ure|s)?(?!\s+for)|origin|start(?:ing)?|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup"
+    r"from|leav(?:e|ing)(?!\s+for)|depart(?:ing|ure|s)?(?!\s+for)|origin|start(?:ing)?|pick(?:ing"
+    r"|ed)?(?:\s+\w+){0,3}?\s+up|pickup"
     r"|board(?:ing)?|originat\w+|out of",
-    r"destination|head(?:ing|ed)|arriv(?:e|ing|al)|going|go|end(?:ing)? up|reach|get(?:ting)?(?=\s+to)|visit(?:ing)?"
+    r"destination|head(?:ing|ed)|arriv(?:e|ing|al)|going|go|end(?:ing)?"
+    r" up|reach|get(?:ting)?(?=\s+to)|visit(?:ing)?"
     r"|travel(?:l?ing)?\s+to|fly(?:ing)?\s+to"
     r"|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|need to be|towards?|to be",
 )
@@ -69,31 +78,74 @@ def asked_roles(prompt: str, cues: Cues) -> set[Role]:
     return {"from" if match["from"] else "to" for match in cues.far.finditer(prompt)}
 
 
-def with_roles(param: Param, reply: Reply, candidates: Sequence[Candidate], cues: Cues) -> list[Candidate]:
-    """The candidates, moved by their cues for the parameter's role: up by 2 for the same; below 0 for the other one when that is sure.
+def with_roles(
+    param: Param, reply: Reply, candidates: Sequence[Candidate], cues: Cues
+) -> list[Candidate]:
+    """The candidates, moved by the cues for the parameter's role.
 
-    The words by which a parameter differs from the others of its type come before general cues: "collecting her on sunday".
+    The same role raises the fit by 2; the other role puts it below 0 when that is certain.
+
+    The words by which a parameter differs from the others of its type come before general cues:
+    "collecting her on sunday".
     """
     if not candidates:
         return []
+    if named := _stated(param, reply.text, candidates):
+        return named
     if named := _by_own_words(param, reply, candidates):
         return named
     if param.role is None:
         return list(candidates)
-    contested = any(other.type == param.type and other.role not in (None, param.role) for other in reply.others)
+    contested = any(
+        other.type == param.type and other.role not in (None, param.role) for other in reply.others
+    )
     judged: list[Candidate] = []
     previous = 0
     for candidate in candidates:
         segment = reply.text[max(previous, candidate.start - 150) : candidate.start]
         role = role_before(segment, cues)
-        opposite = role not in (None, param.role) and (contested or cues.near.search(segment) is not None)
-        judged.append(candidate.moved(-candidate.fit - 2 if opposite else 2 if role == param.role else 0))
+        opposite = role not in (None, param.role) and (
+            contested or cues.near.search(segment) is not None
+        )
+        judged.append(
+            candidate.moved(-candidate.fit - 2 if opposite else 2 if role == param.role else 0)
+        )
         previous = candidate.end
     return _by_order(param, reply, judged, cues) if contested else judged
 
 
+def _stated(param: Param, text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates, the stated one raised: "so my last day off is the thursday".
+
+    Empty when the message does not state exactly one.
+    """
+    own = own_stems(param)
+    led = [
+        (candidate, _IS.search(text, max(0, candidate.start - 80), candidate.start))
+        for candidate in candidates
+    ]
+    said = [
+        candidate
+        for candidate, match in led
+        if match and own <= {stem(word) for word in match["what"].lower().split()}
+    ]
+    if len(own) < 2 or len(said) != 1:
+        return []
+    return [candidate.moved(3 if candidate is said[0] else 0) for candidate in candidates]
+
+
+_IS = re.compile(
+    r"(?P<what>(?:\b[^\W\d_]+\s+){1,5})(?:is|will be|would be|should be)\s+(?:(?:on|the|at)\s+)*\Z",
+    re.I,
+)
+
+
 def _by_order(param: Param, reply: Reply, judged: list[Candidate], cues: Cues) -> list[Candidate]:
-    """Without cues the first of two is where it begins and the last where it ends; a lone one is the beginning when both were asked."""
+    """The candidates, moved by their order where no cue decides.
+
+    The first of two is where something begins, the last where it ends. A lone one is the beginning
+    when both were asked for.
+    """
     neutral = [candidate for candidate in judged if 0 <= candidate.fit < 2]
     if not neutral:
         return judged
@@ -105,8 +157,14 @@ def _by_order(param: Param, reply: Reply, judged: list[Candidate], cues: Cues) -
 
 
 def _by_own_words(param: Param, reply: Reply, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates, moved by the own words of one of several parameters of a type that stand before them; none where none do."""
-    others = [other for other in reply.others if other.type == param.type and other.name != param.name]
+    """The candidates, moved by the words before them that name one of several parameters.
+
+    Only words that distinguish parameters of the same type count; empty where they move no
+    candidate.
+    """
+    others = [
+        other for other in reply.others if other.type == param.type and other.name != param.name
+    ]
     theirs = frozenset[str]().union(*map(own_stems, others)) if others else frozenset()
     own = own_stems(param)
     if not others or not (own - theirs or theirs - own):
@@ -117,6 +175,16 @@ def _by_own_words(param: Param, reply: Reply, candidates: Sequence[Candidate]) -
         segment = reply.text[max(previous, candidate.start - 60) : candidate.start]
         words = {stem(word) for word in re.findall(r"[^\W\d_]+", re.split(r"[.;!?]", segment)[-1])}
         mine, other = bool(words & (own - theirs)), bool(words & (theirs - own))
-        judged.append(candidate.moved(3 if mine and not other else -candidate.fit - 2 if other and not mine else 0))
+        judged.append(
+            candidate.moved(
+                3 if mine and not other else -candidate.fit - 2 if other and not mine else 0
+            )
+        )
         previous = candidate.end
-    return judged if any(candidate.fit != after.fit for candidate, after in zip(candidates, judged, strict=True)) else []
+    return (
+        judged
+        if any(
+            candidate.fit != after.fit for candidate, after in zip(candidates, judged, strict=True)
+        )
+        else []
+    )

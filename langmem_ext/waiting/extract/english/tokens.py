@@ -7,12 +7,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, NEVER_NAMES
+from langmem_ext.waiting.extract.remembered import remembered
 
 _TOKEN = re.compile(r"[^\W_](?:[\w]|['’&/-](?=\w)|\.(?=[a-z\d])|(?<=\b[A-Z])\.)*['’]?|#\d+|&")
 _SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|[.!?](?=[A-Z])")
 _ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|st|mr|mrs|ms|dr|ave|mt|ft|no|vs|a\.m|p\.m)$", re.I)
 _JOINERS = frozenset(
-    ("of", "the", "de", "la", "le", "du", "del", "da", "di", "van", "von", "der", "den", "y", "&", "'n'", "n", "a", "an", "in", "on")
+    (
+        "of",
+        "the",
+        "de",
+        "la",
+        "le",
+        "du",
+        "del",
+        "da",
+        "di",
+        "van",
+        "von",
+        "der",
+        "den",
+        "y",
+        "&",
+        "'n'",
+        "n",
+        "a",
+        "an",
+        "in",
+        "on",
+    )
 )
 _CUE_REACH = 100
 """Characters before a value in which its cues are looked for."""
@@ -38,13 +61,14 @@ class Token:
         return any(letter.isupper() for letter in self.text[:2])
 
 
+@remembered
 def tokens(text: str) -> list[Token]:
     """The words of `text`, in order; punctuation is left out."""
     return [Token(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """The sentences of `text` as `[start, end)`, their closing punctuation left out; never empty ones."""
+    """The non-empty sentences of `text` as `[start, end)`, without closing punctuation."""
     bounds: list[tuple[int, int]] = []
     start = 0
     for match in _SENTENCE.finditer(text):
@@ -67,7 +91,10 @@ def trim(text: str, start: int, end: int, extra: str = "") -> tuple[int, int]:
 
 
 def before(text: str, start: int) -> str:
-    """The words before `start`, as far back as a cue may stand: a bounded part, so that long messages cost no more than their length."""
+    """The words before `start`, as far back as a cue may be.
+
+    The length is bounded, so that the cost of a message is linear in its length.
+    """
     return text[max(0, start - _CUE_REACH) : start]
 
 
@@ -82,7 +109,10 @@ class Run:
 
 
 def runs(text: str, words: Sequence[Token], masked: Sequence[tuple[int, int]] = ()) -> list[Run]:
-    """Runs of capitalised words outside `masked`, joined over "of", "&" and the like, with a number at their end ("NewPark 12")."""
+    """Runs of capitalised words outside `masked`.
+
+    They are joined over "of", "&" and the like, with a number at their end ("NewPark 12").
+    """
     found: list[Run] = []
     index = 0
     while index < len(words):
@@ -105,19 +135,33 @@ def _opens(words: Sequence[Token], index: int, masked: Sequence[tuple[int, int]]
         return False
     if word.low not in NEVER_NAMES:
         return True
-    # "The Grotto", "All Saints": a function word may open a name when the next word goes on with it, unless it is just a sentence's first.
-    follows = index + 1 < len(words) and words[index + 1].capitalised and words[index + 1].low not in NEVER_NAMES
-    return word.low in ("the", "la", "le", "el", "los", "las", "all", "over", "down", "up", "le") and follows
+    # "The Grotto", "All Saints": a function word may open a name when the next word goes on with
+    # it, unless it is just a sentence's first.
+    follows = (
+        index + 1 < len(words)
+        and words[index + 1].capitalised
+        and words[index + 1].low not in NEVER_NAMES
+    )
+    return (
+        word.low in ("the", "la", "le", "el", "los", "las", "all", "over", "down", "up", "le")
+        and follows
+    )
 
 
-def _extent(text: str, words: Sequence[Token], first: int, masked: Sequence[tuple[int, int]]) -> int:
+def _extent(
+    text: str, words: Sequence[Token], first: int, masked: Sequence[tuple[int, int]]
+) -> int:
     last = first + 1
     while last < len(words):
         step = _step(text, words, last, masked)
         if not step:
             break
         last += step
-    while last > first + 1 and words[last - 1].low in NEVER_NAMES and words[last - 1].low not in ("out", "up", "now"):
+    while (
+        last > first + 1
+        and words[last - 1].low in NEVER_NAMES
+        and words[last - 1].low not in ("out", "up", "now")
+    ):
         last -= 1
     return last
 
@@ -134,7 +178,11 @@ def _step(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple[int
         return 1
     for width in (1, 2):  # "of", "of the"
         after = at + width
-        if after < len(words) and all(words[k].low in _JOINERS for k in range(at, after)) and words[after].capitalised:
+        if (
+            after < len(words)
+            and all(words[k].low in _JOINERS for k in range(at, after))
+            and words[after].capitalised
+        ):
             gap = text[words[after - 1].end : words[after].start].strip()
             joined = word.low not in ("a", "an", "in", "on") and words[after].low not in NEVER_NAMES
             return width + 1 if joined and not gap and _free(words[after], masked) else 0
@@ -142,5 +190,9 @@ def _step(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple[int
 
 
 def _closes(text: str, words: Sequence[Token], at: int) -> bool:
-    """Whether a number at `at` ends its clause, so that it belongs to the name before and counts nothing after it."""
-    return at + 1 == len(words) or words[at + 1].low in FUNCTION_WORDS or bool(text[words[at].end : words[at + 1].start].strip())
+    """Whether the number at `at` ends its clause, and so belongs to the name before it."""
+    return (
+        at + 1 == len(words)
+        or words[at + 1].low in FUNCTION_WORDS
+        or bool(text[words[at].end : words[at + 1].start].strip())
+    )

@@ -1,4 +1,4 @@
-"""A parameter's own words: the nouns of its name and description, by which a message speaks of it."""
+"""A parameter's own words: the nouns of its name and description, as messages use them."""
 
 from __future__ import annotations
 
@@ -9,29 +9,37 @@ from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 
 _EMPTY = word_set(
-    "name number value parameter argument field user customer whether flag boolean main desired required preferred given want wants "
-    "provided "
-    "amount list string optional default format count total tentative search e.g eg"
+    "name number value parameter argument field user customer whether flag boolean main desired"
+    " required preferred given want wants provided amount list string optional default format count"
+    " total tentative search e.g eg"
 )
 _PEOPLE = word_set(
-    "people person persons passenger passengers rider riders traveler travelers traveller travellers guest guests adult adults party "
-    "attendee attendees diner diners visitor visitors child children kid kids seat seats ticket tickets pax"
+    "people person persons passenger passengers rider riders traveler travelers traveller"
+    " travellers guest guests adult adults party attendee attendees diner diners visitor visitors"
+    " child children kid kids seat seats ticket tickets pax"
 )
 
 
 _SIDE_CLAUSE = re.compile(
     r"(?<=\w)\s+(?:where|which|that|when|for|in|to|from|at|on|with|by)\b"
-    r"|(?<=\w)(?<!whether)(?<!\bif)\s+(?:the|an?|you|we|they|he|she)(?:\s+\w+)?\s+(?:should|must|can|could|will|would|may|needs?)\b"
+    r"|(?<=\w)(?<!whether)(?<!\bif)\s+(?:the|an?|you|we|they|he|she)(?:\s+\w+)?\s+(?:should|must"
+    r"|can|could|will|would|may|needs?)\b"
 )
 
 
+@lru_cache(maxsize=8192)
 def stem(word: str) -> str:
     """A word without its ending, so that "tickets" meets "ticket" and "sharing" meets "shared"."""
     low = word.lower()
     for ending in ("ings", "ing", "ies", "ed", "es", "s", "e", "y"):
         if low.endswith(ending) and len(low) - len(ending) >= 3:
             root = low[: -len(ending)]
-            doubled = ending in ("ing", "ed") and len(root) > 3 and root[-1] == root[-2] and root[-1] not in "sl"
+            doubled = (
+                ending in ("ing", "ed")
+                and len(root) > 3
+                and root[-1] == root[-2]
+                and root[-1] not in "sl"
+            )
             return root[:-1] if doubled else root
     return low
 
@@ -45,15 +53,23 @@ def split_name(name: str) -> list[str]:
 def _stems(name: str, description: str) -> frozenset[str]:
     head = _SIDE_CLAUSE.split(description.lower(), maxsplit=1)[0]
     words = [*split_name(name), *re.findall(r"[a-z]+", head)]
-    return frozenset(stem(word) for word in words if word not in FUNCTION_WORDS and word not in _EMPTY and len(word) > 1)
+    return frozenset(
+        stem(word)
+        for word in words
+        if word not in FUNCTION_WORDS and word not in _EMPTY and len(word) > 1
+    )
 
 
 def own_stems(param: Param) -> frozenset[str]:
-    """Stems of the nouns that name the parameter: those of its name, and of its description up to the first clause."""
+    """Stems of the nouns in the parameter's name, and in its description up to a side clause."""
     return _stems(param.name, param.description)
 
 
 def counts_people(param: Param, prompt: str = "") -> bool:
-    """Whether the parameter counts people (or their seats and tickets), so that "just me" is one."""
+    """Whether the parameter counts people, their seats or tickets, so that "just me" is one."""
     words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}
-    return bool(words & _PEOPLE) or bool(re.search(r"how many (?:people|persons?|guests|of you|in your)|how large|party", prompt, re.I))
+    return bool(words & _PEOPLE) or bool(
+        re.search(
+            r"how many (?:people|persons?|guests|of you|in your)|how large|party", prompt, re.I
+        )
+    )

@@ -6,70 +6,137 @@ import re
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest
+from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.names.openness import is_no_answer
+from langmem_ext.waiting.extract.remembered import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 _KIND = (
-    r"(?:street|st|avenue|ave|av|road|rd|boulevard|blvd|lane|ln|drive|dr|court|ct|place|pl|square|sq|way|terrace|ter|parkway|pkwy"
+    r"(?:street|st|avenue|ave|av|road|rd|boulevard|blvd|lane|ln|drive|dr|court|ct|place|pl|square"
+    r"|sq|way|terrace|ter|parkway|pkwy"
     r"|highway|hwy|circle|cir|alley|plaza|row"
-    r"|close|crescent|broadway|embarcadero|real|trail|loop|walk|quay|mews|expressway|route|mall|center|centre)"
+    r"|close|crescent|grove|gardens|broadway|embarcadero|real|trail|loop|walk|quay|mews|expressway"
+    r"|route|mall|center|centre)"
 )
-_UNIT = r"(?:\s*,?\s*(?:(?:#|apt\.?|apartment|suite|ste\.?|unit|no\.?|floor|fl\.?|room|rm\.?|building|bldg\.?)\s*#?\s*[\w-]+))?"
+_UNIT = (
+    r"(?:\s*,?\s*(?:(?:#|apt\.?|apartment|suite|ste\.?|unit|no\.?|floor|fl\.?|room|rm\.?|building"
+    r"|bldg\.?)\s*#?\s*[\w-]+))?"
+)
 _TAIL = (
-    r"(?:,\s*(?:\d{4,6}\s+)?(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This|That|Is|So|No"
-    r"|Yes)\b)(?-i:[A-Z])[\w'’-]*(?:\s+(?-i:[A-Z])[\w'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?\b(?!\s*\d))?)*"
-    r"(?:,?\s+(?-i:[A-Z]{2})\s+\d{5}(?:-\d{4})?|,?\s+(?-i:[A-Z]{1,2})\d[A-Za-z\d]?\s*\d[A-Za-z]{2}\b|\s+\d[A-Za-z]{2}\b|,\s*\d{4,6}\b(?!\s*\d))?"
+    r"(?:,\s*(?:\d{4,6}\s+)?(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This"
+    r"|That|Is|So|No"
+    r"|Yes)\b)(?-i:[A-Z])[\w'’-]*(?:\s+(?-i:[A-Z])[\w'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?\b"
+    r"(?!\s*\d))?)*"
+    r"(?:,?\s+(?-i:[A-Z]{2})\s+\d{5}(?:-\d{4})?"
+    r"|,?\s+(?-i:[A-Z]{1,2})\d[A-Za-z\d]?\s*\d[A-Za-z]{2}\b"
+    r"|\s+\d[A-Za-z]{2}\b|,\s*\d{4,6}\b(?!\s*\d))?"
 )
 _WORD = (
-    r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with|thats?|that['’]s|its|it['’]s"
+    r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with|thats?|that['’]s"
+    r"|its|it['’]s"
     r"|i['’]?m|we|i|my)\b)[\w.'’&-]+"
 )
-_FLAT = r"(?:\b(?:flat|apartment|apt\.?|unit|suite)\s+#?\w{1,5},?\s+)?"
+_FLAT = (
+    r"(?:\b(?:flat|apartment|apt\.?|unit|suite)\s+#?\w{1,5},?\s+)?"
+    r"(?:(?-i:\b(?:[A-Z][\w'’-]*\s+){1,3}(?:House|Court|Lodge|Buildings?|Towers?|Mansions|Hall"
+    r"|Cottage|Farm|Mill)),\s+)?"
+)
 _NUMBER = r"\b\d{1,6}(?:-\d{1,5})?[A-Za-z]?\b"
 _KNOWN = re.compile(
-    rf"{_FLAT}{_NUMBER},?\s+(?:{_WORD}\s+){{0,4}}?{_KIND}\b(?:\s+{_KIND}\b)?\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW|North|South|East|West"
+    rf"{_FLAT}{_NUMBER},?\s+(?:St\.?\s+(?=(?-i:[A-Z])))?(?:{_WORD}\s+){{0,4}}?{_KIND}\b"
+    rf"(?:\s+{_KIND}\b)?\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW|North|South|East|West"
     rf"|Real)\b\.?)?{_UNIT}{_TAIL}",
     re.I,
 )
 _CAPITAL = re.compile(
-    rf"(?i:{_FLAT}){_NUMBER}\s+(?:[NSEW]\.?\s+)?(?:(?!I\b)[A-Z][\w'’-]*|\d+(?:st|nd|rd|th))(?:\s+(?:(?!I\b)[A-Z][\w'’-]*|(?:of|the|de"
+    rf"(?i:{_FLAT}){_NUMBER}\s+(?:[NSEW]\.?\s+)?(?:(?!I\b)[A-Z][\w'’-]*|\d+(?:st|nd|rd"
+    rf"|th))(?:\s+(?:(?!I\b)[A-Z][\w'’-]*|(?:of|the|de"
     rf"|del)(?=\s+[A-Z])))*{_UNIT}{_TAIL}"
 )
 _OTHER_KIND = re.compile(
-    r"[@$€£:]|\b\d{1,2}\s?(?:[ap]\.?m|st|nd|rd|th|people|of us|kg|kilos?)\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep"
+    r"[@$€£:]|\b\d{1,2}\s?(?:[ap]\.?m|st|nd|rd|th|people|of"
+    r" us|kg|kilos?)\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep"
     r"|oct|nov|dec|mon|tues?|wed|thu|fri|sat|sun)\w*"
-    r"|\b(?:half|quarter|past|o'?clock|tomorrow|today|yes|no|i|we|it|is|was|are|that|they|you)\b|\b[A-Z]{1,}-?\d",
+    r"|\b(?:half|quarter|past|o'?clock|tomorrow|today|yes|no|i|we|it|is|was|are|that|they|you"
+    r"|thanks?|cheers|regards|sorry|please)\b|\b[A-Z]{1,}-?\d",
     re.I,
 )
 """What no address holds, as a whole answer."""
 _AFTER = re.compile(
-    r"\b[A-Z][\w.'’-]*(?:\s+[A-Z][\w.'’-]*)*(?:stra(?:ss|ß)e|str\.|gasse|weg|platz|allee)\s+\d{1,4}[a-z]?\b(?:,\s*\d{4,5}\s+[A-Z]\w+)?"
+    r"\b[A-Z][\w.'’-]*(?:\s+[A-Z][\w.'’-]*)*(?:stra(?:ss|ß)e|str\.|gasse|weg|platz"
+    r"|allee)\s+\d{1,4}[a-z]?\b(?:,\s*\d{4,5}\s+[A-Z]\w+)?"
 )
 
 
+@remembered
 def addresses(text: str) -> list[Candidate]:
-    """The street addresses of `text`, in its order; those whose street has a known kind are surer."""
+    """The street addresses of `text`; one with a known kind of street is more certain."""
     found = []
     for pattern, confidence in ((_KNOWN, 0.9), (_AFTER, 0.85), (_CAPITAL, 0.6)):
         for match in pattern.finditer(text):
             end = match.start() + len(match.group().rstrip(" ,"))
-            if text[end - 1] == "." and not re.search(r"\b(?:st|ave|rd|blvd|dr|ln)\.$", text[:end], re.I):
+            if text[end - 1] == "." and not re.search(
+                r"\b(?:st|ave|rd|blvd|dr|ln)\.$", text[:end], re.I
+            ):
                 end -= 1
             if re.search(r"[A-Za-z]{2}", text[match.start() : end]):
-                found.append(Candidate(match.start(), end, text[match.start() : end], confidence, 1, "number and street"))
+                found.append(
+                    Candidate(
+                        match.start(),
+                        end,
+                        text[match.start() : end],
+                        confidence,
+                        1,
+                        "number and street",
+                    )
+                )
     return longest(found)
 
 
+_LEADS = re.compile(
+    r"(?:\baddress\b[^.;!?\d]{0,30}|\b(?:live|lives|living|stay|staying|moving|moved?|forward\w*"
+    r"|redirect\w*|deliver\w*|sen[dt]|posted)\b"
+    r"[^.;!?\d]{0,20}\b(?:at|to|in)\s+)$",
+    re.I,
+)
+"""Words before a number and a name that are an address: "change my address as well: 7
+Saltmarket"."""
+
+
+def _is_led(reply: Reply, place: Candidate) -> bool:
+    """Whether words before it say that it is an address; no day is one."""
+    days = dates(reply.text, reply.now.date())
+    return _LEADS.search(reply.text, 0, place.start) is not None and not any(
+        day.overlaps(place.start, place.end) for day in days
+    )
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """The addresses of a reply; as an answer also one that only begins with a number or ends with a code."""
-    found = [c for c in addresses(reply.text) if c.confidence >= (0.85 if reply.strict else 0.0)]
+    """The addresses of a reply; as an answer, also looser forms with a number or a comma."""
+    found = [
+        c
+        for c in addresses(reply.text)
+        if not reply.strict or c.confidence >= 0.85 or _is_led(reply, c)
+    ]
     if found or reply.strict:
         return found
     start, end = answer_span(reply.text)
     written = reply.text[start:end]
-    spoken = re.search(r"\d|,", written) and re.search(r"[A-Za-z]{3}", written) and 4 <= len(written) <= 120
-    named = re.search(r"\d", written) or all(part.strip()[:1].isupper() for part in written.split(","))
-    if spoken and named and not is_no_answer(reply.text) and not _OTHER_KIND.search(written) and len(re.findall(r"\d", written)) < 7:
+    spoken = (
+        re.search(r"\d|,", written)
+        and re.search(r"[A-Za-z]{3}", written)
+        and 4 <= len(written) <= 120
+    )
+    named = re.search(r"\d", written) or all(
+        part.strip()[:1].isupper() for part in written.split(",")
+    )
+    if (
+        spoken
+        and named
+        and not is_no_answer(reply.text)
+        and not _OTHER_KIND.search(written)
+        and len(re.findall(r"\d", written)) < 7
+    ):
         return [Candidate(start, end, written, 0.45, 0, "answer with a number and a comma")]
     return []

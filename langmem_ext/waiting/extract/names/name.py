@@ -8,8 +8,15 @@ from collections.abc import Sequence
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.english.leadin import answer_span
-from langmem_ext.waiting.extract.english.lexicon import GENERIC_NOUNS
-from langmem_ext.waiting.extract.english.tokens import before, runs, tokens
+from langmem_ext.waiting.extract.english.lexicon import (
+    AUXILIARIES,
+    GENERIC_NOUNS,
+    POLITENESS,
+    PRONOUNS,
+    VERBS,
+    word_set,
+)
+from langmem_ext.waiting.extract.english.tokens import Token, before, runs, tokens
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.names import person
@@ -18,15 +25,19 @@ from langmem_ext.waiting.extract.reply import Reply
 
 _QUOTED = re.compile(r"[\"“]([^\"”\n]{2,80})[\"”]|(?<!\w)['‘]([^'’\n]{3,80})['’](?!\w)")
 _CALLED = re.compile(
-    r"\b(?:at|called|named|name is|is|for|to|of|try|try out|visit|watch|see|hear|listen to|play|like|love|prefer|about|with|buy|attend"
+    r"\b(?:at|called|named|name is|is|for|to|of|try|try out|visit|watch|see|hear|listen"
+    r" to|play|like|love|prefer|about|with|buy|attend"
     r"|event|movie|film|song|restaurant|place|titled|title|it)\s*(?:the\s+)?[:,]?\s*$",
     re.I,
 )
 _SURE = re.compile(r"\b(?:called|named|name is|titled|title is)\s*:?\s*$", re.I)
 _PETS = frozenset(stem(word) for word in ("pet", "animal", "dog", "cat"))
 _PET = re.compile(
-    r"\b(?:dog|puppy|pup|cat|kitten|kitty|rabbit|bunny|hamster|guinea pig|parrot|budgie|bird|horse|pony|tortoise|turtle|ferret|pet"
-    r"|labrador|poodle|terrier|spaniel|retriever|collie|beagle|snake|lizard|gecko|rat|mouse|goat)(?:['’]s name is)?,?\s+$",
+    r"\b(?:dog|puppy|pup|cat|kitten|kitty|rabbit|bunny|hamster|guinea"
+    r" pig|parrot|budgie|bird|horse|pony|tortoise|turtle|ferret|pet"
+    r"|labrador|poodle|terrier|spaniel|retriever|collie|beagle|snake|lizard|gecko|rat|mouse"
+    r"|goat)(?:['’]s"
+    r" name is)?,?\s+$",
     re.I,
 )
 _WHERE = re.compile(r"\b(?:in|near|around|from|located in|based in)\s+(?:the\s+)?$", re.I)
@@ -46,12 +57,45 @@ def _judge(param: Param, text: str, start: int, *, alone: bool) -> int:
 def _capitals(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     text = reply.text
     words = tokens(text)
-    named = [run for run in runs(text, words, masked) if not (run.last - run.first == 1 and words[run.first].low in GENERIC_NOUNS)]
+    named = [
+        run
+        for run in runs(text, words, masked)
+        if not (run.last - run.first == 1 and words[run.first].low in GENERIC_NOUNS)
+    ]
     found = []
     for run in named:
         fit = _judge(param, text, run.start, alone=len(named) == 1)
-        found.append(Candidate(run.start, run.end, text[run.start : run.end], 0.75 if fit > 0 else 0.55, fit, "capitalised name"))
+        lone = not any(
+            other is not run and text[other.start : other.end].isalpha() for other in named
+        )
+        if (
+            fit in (0, 1)
+            and reply.strict
+            and run.last - run.first > 1
+            and lone
+            and _ordered(words, run.first)
+        ):
+            fit = 2
+        found.append(
+            Candidate(
+                run.start,
+                run.end,
+                text[run.start : run.end],
+                0.75 if fit > 0 else 0.55,
+                fit,
+                "capitalised name",
+            )
+        )
     return found
+
+
+def _ordered(words: Sequence[Token], first: int) -> bool:
+    """Whether a verb stands right before a name: "reserve Lonely Planet Portugal"."""
+    return first > 0 and words[first - 1].low in VERBS and words[first - 1].low not in _PERSONAL
+
+
+_PERSONAL = word_set("meet call called named visit visiting help tell ask")
+"""Verbs of what is done with people and places."""
 
 
 def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
@@ -61,9 +105,23 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     start, end = answer_span(reply.text)
     width = len(reply.text[start:end].split())
     inside = any(start < stop and begin < end for begin, stop in masked)
-    if not 1 <= width <= 6 or inside or not re.search(r"[^\W\d_]{2}", reply.text[start:end]) or "?" in reply.text[start:end]:
+    if (
+        not 1 <= width <= 6
+        or inside
+        or not re.search(r"[^\W\d_]{2}", reply.text[start:end])
+        or "?" in reply.text[start:end]
+    ):
         return []
-    return [Candidate(start, end, reply.text[start:end], 0.4, 0, "the whole answer")]
+    named = width > 1 and _NO_TITLE.isdisjoint(
+        re.findall(r"[^\W_]+(?:['’]\w+)?", reply.text[start:end].lower())
+    )
+    return [
+        Candidate(start, end, reply.text[start:end], 0.5 if named else 0.4, 0, "the whole answer")
+    ]
+
+
+_NO_TITLE = PRONOUNS | AUXILIARIES | POLITENESS
+"""Words of a sentence, which leave open whether it is the name of a thing."""
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.english.leadin import answer_span
-from langmem_ext.waiting.extract.english.lexicon import GENERIC_NOUNS, NEVER_NAMES, word_set
+from langmem_ext.waiting.extract.english.lexicon import GENERIC_NOUNS, NEVER_NAMES, VERBS, word_set
 from langmem_ext.waiting.extract.english.tokens import Token, before, runs, tokens
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.mask import closed_spans
@@ -17,106 +17,155 @@ from langmem_ext.waiting.extract.numbers.numerals import UNITS
 from langmem_ext.waiting.extract.reply import Reply
 
 _CUE = re.compile(
-    r"(?:\b(?:name(?:'s| is| would be| will be|:)?|named|called|call me|i am|i'm|im|this is|it is|it's|to|for|with|from|by|under|mr|mrs"
+    r"(?:\b(?:name(?:'s| is| would be| will be|:)?|named|called|call me|i am|i'm|im|this is|it"
+    r" is|it's|to|for|with|from|by|under|mr|mrs"
     r"|ms|miss|dr|doctor|as|is|contact|send|pay))\W*(?:(?:my|our|the|his|her)\s+)?$",
     re.I,
 )
 _SURE = re.compile(
-    r"\b(?:name(?:['’]?s| is| will be| would be|:)?|name (?:for|on|of)(?: (?:the|my|this|our) \w+)?(?: is| would be| will be|:)?"
+    r"\b(?:name(?:['’]?s| is| will be| would be|:)?|name (?:for|on|of)(?: (?:the|my|this|our)"
+    r" \w+)?(?: is| would be| will be|:)?"
     r"|named|called|call me|under(?: the)?(?: name)?(?: of)?)\W*$",
     re.I,
 )
-_INTRODUCED = re.compile(r"(?:^|[.,;!?]|\b(?:and|hi|hello|hey|so|yes|well))\W*(?:i am|i['’]?m|this is|it is|it['’]?s)(?: for)?\W*$", re.I)
+_INTRODUCED = re.compile(
+    r"(?:^|[.,;!?]|\b(?:and|hi|hello|hey|so|yes|well))\W*(?:i am|i['’]?m|this is|it is|it['’]?s)(?:"
+    r" for)?\W*$",
+    re.I,
+)
 """Words that introduce whoever speaks, or whom it is for, where a name follows and not a state."""
-_INTRODUCED_ENDS = re.compile(r"\W*(?:$|[.,;!?]|(?:and|here|speaking|calling|from|again|i|we|table|party|please|for)\b)", re.I)
+_INTRODUCED_ENDS = re.compile(
+    r"\W*(?:$|[.,;!?]|(?:and|here|speaking|calling|from|again|i|we|table|party|please|for)\b)", re.I
+)
 _HERE = re.compile(r"\s+(?:here|speaking|calling)\b", re.I)
 _TITLED = re.compile(r"\b(?:mr|mrs|ms|miss|mx|dr|doctor|prof|professor)\.?\s*$", re.I)
 _STATES = word_set(
-    "hungry vegan vegetarian sorry ready happy busy late new sure done urgent available flexible free interested tired sick ok okay back "
-    "single married pregnant allergic disabled diabetic early lost home out away glad sad angry upset fine good great afraid "
-    "confused perfect mad broke unwell ill poorly alone awake asleep stuck bored hurt dead blind deaf dizzy sore tall short old young"
-    " rich poor safe scared curious local foreign abroad downstairs upstairs outside inside serious healthy lucky unhappy retired"
+    "hungry vegan vegetarian sorry ready happy busy late new sure done urgent available flexible"
+    " free interested tired sick ok okay back single married pregnant allergic disabled diabetic"
+    " early lost home out away glad sad angry upset fine good great afraid confused perfect mad"
+    " broke unwell ill poorly alone awake asleep stuck bored hurt dead blind deaf dizzy sore tall"
+    " short old young rich poor safe scared curious local foreign abroad downstairs upstairs"
+    " outside inside serious healthy lucky unhappy retired"
 )
 _ALSO_NAMES = word_set("will may")
 """Names that are function words when they are written small."""
 _FIRST_NAMED = re.compile(r"\b(?:first|given|fore)\s*-?\s*name(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
-_LAST_NAMED = re.compile(r"\b(?:(?:last|family|sur|second)\s*-?\s*name)(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
+_LAST_NAMED = re.compile(
+    r"\b(?:(?:last|family|sur|second)\s*-?\s*name)(?:'s| is|:)?\s*(?:is\s+)?$", re.I
+)
 _LOOSE_NAME = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*\.?")
 _KIN = word_set("aunt aunty auntie uncle grandma grandpa")
 _AFTER_CUE = re.compile(
-    r"\b(?:to|for|with|under|name is|name['’]?s|named|call me|i'm|i am|this is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])",
+    r"\b(?:to|for|with|under|name is|name['’]?s|named|call me|i'm|i am|this"
+    r" is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])",
     re.I,
 )
 _REMARK = re.compile(r"\W*(?:that'?s|that is|you|you're|what a|how)\s+[a-z]", re.I)
-_NAME_IS = re.compile(r"\b(?:name(?:['’]s| is|:)|in the name of|under the name(?: of)?)\s+(?=[a-z])", re.I)
+_NAME_IS = re.compile(
+    r"\b(?:name(?:['’]s| is|:)|in the name of|under the name(?: of)?)\s+(?=[a-z])", re.I
+)
 _DEMONYM = re.compile(r"[A-Z][a-z]{2,}(?:ese|ish|ian|ean|ican)|[A-Z][a-z]ish")
-_PART_NAMED = re.compile(r"\b(first|given|last|family|second|sur(?=name))(?=[\w ,/&-]{0,14}name)", re.I)
+_PART_NAMED = re.compile(
+    r"\b(first|given|last|family|second|sur(?=name))(?=[\w ,/&-]{0,14}name)", re.I
+)
 _PARTICLES = word_set("de la del della du dos das da di van von der den ter bin al el le")
 _NO_NAME = NEVER_NAMES | GENERIC_NOUNS | UNITS.keys() | word_set("name's names name’s")
 """Words that written small are no name."""
+_DOES = frozenset(map(stem, VERBS))
+"""Stems of what somebody does: "my friend lives next door"."""
 _NO_PART = word_set(
-    "monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october november "
-    "december morning afternoon evening night dear team support service customer happy thank good best regards christmas easter new "
-    "north south east west street road avenue lane close square park station airport hotel"
+    "monday tuesday wednesday thursday friday saturday sunday january february march april june"
+    " july august september october november december morning afternoon evening night dear team"
+    " support service customer happy thank good best regards christmas easter new north south east"
+    " west street road avenue lane close square park station airport hotel"
 )
 """Words that are capitalised for other reasons, or begin the names of places."""
-_NAME_SHAPE = re.compile(r"(?:[DO]['’]|Mc|Mac)?[^\W\d_a-z][^\W\d_]*[a-zà-öø-ÿ][^\W\d_]*(?:['’-][^\W\d_]+)*|[A-Z]\.?")
+_NAME_SHAPE = re.compile(
+    r"(?:[DO]['’]|Mc|Mac)?[^\W\d_a-z][^\W\d_]*[a-zà-öø-ÿ][^\W\d_]*(?:['’-][^\W\d_]+)*|[A-Z]\.?"
+)
 _SOMEWHERE = re.compile(
-    r"\b(?:in|at|from|near|around|via|on|to|into|towards?|through|visit|visiting|of|about|the|an?|this|that)\s+(?:the\s+)?$", re.I
+    r"\b(?:in|at|from|near|around|via|on|to|into|towards?|through|visit|visiting|of|about|the|an?"
+    r"|this|that)\s+(?:the\s+)?$",
+    re.I,
 )
 """Words after which capitalised words are rather a place or a thing."""
 _LEADS = re.compile(
-    r"\b(?:for|with|by|under|is|it['’]?s|i['’]?m|am|contact|call|ask for|see|meet|mr|mrs|ms|miss|dr|doctor|name|customer|patient|visitor"
+    r"\b(?:for|with|by|under|is|it['’]?s|i['’]?m|am|contact|call|ask"
+    r" for|see|meet|mr|mrs|ms|miss|dr|doctor|name|customer|patient|visitor"
     r"|guest|owner|client|tenant|student|and|from me|regards|yours|thanks)\.?\s+$",
     re.I,
 )
 """Words that a name may follow at once."""
 _THINGS = re.compile(
-    r"(?:tion|sion|ness|ship|ity|ware)s?$|^(?:lessons?|tests?|tours?|rooms?|class(?:es)?|courses?|treatments?|trips?|menus?|plans?|tickets?"
-    r"|change|repairs?|service|session|meetings?|appointments?|bookings?|checks?|check-?ups?|party|packages?|cards?|passes|pass|days?|weeks?"
+    r"(?:tion|sion|ness|ship|ity|ware)s?$|^(?:lessons?|tests?|tours?|rooms?|class(?:es)?|courses?"
+    r"|treatments?|trips?|menus?|plans?|tickets?"
+    r"|change|repairs?|service|session|meetings?|appointments?|bookings?|checks?|check-?ups?|party"
+    r"|packages?|cards?|passes|pass|days?|weeks?"
     r"|chips|burgers?|cheeseburgers?|pizza|salad|and)$",
     re.I,
 )
 """Words for what can be had or booked, which are capitalised in titles."""
 _STREETS = re.compile(
-    r"\b(?:street|st|road|rd|avenue|ave|lane|drive|close|square|park|station|airport|hotel|court|terrace|gardens?|hill|bridge|restaurant|"
+    r"\b(?:street|st|road|rd|avenue|ave|lane|drive|close|square|park|station|airport|hotel|court"
+    r"|terrace|gardens?|hill|bridge|restaurant|"
     r"bar|cafe|inn|hospital|school|university|bank|ltd|inc|gmbh|llc)\b",
     re.I,
 )
 _KIN_NOUNS = (
-    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad|sister|brother|son|daughter|friend|kid|child"
-    r"|baby|guest|colleague|co-?worker|boss|client|cousin|aunt|uncle|grandma|grandpa|grandmother|grandfather|grandson|granddaughter|roommate"
-    r"|flatmate|neighbou?r|mate|niece|nephew|nan|landlord|landlady|tenant|teacher|assistant|manager|secretary|patient|visitor|customer|pupil"
+    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad"
+    r"|sister|brother|son|daughter|friend|kid|child"
+    r"|baby|guest|colleague|co-?worker|boss|client|cousin|aunt|uncle|grandma|grandpa|grandmother"
+    r"|grandfather|grandson|granddaughter|roommate"
+    r"|flatmate|neighbou?r|mate|niece|nephew|nan|landlord|landlady|tenant|teacher|assistant|manager"
+    r"|secretary|patient|visitor|customer|pupil"
     r"|student|boy|girl|twin)"
 )
 _KIN_BEFORE = re.compile(rf"\b{_KIN_NOUNS}(?:['’]s name is|\s+is called|\s+called|,)?\s+$", re.I)
-_KIN_SMALL = re.compile(rf"\b(?:my|our)\s+(?:\w+\s+)?{_KIN_NOUNS}(?:['’]s name is|\s+is called|\s+called|,)?\s+(?=[a-z])", re.I)
-_GETTERS = frozenset(stem(word) for word in ("recipient", "receiver", "payee", "beneficiary", "gets", "receives"))
+_KIN_SMALL = re.compile(
+    rf"\b(?:my|our)\s+(?:\w+\s+)?{_KIN_NOUNS}(?:['’]s name is|\s+is"
+    r" called|\s+called|,)?\s+(?=[a-z])",
+    re.I,
+)
+_GETTERS = frozenset(
+    stem(word) for word in ("recipient", "receiver", "payee", "beneficiary", "gets", "receives")
+)
 _PAY = re.compile(r"\b(?:pay|give|tip|reimburse)\s+(?:my\s+)?$", re.I)
-_GIVEN_TO = re.compile(r"\b(?:send|pay|transfer|give|wire|forward|donate)\b(?:[^.!?]|\.\d){0,60}\b(?:to|for)\s+(?:my\s+)?$", re.I)
+_GIVEN_TO = re.compile(
+    r"\b(?:send|pay|transfer|give|wire|forward|donate)\b(?:[^.!?]|\.\d){0,60}\b(?:to"
+    r"|for)\s+(?:my\s+)?$",
+    re.I,
+)
 _PAY_SMALL = re.compile(
-    r"\b(?:pay|give|tip)\s+(?=[a-z]+\s+(?:[$€£¥]?\d|[a-z]+(?:\s+[a-z]+)?\s+(?:dollars?|bucks?|euros?|pounds?|quid)))(?P<name>[a-z]+)"
-    r"|\b(?:send|pay|transfer|give|wire)\s+[^.!?]{0,20}(?:\d|dollars?|bucks?|euros?|pounds?|quid)\s+to\s+(?:my\s+)?(?P<to>[a-z]+)",
+    r"\b(?:pay|give|tip)\s+(?=[a-z]+\s+(?:[$€£¥]?\d|[a-z]+(?:\s+[a-z]+)?\s+(?:dollars?|bucks?"
+    r"|euros?|pounds?|quid)))(?P<name>[a-z]+)"
+    r"|\b(?:send|pay|transfer|give|wire)\s+[^.!?]{0,20}(?:\d|dollars?|bucks?|euros?|pounds?"
+    r"|quid)\s+to\s+(?:my\s+)?(?P<to>[a-z]+)",
     re.I,
 )
 _OF_PERSON = re.compile(
-    r"\b(?:person|customer|visitor|owner|guest|client|patient|student|pupil|member|user|passenger|tenant|employee|caller|contact|holder"
-    r"|surname|(?:your|full|first|last|family) name|(?:name|whom?) for the (?:booking|reservation|table|appointment)|under which name)\b",
+    r"\b(?:person|customer|visitor|owner|guest|client|patient|student|pupil|member|user|passenger"
+    r"|tenant|employee|caller|contact|holder"
+    r"|surname|(?:your|full|first|last|family) name|(?:name|whom?) for the"
+    r" (?:booking|reservation|table|appointment)|under which name)\b",
     re.I,
 )
 _STATE_ENDS = re.compile(r"(?:ing|ed|ly|ful|less|able|ible|ous|ish|ive|ant|ent|ic|ical|ck|st)$")
 """How words end that say in which state somebody is, written small."""
 _IM = re.compile(
-    r"(?:^|[.,;!?]\s*|\b(?:and|hi|hello|hey)\W+)(?:i['’]?m|i am)\s+(?P<name>[a-z]+(?:['’-][a-z]+)*(?:\s+[a-z'’-]+)?)(?=\s*(?:$|[.,;!?]))",
+    r"(?:^|[.,;!?]\s*|\b(?:and|hi|hello|hey)\W+)(?:i['’]?m|i"
+    r" am)\s+(?P<name>[a-z]+(?:['’-][a-z]+)*(?:\s+[a-z'’-]+)?)(?=\s*(?:$|[.,;!?]))",
     re.I,
 )
 _NAME_ALONE = re.compile(
-    r"(?:^|[.,;!?]\s*|\b(?:my|the|and|under|last|first|full)\s+)(?:name|surname)\s+(?P<name>[^\W\d_]+(?:['’-][^\W\d_]+)*(?:\s+[^\W\d_]+(?:['’-][^\W\d_]+)*){0,2})"
+    r"(?:^|[.,;!?]\s*|\b(?:my|the|and|under|last|first|full)\s+)(?:name"
+    r"|surname)\s+(?P<name>[^\W\d_]+(?:['’-][^\W\d_]+)*(?:\s+[^\W\d_]+(?:['’-][^\W\d_]+)*){0,2})"
     r"(?=\s*(?:$|[.,;!?]))",
     re.I,
 )
 _TWICE = re.compile(
-    r"\b(?:it['’]?s|it is|i['’]?m|i am|this is)\s+(?P<short>[^\W\d_]+)[.,]\s+(?P<name>(?:(?P=short)\s+[^\W\d_]+|[^\W\d_]+\s+(?P=short)))\b",
+    r"\b(?:it['’]?s|it is|i['’]?m|i am|this"
+    r" is)\s+(?P<short>[^\W\d_]+)[.,]\s+(?P<name>(?:(?P=short)\s+[^\W\d_]+"
+    r"|[^\W\d_]+\s+(?P=short)))\b",
     re.I,
 )
 """A name that is said again as a whole: "it's carol. carol finch"."""
@@ -155,11 +204,18 @@ def _introduced(text: str, group: Sequence[Token]) -> bool:
 
 
 def _stands_alone(reply: Reply, group: Sequence[Token]) -> bool:
-    """Whether two or more capitalised words of a message are a person by themselves, without words that introduce one."""
+    """Whether two to four capitalised words are a person without words that introduce one."""
     text, start = reply.text, group[0].start
-    if any(other.type in (ParamType.PLACE, ParamType.NAME) and not is_of_person(other) for other in reply.others):
+    if any(
+        other.type in (ParamType.PLACE, ParamType.NAME) and not is_of_person(other)
+        for other in reply.others
+    ):
         return False
-    if not 2 <= len(group) <= 4 or not all(_is_written(word) for word in group) or text[group[0].start : group[-1].end].count(",") > 0:
+    if (
+        not 2 <= len(group) <= 4
+        or not all(_is_written(word) for word in group)
+        or text[group[0].start : group[-1].end].count(",") > 0
+    ):
         return False
     lead = before(text, start)
     if any(_THINGS.search(word.text) or _DEMONYM.fullmatch(word.text) for word in group):
@@ -173,7 +229,7 @@ def _stands_alone(reply: Reply, group: Sequence[Token]) -> bool:
 
 
 def _is_placed(text: str, group: Sequence[Token]) -> bool:
-    """Whether a name stands where names stand: behind words that lead to one, or as a part of its own among other particulars."""
+    """Whether words are in a name's place: after words that lead to one, or set apart."""
     lead, rest = before(text, group[0].start), text[group[-1].end :]
     if not re.search(r"[,.;:!?()\n–—-]\s*$|^\s*$", lead):
         return _LEADS.search(lead) is not None
@@ -191,13 +247,17 @@ def _of_street(text: str, group: Sequence[Token]) -> bool:
 
 
 def _is_written(word: Token) -> bool:
-    """Whether a word is written as a part of a name is, and is none of the words that are capitalised for other reasons."""
-    return word.low in _PARTICLES or (_NAME_SHAPE.fullmatch(word.text) is not None and word.low not in _NO_PART)
+    """Whether a word is written like a part of a name, and not capitalised for other reasons."""
+    return word.low in _PARTICLES or (
+        _NAME_SHAPE.fullmatch(word.text) is not None and word.low not in _NO_PART
+    )
 
 
 def _is_kin(text: str, group: Sequence[Token]) -> bool:
-    """Whether a word for a person stands right before the name: "my son Oskar", "our landlord Peter Novak"."""
-    return _KIN_BEFORE.search(before(text, group[0].start)) is not None and all(_NAME_SHAPE.fullmatch(word.text) for word in group[:1])
+    """Whether a word for a person is right before the name: "my son Oskar"."""
+    return _KIN_BEFORE.search(before(text, group[0].start)) is not None and all(
+        _NAME_SHAPE.fullmatch(word.text) for word in group[:1]
+    )
 
 
 def _is_paid(param: Param, reply: Reply, group: Sequence[Token]) -> bool:
@@ -206,14 +266,20 @@ def _is_paid(param: Param, reply: Reply, group: Sequence[Token]) -> bool:
         return False
     lead = before(reply.text, group[0].start)
     given = _GIVEN_TO.search(lead)
-    # What is sent to a place is a thing: where a place is looked for as well, only a sum is sent to a person.
+    # What is sent to a place is a thing: where a place is looked for as well, only a sum is sent to
+    # a person.
     place = any(other.type == ParamType.PLACE for other in reply.others)
-    return _PAY.search(lead) is not None or (given is not None and not (place and not re.search(r"\d", given.group())))
+    return _PAY.search(lead) is not None or (
+        given is not None and not (place and not re.search(r"\d", given.group()))
+    )
 
 
 def is_of_person(param: Param) -> bool:
     """Whether a parameter of the open type for names is a person's name, by its own words."""
-    return _OF_PERSON.search(f"{param.name.replace('_', ' ')} {param.description} {param.prompt}") is not None
+    return (
+        _OF_PERSON.search(f"{param.name.replace('_', ' ')} {param.description} {param.prompt}")
+        is not None
+    )
 
 
 def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]]:
@@ -222,11 +288,24 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
     found: list[list[Token]] = []
     for run in runs(reply.text, words, masked):
         first = run.first
-        while first and words[first - 1].low in _KIN | _PARTICLES and reply.text[words[first - 1].end : words[first].start].isspace():
+        while (
+            first
+            and words[first - 1].low in _KIN | _PARTICLES
+            and reply.text[words[first - 1].end : words[first].start].isspace()
+        ):
             first -= 1
-        while first and words[first - 1].low in _ALSO_NAMES and words[first - 1].capitalised and reply.text[words[first - 1].end] == " ":
+        while (
+            first
+            and words[first - 1].low in _ALSO_NAMES
+            and words[first - 1].capitalised
+            and reply.text[words[first - 1].end] == " "
+        ):
             first -= 1
-        group = [word for word in words[first : run.last] if word.low.strip(".") not in _TITLES and _LOOSE_NAME.fullmatch(word.text)]
+        group = [
+            word
+            for word in words[first : run.last]
+            if word.low.strip(".") not in _TITLES and _LOOSE_NAME.fullmatch(word.text)
+        ]
         if not group or all(word.low in GENERIC_NOUNS for word in group):
             continue
         if found and re.fullmatch(r"\s*,\s*", reply.text[found[-1][-1].end : group[0].start]):
@@ -250,24 +329,45 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
     group = [word for word in tokens(reply.text) if word.start >= start and word.end <= end]
     group = [word for word in group if word.low.strip(".") not in _TITLES]
     if not _plain(group):
-        group = next((after for cue in _AFTER_CUE.finditer(reply.text) if (after := _words_after(reply.text, cue.end()))), [])
+        group = next(
+            (
+                after
+                for cue in _AFTER_CUE.finditer(reply.text)
+                if (after := _words_after(reply.text, cue.end()))
+            ),
+            [],
+        )
         start, end = (group[0].start, group[-1].end) if group else (0, 0)
-    if len(group) == 1 and _is_state(group[0].low) and re.search(r"\b(?:this|it|that|i)\b", reply.text, re.I):
+    if (
+        len(group) == 1
+        and _is_state(group[0].low)
+        and re.search(r"\b(?:this|it|that|i)\b", reply.text, re.I)
+    ):
         return []
-    return group if group and _plain(group) and not any(start < stop and begin < end for begin, stop in masked) else []
+    return (
+        group
+        if group
+        and _plain(group)
+        and not any(start < stop and begin < end for begin, stop in masked)
+        else []
+    )
 
 
 def _named_small(text: str, masked: Sequence[tuple[int, int]]) -> list[Token]:
     """A name written small after words that say that it is one: "my name is ruth"."""
     for match in _NAME_IS.finditer(text):
         group = _words_after(text, match.end())
-        if _plain(group) and not any(group[0].start < stop and begin < group[-1].end for begin, stop in masked):
+        if _plain(group) and not any(
+            group[0].start < stop and begin < group[-1].end for begin, stop in masked
+        ):
             return group
     return []
 
 
 def _plain(group: Sequence[Token]) -> bool:
-    return 1 <= len(group) <= 3 and all(word.low not in _NO_NAME and _LOOSE_NAME.fullmatch(word.text) for word in group)
+    return 1 <= len(group) <= 3 and all(
+        word.low not in _NO_NAME and _LOOSE_NAME.fullmatch(word.text) for word in group
+    )
 
 
 def _words_after(text: str, start: int) -> list[Token]:
@@ -289,13 +389,20 @@ def _chosen(group: Sequence[Token], part: str, reply: Reply) -> Sequence[Token]:
     if part == "first":
         return group[:1]
     if part == "last":
-        return next((group[at:] for at in range(1, len(group)) if group[at].low in _PARTICLES), group[-1:])
+        return next(
+            (group[at:] for at in range(1, len(group)) if group[at].low in _PARTICLES), group[-1:]
+        )
     return group
 
 
 def _asked_first(part: str, reply: Reply) -> bool:
-    """Whether a lone name is this part: when both parts are asked for, it is the one that the question names first."""
-    if not any(other.type == ParamType.PERSON and _part(other) not in ("", part) for other in reply.others):
+    """Whether a lone name is this part of a name.
+
+    When both parts are asked for, it is the one that the question names first.
+    """
+    if not any(
+        other.type == ParamType.PERSON and _part(other) not in ("", part) for other in reply.others
+    ):
         return True
     named = [match[1].lower() for match in _PART_NAMED.finditer(reply.prompt)]
     return ("first" if not named or named[0] in ("first", "given") else "last") == part
@@ -305,19 +412,29 @@ def _marked_small(param: Param, text: str) -> list[Token]:
     """A name written small in a message that answers nothing, after words that mark one."""
     for pattern in (_TWICE, _NAME_ALONE, _IM):
         for match in pattern.finditer(text):
-            group = [word for word in _words_after(text, match.start("name")) if word.end <= match.end("name")]
+            group = [
+                word
+                for word in _words_after(text, match.start("name"))
+                if word.end <= match.end("name")
+            ]
             if pattern is _NAME_ALONE and len(group) == 1 and re.search(r"\w{4}ed$", group[0].low):
                 continue
-            if _plain(group) and (pattern is not _IM or not any(_is_state(word.low) for word in group)):
+            if _plain(group) and (
+                pattern is not _IM or not any(_is_state(word.low) for word in group)
+            ):
                 return group
     for match in _KIN_SMALL.finditer(text):
         group = _words_after(text, match.end())
         ends = (
-            re.match(r"\s*(?:$|[.,;!?]|(?:on|at|for|in|and|from|to|please|who|this|next|tomorrow|today)\b)", text[group[-1].end :])
+            re.match(
+                r"\s*(?:$|[.,;!?]|(?:on|at|for|in|and|from|to|please|who|this|next|tomorrow"
+                r"|today)\b)",
+                text[group[-1].end :],
+            )
             if group
             else None
         )
-        if ends and not any(_is_state(word.low) for word in group):
+        if ends and not any(_is_state(word.low) or stem(word.low) in _DOES for word in group):
             return group
     for match in _PAY_SMALL.finditer(text) if own_stems(param) & _GETTERS else ():
         group = _words_after(text, match.start("name") if match["name"] else match.start("to"))[:1]
@@ -331,7 +448,7 @@ def _is_state(word: str) -> bool:
 
 
 def _strict_fit(param: Param, reply: Reply, group: Sequence[Token], fit: int) -> int:
-    """The fit of a name in a message that answers nothing: 2 where something marks it as one of a person."""
+    """The fit of a name in a message that answers nothing: 2 when marked as a person's."""
     if not 0 <= fit < 2:
         return fit
     text = reply.text
@@ -354,15 +471,34 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     if not groups:
         small = _named_small(text, masked) or _marked_small(param, text)
         small = small if small or reply.strict else _small(reply, masked)
-        groups, confidence = ([small], 0.5) if small else ([], confidence)
+        groups, confidence = (
+            ([small], 0.6 if len(small) > 1 and len(small) == len(tokens(text)) else 0.5)
+            if small
+            else ([], confidence)
+        )
     found = []
     for group in groups:
         fit = _fit(before(text, group[0].start), part)
-        fit = 2 if reply.strict and confidence == 0.5 else _strict_fit(param, reply, group, fit) if reply.strict else fit
+        fit = (
+            2
+            if reply.strict and confidence < 0.7
+            else _strict_fit(param, reply, group, fit)
+            if reply.strict
+            else fit
+        )
         words = group if fit == 3 else _chosen(group, part, reply)
         if words:
             start, end = words[0].start, words[-1].end
             if re.search(r"['’]s$", text[start:end]):
                 end -= 2
-            found.append(Candidate(start, end, text[start:end], min(0.9, confidence + 0.05 * max(fit, 0)), fit, "name of a person"))
+            found.append(
+                Candidate(
+                    start,
+                    end,
+                    text[start:end],
+                    min(0.9, confidence + 0.05 * max(fit, 0)),
+                    fit,
+                    "name of a person",
+                )
+            )
     return keep(reply, found, strict_fit=2)

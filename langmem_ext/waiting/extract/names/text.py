@@ -24,40 +24,57 @@ from langmem_ext.waiting.extract.english.tokens import Token, runs, sentences, t
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.names.openness import is_no_answer
-from langmem_ext.waiting.extract.reply import Reply
+from langmem_ext.waiting.extract.reply import LONGEST, Reply
 
-_EMPTY = word_set("the of particular specific certain different special various available any regular general preferred more most")
-_KINDS = word_set("genre type kind category cuisine style sort food range class mood color colour flavour flavor")
-_REASON = re.compile(r"\b(?:because(?: of)?|due to|since|the reason (?:is|being)(?: that)?|reason:)\s+", re.I)
+_EMPTY = word_set(
+    "the of particular specific certain different special various available any regular general"
+    " preferred more most"
+)
+_KINDS = word_set(
+    "genre type kind category cuisine style sort food range class mood color colour flavour flavor"
+)
+_REASON = re.compile(
+    r"\b(?:because(?: of)?|due to|since|the reason (?:is|being)(?: that)?|reason:)\s+", re.I
+)
 _HEADS = frozenset(
     stem(word)
     for word in (
         *GENERIC_NOUNS,
-        *word_set("food cuisine dishes stuff genre flick options type category kind style section fan lover addict specials joint spot"),
+        *word_set(
+            "food cuisine dishes stuff genre flick options type category kind style section fan"
+            " lover addict specials joint spot"
+        ),
     )
 )
 _BUT = re.compile(r",?\s{1,9}(?:but|however|although)\s{1,9}|,\s+(?=(?:i|we|it|so)\b)", re.I)
 _SERVES = re.compile(
-    r"\b(?:serv(?:es?|ing)|offers?|offering|in the mood for|craving|feel like|into)\s+(?:(?:some|any|a|an|the)\s+)?(?=\w)", re.I
+    r"\b(?:serv(?:es?|ing)|offers?|offering|in the mood for|craving|feel"
+    r" like|into)\s+(?:(?:some|any|a|an|the)\s+)?(?=\w)",
+    re.I,
 )
 _TOLD = frozenset(
     stem(word)
     for word in word_set(
-        "reason note comment message description detail problem issue fault complaint symptom question request wish remark purpose"
-        " feedback instruction text story matter concern incident explanation statement happened happen wrong tell describe anything"
-        " say write occasion"
+        "reason note comment message description detail problem issue fault complaint symptom"
+        " question request wish remark purpose feedback instruction text story matter concern"
+        " incident explanation statement happened happen wrong tell describe anything say write"
+        " occasion"
     )
 )
 """Words of a parameter that is told in whole sentences."""
 _SHORT = 3
 """Words of an answer that is no sentence, at most."""
-_SAYING = AUXILIARIES | VERBS | word_set("i we you he she it they i'm i've i'd it's that's we're never")
+_SAYING = (
+    AUXILIARIES | VERBS | word_set("i we you he she it they i'm i've i'd it's that's we're never")
+)
 """Words of a sentence that a name for something has not."""
-_OFFER = re.compile(r"\W*(?:(?:is|are) there|any|do (?:you|they)|have you|can|could|tell me|give me|please)\b", re.I)
+_OFFER = re.compile(
+    r"\W*(?:(?:is|are) there|any|do (?:you|they)|have you|can|could|tell me|give me|please)\b", re.I
+)
 
 
 def is_kind(param: Param) -> bool:
-    """Whether the parameter holds a kind or category, which a word or two name, and not a free answer."""
+    """Whether the parameter holds a kind, named by a word or two, and not a free answer."""
     words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}
     return bool(words & _KINDS)
 
@@ -72,7 +89,7 @@ def _head(word: Token, heads: AbstractSet[str]) -> bool:
 
 
 def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
-    """The words before a noun of the parameter or its question: "a *funny* movie", "*thai* food"."""
+    """Words before a noun of the parameter or its question: "a *funny* movie", "*thai* food"."""
     heads = own_stems(param) | _HEADS
     words = tokens(reply.text)
     found = []
@@ -85,28 +102,58 @@ def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) ->
         if first < at:
             start, end = words[first].start, words[at - 1].end
             found.append(
-                Candidate(start, end, reply.text[start:end], 0.45, 2 if stem(word.low) in own_stems(param) else 1, "words before its noun")
+                Candidate(
+                    start,
+                    end,
+                    reply.text[start:end],
+                    0.45,
+                    2 if stem(word.low) in own_stems(param) else 1,
+                    "words before its noun",
+                )
             )
     return found
 
 
-def _modifies(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple[int, int]], heads: AbstractSet[str]) -> bool:
+def _modifies(
+    text: str,
+    words: Sequence[Token],
+    at: int,
+    masked: Sequence[tuple[int, int]],
+    heads: AbstractSet[str],
+) -> bool:
     word, after = words[at], words[at + 1]
     free = not any(word.start < stop and start < word.end for start, stop in masked)
-    if not free or text[word.end : after.start].strip() or _head(word, heads) or word.text[0].isdigit() or word.low.endswith("priced"):
+    if (
+        not free
+        or text[word.end : after.start].strip()
+        or _head(word, heads)
+        or word.text[0].isdigit()
+        or word.low.endswith("priced")
+    ):
         return False
-    title = word.capitalised and at > 0 and words[at - 1].low in ("a", "an", "the", "some", "any") and word.low in VERBS
+    title = (
+        word.capitalised
+        and at > 0
+        and words[at - 1].low in ("a", "an", "the", "some", "any")
+        and word.low in VERBS
+    )
     return title or (word.low not in STOPS_NAME and word.low not in _EMPTY)
 
 
-def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, int]) -> list[Candidate]:
+def _short(
+    reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, int]
+) -> list[Candidate]:
     """An answer of up to three words that are none of the frame's."""
     start, end = answer_span(reply.text, *bounds)
     words = tokens(reply.text[start:end])
     inside = any(start < stop and begin < end for begin, stop in masked)
     while words and _head(words[-1], _HEADS):
         words.pop()
-    if inside or not 1 <= len(words) <= 3 or any(word.low in NEVER_NAMES and word.low != "and" for word in words):
+    if (
+        inside
+        or not 1 <= len(words) <= 3
+        or any(word.low in NEVER_NAMES and word.low != "and" for word in words)
+    ):
         return []
     end = start + words[-1].end
     if all(stem(word.low) in _HEADS or not word.text[0].isalpha() for word in words):
@@ -119,31 +166,51 @@ def _clauses(text: str) -> list[tuple[int, int]]:
     found = []
     for start, end in sentences(text):
         cuts = [start, *(match.end() + start for match in _BUT.finditer(text[start:end])), end]
-        found += [(begin, stop) for begin, stop in zip(cuts, cuts[1:], strict=False) if begin < stop]
+        found += [
+            (begin, stop) for begin, stop in zip(cuts, cuts[1:], strict=False) if begin < stop
+        ]
     return found
 
 
 def _kind(param: Param, reply: Reply) -> list[Candidate]:
-    """The words that name a kind; a question ("Are there any thai restaurants?") gives only what stands before the parameter's own noun."""
+    """The words that name a kind.
+
+    A question ("Are there any thai restaurants?") gives only what is before the parameter's own
+    noun.
+    """
     masked = closed_spans(param, reply)
     named = [*_modifiers(param, reply, masked), *_after_cue(reply, masked), *_served(reply, masked)]
     found: list[Candidate] = []
     for start, end in _clauses(reply.text):
         clause = reply.text[start:end]
-        inside = [candidate for candidate in named if start <= candidate.start and candidate.end <= end]
+        inside = [
+            candidate for candidate in named if start <= candidate.start and candidate.end <= end
+        ]
         if is_no_answer(clause):
-            found += [candidate for candidate in inside if candidate.fit == 2 and _OFFER.match(clause)]
+            found += [
+                candidate for candidate in inside if candidate.fit == 2 and _OFFER.match(clause)
+            ]
             continue
         short = _short(reply, masked, (start, end))
-        found += [*inside, *(c for c in short if not any(c.overlaps(n.start, n.end) for n in inside))]
+        found += [
+            *inside,
+            *(c for c in short if not any(c.overlaps(n.start, n.end) for n in inside)),
+        ]
     return _by_price(param, reply.text, found)
 
 
 def _by_price(param: Param, text: str, found: list[Candidate]) -> list[Candidate]:
     """Words of price are values of a price range and of nothing else."""
     if "pric" in own_stems(param):
-        return [Candidate(m.start(), m.end(), _plain(m.group()), 0.7, 2, "a word of price") for m in PRICE.finditer(text)]
-    return [candidate for candidate in found if not PRICE.fullmatch(text[candidate.start : candidate.end])]
+        return [
+            Candidate(m.start(), m.end(), _plain(m.group()), 0.7, 2, "a word of price")
+            for m in PRICE.finditer(text)
+        ]
+    return [
+        candidate
+        for candidate in found
+        if not PRICE.fullmatch(text[candidate.start : candidate.end])
+    ]
 
 
 def _plain(word: str) -> str:
@@ -158,37 +225,72 @@ def _after_cue(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidat
         for word in (word for word in words if word.start >= cue.end()):
             gap = reply.text[taken[-1].end if taken else cue.end() : word.start].strip()
             stops = (word.low in STOPS_NAME and word.low not in ("and", "&")) or _head(word, _HEADS)
-            if gap or stops or len(taken) == 4 or any(word.start < end and start < word.end for start, end in masked):
+            if (
+                gap
+                or stops
+                or len(taken) == 4
+                or any(word.start < end and start < word.end for start, end in masked)
+            ):
                 break
             taken.append(word)
         while taken and taken[-1].low in ("and", "&", "the", "of"):
             taken.pop()
         if taken:
-            found.append(Candidate(taken[0].start, taken[-1].end, reply.text[taken[0].start : taken[-1].end], 0.5, 1, "what is wanted"))
+            found.append(
+                Candidate(
+                    taken[0].start,
+                    taken[-1].end,
+                    reply.text[taken[0].start : taken[-1].end],
+                    0.5,
+                    1,
+                    "what is wanted",
+                )
+            )
     return found
 
 
 def _served(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
-    """Capitalised words in mid-sentence that no preposition of place introduces; surer after "serves"."""
+    """Capitalised words within a sentence, after no preposition of place; surer after "serves"."""
     text, words = reply.text, tokens(reply.text)
     found = []
     for run in runs(text, words, masked):
         before = words[run.first - 1].low if run.first else ""
-        if before in ("in", "near", "around", "from", "at", "to") or words[run.first].low in GENERIC_NOUNS:
+        if (
+            before in ("in", "near", "around", "from", "at", "to")
+            or words[run.first].low in GENERIC_NOUNS
+        ):
             continue
         last = run.last
-        if last + 1 < len(words) and words[last].low == "and" and words[last + 1].capitalised and words[last + 1].low not in NEVER_NAMES:
+        if (
+            last + 1 < len(words)
+            and words[last].low == "and"
+            and words[last + 1].capitalised
+            and words[last + 1].low not in NEVER_NAMES
+        ):
             last += 2
-        served = before in ("serve", "serves", "serving", "offers", "like", "love", "want", "into", "with")
+        served = before in (
+            "serve",
+            "serves",
+            "serving",
+            "offers",
+            "like",
+            "love",
+            "want",
+            "into",
+            "with",
+        )
         start, end = words[run.first].start, words[last - 1].end
-        found.append(Candidate(start, end, text[start:end], 0.4, 1 if served else 0, "capitalised words"))
+        found.append(
+            Candidate(start, end, text[start:end], 0.4, 1 if served else 0, "capitalised words")
+        )
     return found
 
 
 def _free(param: Param, reply: Reply) -> list[Candidate]:
-    """All that is said, from the answer's first word on; what follows "because" when it gives a reason.
+    """The whole answer; only what follows "because" when it gives a reason.
 
-    A sentence for what is named in a word or two ("which carrier?") is the least sure of all values.
+    A sentence for what is named in a word or two ("which carrier?") is the least sure of all
+    values.
     """
     text = reply.text
     reason = _REASON.search(text)
@@ -205,41 +307,112 @@ def _free(param: Param, reply: Reply) -> list[Candidate]:
 
 def _is_told(param: Param) -> bool:
     """Whether the parameter is told in whole sentences."""
-    words = [*split_name(param.name), *re.findall(r"[a-z]+", f"{param.description} {param.prompt}".lower())]
-    return any(len(example.split()) > _SHORT for example in param.examples) or not _TOLD.isdisjoint(map(stem, words))
+    words = [
+        *split_name(param.name),
+        *re.findall(r"[a-z]+", f"{param.description} {param.prompt}".lower()),
+    ]
+    return any(len(example.split()) > _SHORT for example in param.examples) or not _TOLD.isdisjoint(
+        map(stem, words)
+    )
 
 
 _LOST = re.compile(r"\b(?:lost|lose|left|leave|forgot|forget|found|missing)\b", re.I)
 _LEFT = re.compile(
     r"\b(?:lost|left|forgot|forgotten|misplaced)\s+(?P<thing>(?:my|an?|the|our|his|her|some)(?:\s+"
-    r"(?!(?:at|in|on|with|behind|by|under|yesterday|last|this|today|tonight|somewhere|here|there|and|when|when|from|to|i|we)\b)[\w'’-]+){1,4})",
+    r"(?!(?:at|in|on|with|behind|by|under|yesterday|last|this|today|tonight|somewhere|here|there"
+    r"|and|when|when|from|to|i|we)\b)[\w'’-]+){1,4})",
     re.I,
 )
 
 
 def _left(param: Param, text: str) -> list[Candidate]:
-    """What a message says was lost, for a parameter that is just that: "I left my scarf at yours"."""
+    """What was lost, for a parameter that asks for just that: "I left my scarf at yours"."""
     match = _LEFT.search(text) if _LOST.search(f"{param.description} {param.prompt}") else None
-    return [Candidate(*match.span("thing"), match["thing"], 0.6, 1, "what was lost")] if match else []
+    return (
+        [Candidate(*match.span("thing"), match["thing"], 0.6, 1, "what was lost")] if match else []
+    )
+
+
+_WORDED = re.compile(
+    r"\b(?P<noun>[^\W\d_]+)\b(?:\s+(?:with|that|should|to|can|could|please|which|the|it|words?"
+    r"|text))*\s*"
+    r"(?:\b(?:say|says|saying|reads?|reading|written)\b\s*[:,]?|:)\s*(?P<words>[^\n]*\w)[.!\s]*$",
+    re.I,
+)
+
+
+_QUOTED = re.compile(
+    r"\b(?:write|writes|written|put|says?|saying|reads?|reading|print(?:ed)?|pipe"
+    r"|ice)\b[^\"“”.;!?]{0,30}[\"“](?P<words>[^\"“”\n]+)[\"”]",
+    re.I,
+)
+_WRITTEN = re.compile(
+    r"\b(?:writ\w+|words?|messages?|inscription|lettering|cards?|note|text|says?)\b", re.I
+)
+
+
+def _quoted(param: Param, text: str) -> list[Candidate]:
+    """The words in quotation marks that are to be written, for a parameter that is just that."""
+    match = (
+        _QUOTED.search(text)
+        if _WRITTEN.search(f"{param.name} {param.description} {param.prompt}")
+        else None
+    )
+    return (
+        [Candidate(*match.span("words"), match["words"], 0.8, 1, "what is to be written")]
+        if match
+        else []
+    )
+
+
+def _worded(param: Param, text: str) -> list[Candidate]:
+    """The words that a message gives for a text by its noun: "a card that says: Happy birthday"."""
+    match = _WORDED.search(text)
+    if match is None or not {stem(match["noun"].lower())} & {
+        stem(word) for word in split_name(param.name)
+    }:
+        return []
+    start, end = trim(text, *match.span("words"))
+    return (
+        [Candidate(start, end, text[start:end], 0.8, 1, "what its noun says")]
+        if start < end
+        else []
+    )
 
 
 def _is_moment(param: Param, reply: Reply) -> bool:
-    """Whether an answer is nothing but a day, a time or a sum, which no free text is, unless it is asked for when."""
-    if re.search(r"\b(?:when|day|date|time|how much|how long)\b", f"{param.description} {param.prompt} {reply.prompt}", re.I):
+    """Whether an answer is only a day, a time or a sum, which no free text is.
+
+    It is not when the question asks when, how much or how long.
+    """
+    asked = f"{param.description} {param.prompt} {reply.prompt}"
+    if len(reply.text) > LONGEST or re.search(
+        r"\b(?:when|day|date|time|how much|how long)\b", asked, re.I
+    ):
         return False
     kept = list(reply.text.lower())
     for start, end in closed_spans(param, reply):
         kept[start:end] = " " * (end - start)
     rest = "".join(kept)
-    return rest != reply.text.lower() and all(word in FUNCTION_WORDS for word in re.findall(r"[^\W_]+", rest))
+    return rest != reply.text.lower() and all(
+        word in FUNCTION_WORDS for word in re.findall(r"[^\W_]+", rest)
+    )
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """What a reply may mean by an open value; without a question only what matches a declared pattern, or was lost."""
+    """The values of an open parameter in a reply.
+
+    With a declared pattern, only what matches it. Without a question, only what was lost, follows
+    its noun, or is quoted.
+    """
     if param.pattern:
         return by_pattern(param, reply.text)
     if reply.strict or not re.search(r"\w", reply.text) or _is_moment(param, reply):
-        return _left(param, reply.text) if reply.strict else []
+        return (
+            (_left(param, reply.text) or _worded(param, reply.text) or _quoted(param, reply.text))
+            if reply.strict
+            else []
+        )
     if is_kind(param):
         return _kind(param, reply)
     return [] if is_no_answer(reply.text[slice(*sentences(reply.text)[0])]) else _free(param, reply)

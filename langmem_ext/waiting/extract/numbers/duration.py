@@ -1,4 +1,4 @@
-"""Lengths of time: "an hour and a half" is 1.5 hours or 90 minutes of a number, `PT1H30M` of a duration.
+"""Durations: "an hour and a half" is 1.5 hours, 90 minutes or `PT1H30M`.
 
 A parameter of type `duration` with `units` has a number of them; one without has the ISO 8601 form,
 which is what `timedelta` arguments of tools take. Months and years are not so many days: they are
@@ -24,8 +24,10 @@ _MINUTES = r"(?:minutes?|mins?)\b"
 _FRACTION = r"(?:half|(?:a\s+)?quarter|three\s+quarters)"
 _LENGTH = re.compile(
     rf"\b(?:(?P<part>{_FRACTION})\s+(?:of\s+)?an?\s+hour\b"
-    rf"|(?:(?P<hours>{_NUMBER})(?:\s+and\s+(?:an?\s+)?(?P<more>half|quarter))?[\s-]*)?(?<![\w.,]){_HOURS}\s+and\s+(?:an?\s+)?(?P<half>half|quarter)\b"
-    rf"|(?P<hours2>{_NUMBER})(?:\s+and\s+(?:an?\s+)?(?P<more2>half|quarter))?[\s-]*{_HOURS}(?:\s*(?:and|,)?\s*(?P<minutes>{_NUMBER})[\s-]*{_MINUTES})?"
+    rf"|(?:(?P<hours>{_NUMBER})(?:\s+and\s+(?:an?\s+)?(?P<more>half"
+    rf"|quarter))?[\s-]*)?(?<![\w.,]){_HOURS}\s+and\s+(?:an?\s+)?(?P<half>half|quarter)\b"
+    rf"|(?P<hours2>{_NUMBER})(?:\s+and\s+(?:an?\s+)?(?P<more2>half"
+    rf"|quarter))?[\s-]*{_HOURS}(?:\s*(?:and|,)?\s*(?P<minutes>{_NUMBER})[\s-]*{_MINUTES})?"
     rf"|(?P<h>\d{{1,2}})h(?P<m>\d{{2}})\b"
     rf"|(?P<minutes2>{_NUMBER})[\s-]*{_MINUTES})",
     re.I,
@@ -45,10 +47,14 @@ _UNITS = {"hour": 60, "hours": 60, "hrs": 60, "minute": 1, "minutes": 1, "mins":
 
 
 def unit_of(param: Param, prompt: str = "") -> int | None:
-    """How many minutes the unit has that the parameter counts in; None where it counts neither hours nor minutes."""
+    """The minutes in the parameter's unit; None when it counts neither hours nor minutes."""
     if param.units in UNITS and UNITS[param.units] % 60 == 0 and UNITS[param.units] <= 3_600:
         return UNITS[param.units] // 60
-    for words in (split_name(param.name), re.findall(r"[a-z]+", param.description.lower()), re.findall(r"[a-z]+", prompt.lower())):
+    for words in (
+        split_name(param.name),
+        re.findall(r"[a-z]+", param.description.lower()),
+        re.findall(r"[a-z]+", prompt.lower()),
+    ):
         found = {_UNITS[word] for word in words if word in _UNITS}
         if found:
             return found.pop() if len(found) == 1 else None
@@ -67,7 +73,15 @@ def _number(written: str | None) -> float | None:
 
 
 def _share(written: str | None) -> float:
-    return 0.0 if written is None else 0.75 if "three" in written.lower() else 0.5 if written.lower() == "half" else 0.25
+    return (
+        0.0
+        if written is None
+        else 0.75
+        if "three" in written.lower()
+        else 0.5
+        if written.lower() == "half"
+        else 0.25
+    )
 
 
 def _minutes(match: re.Match[str]) -> float | None:
@@ -78,14 +92,16 @@ def _minutes(match: re.Match[str]) -> float | None:
         return 60 * int(match["h"]) + int(match["m"])
     if match["minutes2"]:
         return _number(match["minutes2"])
-    hours = 1.0 if match["half"] and not match["hours"] else _number(match["hours"] or match["hours2"])
+    hours = (
+        1.0 if match["half"] and not match["hours"] else _number(match["hours"] or match["hours2"])
+    )
     minutes = _number(match["minutes"])
     shares = _share(match["half"]) + _share(match["more"]) + _share(match["more2"])
     return None if hours is None or minutes is None else 60 * (hours + shares) + minutes
 
 
 def durations(param: Param, text: str, prompt: str = "") -> list[Candidate]:
-    """The lengths of time of `text`, in the parameter's unit; none where it counts something else."""
+    """The lengths of time in `text`, in the parameter's unit; none if it counts something else."""
     unit = unit_of(param, prompt)
     if unit is None:
         return []
@@ -95,7 +111,14 @@ def durations(param: Param, text: str, prompt: str = "") -> list[Candidate]:
         if minutes is not None:
             value = round(minutes / unit, 4)
             found.append(
-                Candidate(match.start(), match.end(), int(value) if value.is_integer() else value, 0.95, 3, "length of time in its unit")
+                Candidate(
+                    match.start(),
+                    match.end(),
+                    int(value) if value.is_integer() else value,
+                    0.95,
+                    3,
+                    "length of time in its unit",
+                )
             )
     return found
 
@@ -120,7 +143,10 @@ _PIECE = re.compile(
     rf"(?:{_UNIT})(?![^\W\d_])(?:\s+and\s+an?\s+(?P<half>half|quarter)\b)?",
     re.IGNORECASE,
 )
-_HOURS_AND = re.compile(r"(?<![\w.,:])(?P<hours>\d{1,3})\s?h\s?(?P<minutes>[0-5]?\d)(?:\s?m(?:in)?)?(?!\w)", re.IGNORECASE)
+_HOURS_AND = re.compile(
+    r"(?<![\w.,:])(?P<hours>\d{1,3})\s?h\s?(?P<minutes>[0-5]?\d)(?:\s?m(?:in)?)?(?!\w)",
+    re.IGNORECASE,
+)
 _ISO = re.compile(rf"(?<!\w){ISO_DURATION.pattern}(?!\w)")
 _BETWEEN = re.compile(r"\s*(?:,\s*and|,|and|&)?\s*", re.IGNORECASE)
 _RANGE = re.compile(rf"(?:\d|\b(?:{WORDS}))\s*(?:-|–|to|or)\s*$", re.IGNORECASE)
@@ -135,7 +161,11 @@ def lengths(text: str) -> list[tuple[int, int, float, float]]:
     for start, end, seconds, months in pieces:
         if joined and start < joined[-1][1]:
             continue
-        if joined and _BETWEEN.fullmatch(text, joined[-1][1], start) and _smaller((seconds, months), joined[-1]):
+        if (
+            joined
+            and _BETWEEN.fullmatch(text, joined[-1][1], start)
+            and _smaller((seconds, months), joined[-1])
+        ):
             first = joined.pop()
             joined.append((first[0], end, first[2] + seconds, first[3] + months))
         else:
@@ -149,7 +179,13 @@ def _smaller(piece: tuple[float, float], whole: tuple[int, int, float, float]) -
 
 def _pieces(text: str) -> list[tuple[int, int, float, float]]:
     found = [
-        (match.start(), match.end(), 3_600.0 * int(match["hours"]) + 60 * int(match["minutes"]), 0.0) for match in _HOURS_AND.finditer(text)
+        (
+            match.start(),
+            match.end(),
+            3_600.0 * int(match["hours"]) + 60 * int(match["minutes"]),
+            0.0,
+        )
+        for match in _HOURS_AND.finditer(text)
     ]
     for match in _ISO.finditer(text):
         counts = {unit: int(count) for unit, count in match.groupdict().items() if count}
@@ -159,7 +195,9 @@ def _pieces(text: str) -> list[tuple[int, int, float, float]]:
                 match.start(),
                 match.end(),
                 float(seconds),
-                float(sum(-count * UNITS[unit] for unit, count in counts.items() if UNITS[unit] < 0)),
+                float(
+                    sum(-count * UNITS[unit] for unit, count in counts.items() if UNITS[unit] < 0)
+                ),
             )
         )
     for match in _PIECE.finditer(text):
@@ -171,7 +209,14 @@ def _pieces(text: str) -> list[tuple[int, int, float, float]]:
             continue  # "a m" is no minute
         count += _share(match["more"]) + _share(match["half"])
         size = 14 * UNITS["days"] if unit == "fortnights" else UNITS[unit]
-        found.append((match.start(), match.end(), count * size if size > 0 else 0.0, -count * size if size < 0 else 0.0))
+        found.append(
+            (
+                match.start(),
+                match.end(),
+                count * size if size > 0 else 0.0,
+                -count * size if size < 0 else 0.0,
+            )
+        )
     return found
 
 
@@ -193,9 +238,15 @@ def _iso(seconds: float, months: float) -> str | None:
         return None
     years, rest = divmod(int(months), 12)
     days, left = divmod(left, 86_400)
-    day = (f"{years}Y" if years else "") + (f"{rest}M" if rest else "") + (f"{days}D" if days else "")
+    day = (
+        (f"{years}Y" if years else "") + (f"{rest}M" if rest else "") + (f"{days}D" if days else "")
+    )
     hours, left = divmod(left, 3_600)
-    time = (f"{hours}H" if hours else "") + (f"{left // 60}M" if left >= 60 else "") + (f"{left % 60}S" if left % 60 else "")
+    time = (
+        (f"{hours}H" if hours else "")
+        + (f"{left // 60}M" if left >= 60 else "")
+        + (f"{left % 60}S" if left % 60 else "")
+    )
     if not day and not time:
         return "PT0S"
     return f"P{day}" + (f"T{time}" if time else "")
@@ -205,7 +256,10 @@ def _asked_unit(param: Param, prompt: str) -> str | None:
     """The unit of a number that says none: the parameter's, or the one that the question names."""
     if param.units:
         return param.units
-    for words in (split_name(param.name), re.findall(r"[a-z]+", f"{param.description} {prompt}".lower())):
+    for words in (
+        split_name(param.name),
+        re.findall(r"[a-z]+", f"{param.description} {prompt}".lower()),
+    ):
         named = {unit for unit in UNITS for word in words if word in (unit, unit.rstrip("s"))}
         if len(named) == 1:
             return named.pop()
@@ -213,13 +267,15 @@ def _asked_unit(param: Param, prompt: str) -> str | None:
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """The lengths of time of a reply; a bare number only as the answer to a question that says its unit."""
+    """The durations of a reply; a bare number only as the answer to a question with a unit."""
     found = []
     for start, end, seconds, months in lengths(reply.text):
         value = value_of(param, seconds, months)
         when = _MOMENT.search(before(reply.text, start)) or _COUNTED.match(reply.text, end)
         if value is not None and not (when and reply.strict):
-            found.append(Candidate(start, end, value, 0.95 if not when else 0.6, reason="length of time"))
+            found.append(
+                Candidate(start, end, value, 0.95 if not when else 0.6, reason="length of time")
+            )
     unit = _asked_unit(param, reply.prompt)
     numbers = numerals(reply.text)
     if found or reply.strict or unit is None or len(numbers) != 1 or _PIECE.search(reply.text):
@@ -229,5 +285,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         amount = float(number.value) * abs(size)
         value = value_of(param, amount if size > 0 else 0.0, amount if size < 0 else 0.0)
         if number.value > 0 and value is not None:
-            found.append(Candidate(number.start, number.end, value, 0.75, reason="number of its units"))
+            found.append(
+                Candidate(number.start, number.end, value, 0.75, reason="number of its units")
+            )
     return found

@@ -13,7 +13,12 @@ from langmem_ext.waiting.extract.dates.time import times
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS, word_set
 from langmem_ext.waiting.extract.english.tokens import before, trim
-from langmem_ext.waiting.extract.english.vocabulary import counts_people, own_stems, split_name, stem
+from langmem_ext.waiting.extract.english.vocabulary import (
+    counts_people,
+    own_stems,
+    split_name,
+    stem,
+)
 from langmem_ext.waiting.extract.numbers.duration import durations
 from langmem_ext.waiting.extract.numbers.measure import labels, measures, ordinals
 from langmem_ext.waiting.extract.numbers.money import money
@@ -23,26 +28,46 @@ from langmem_ext.waiting.extract.numbers.party import alone, companies, is_perso
 from langmem_ext.waiting.extract.reply import Reply
 
 _UNIT = re.compile(r"[\s-]+(?:more |whole |full |other |bed\s?|big |small |young )?([A-Za-z]+)")
-_NOT_A_COUNT = re.compile(r"(?:\bno\.?|\bnumber|#|\broom|\bflat|\btable|\bgate|\bflight|\bsuite|\bapt\.?)\s*$", re.I)
-_PRONOUN_BEFORE = re.compile(r"\b(?:the|this|that|which|any|another|a|an|no|every|each|some|me|find|get)\s+(?:\w+\s+)?$", re.I)
-_PRONOUN_AFTER = re.compile(r"\s*(?:that|which|with|in|at|near|where|who|from|is|was|located|around|by|on|of the|please\s+\w)\b", re.I)
-_SURE_BEFORE = re.compile(r"\b(?:just|only|for|is|be|of|yes|make it|need|want|exactly|the)\s+(?:the\s+)?$", re.I)
+_NOT_A_COUNT = re.compile(
+    r"(?:\bno\.?|\bnumber|#|\broom|\bflat|\btable|\bgate|\bflight|\bsuite|\bapt\.?)\s*$", re.I
+)
+_PRONOUN_BEFORE = re.compile(
+    r"\b(?:the|this|that|which|any|another|a|an|no|every|each|some|me|find|get)\s+(?:\w+\s+)?$",
+    re.I,
+)
+_PRONOUN_AFTER = re.compile(
+    r"\s*(?:that|which|with|in|at|near|where|who|from|is|was|located|around|by|on|of"
+    r" the|please\s+\w)\b",
+    re.I,
+)
+_SURE_BEFORE = re.compile(
+    r"\b(?:just|only|for|is|be|of|yes|make it|need|want|exactly|the)\s+(?:the\s+)?$", re.I
+)
 _REPLACED = re.compile(r"\bfrom\s+$", re.I)
-_BY = re.compile(r"\W+(?:\w+\W+)?to\b[^.]{0,30}\b(?:\d|one|two|three|four|five|six|seven|eight|nine|ten)", re.I)
+_BY = re.compile(
+    r"\W+(?:\w+\W+)?to\b[^.]{0,30}\b(?:\d|one|two|three|four|five|six|seven|eight|nine|ten)", re.I
+)
 _OF_PEOPLE = re.compile(
-    r"\b(?:(?:party|group|table|family|team|crowd|bunch|total|number) of|we(?:'re|['’]ll be| are| will be)"
-    r"|there(?:'s|['’]ll be| are| will be| is)(?: (?:only|just|about|around))?|for)\s+(?:(?:the|just|about|around|only)\s+)*$",
+    r"\b(?:(?:party|group|table|family|team|crowd|bunch|total|number) of|we(?:'re|['’]ll be| are|"
+    r" will be)"
+    r"|there(?:'s|['’]ll be| are| will be| is)(?:"
+    r" (?:only|just|about|around))?|for)\s+(?:(?:the|just|about|around|only)\s+)*$",
     re.I,
 )
 """Words before a number that make it one of people."""
-_FOLLOWS = FUNCTION_WORDS - word_set("of per than other others such same many more as off") | word_set(
-    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun lunch dinner breakfast brunch "
-    "under tonight tonite tomorrow tmrw tomorow jan feb mar apr may jun jul aug sep oct nov dec january february march april june july "
-    "august september october november december coming name outside inside"
+_FOLLOWS = FUNCTION_WORDS - word_set(
+    "of per than other others such same many more as off"
+) | word_set(
+    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri"
+    " sat sun lunch dinner breakfast brunch under tonight tonite yesterday tomorrow tmrw tomorow"
+    " jan feb mar apr may jun jul aug sep oct nov dec january february march april june july august"
+    " september october november december coming name outside inside"
 )
 """Words that may follow a number of people that bears no noun."""
 _LABEL = re.compile(
-    r"\b([a-z]+)(?:\s+(?:number|no\.?|nr\.?))?(?:(?:['’]s|\s+(?:is|says|shows|reads))(?:\s+(?:at|now))?)?\s*[:#]?\s*$", re.I
+    r"\b([a-z]+)(?:\s+(?:number|no\.?|nr\.?))?(?:(?:['’]s|\s+(?:is|says|shows|reads))(?:\s+(?:at"
+    r"|now))?)?\s*[:#]?\s*$",
+    re.I,
 )
 _QUANTITIES = word_set("quantity qty portions portion pieces items copies units count")
 """Names of parameters that count whatever is wanted."""
@@ -50,20 +75,31 @@ _MOST_PEOPLE = 200
 _STAYS = frozenset(("stay", "length", "duration", "night", "day"))
 _HOW_LONG = re.compile(r"\bhow (?:long|many (?:days|nights))\b", re.I)
 _AND_A_HALF = re.compile(r"\s+and\s+(?:an?\s+)?(?:half|quarter)\b", re.I)
-_BOTH = re.compile(r"^\W*(?:(?:it's|for|just|yes)\s+)*(?:the\s+)?(?:both|us two|the two)(?:\s+of\s+us)?\W*(?:please\W*)?$", re.I)
+_BOTH = re.compile(
+    r"^\W*(?:(?:it's|for|just|yes)\s+)*(?:the\s+)?(?:both|us two|the"
+    r" two)(?:\s+of\s+us)?\W*(?:please\W*)?$",
+    re.I,
+)
 _OTHER_NOUNS = word_set(
-    "minute second sec moment hour day night week month year star table room bed bath bag bedroom bathroom apartment hotel restaurant car"
+    "minute second sec moment hour day night week month year star table room bed bath bag bedroom"
+    " bathroom apartment hotel restaurant car"
 )
 
 
 def taken(param: Param, reply: Reply) -> list[tuple[int, int]]:
-    """Spans of a reply whose numbers are parts of dates, times or sums of money, or belong to something else."""
+    """Spans of a reply whose numbers belong to dates, times, sums of money or something else."""
     found = [*dates(reply.text, reply.now.date()), *times(reply.text), *money(reply.text)]
-    return [*((candidate.start, candidate.end) for candidate in found), *owned(reply.text, ages=not _is_age(param))]
+    return [
+        *((candidate.start, candidate.end) for candidate in found),
+        *owned(reply.text, ages=not _is_age(param)),
+    ]
 
 
 def _is_age(param: Param) -> bool:
-    return "age" in split_name(param.name) or re.search(r"\bage of\b|\bhow old\b", param.description, re.I) is not None
+    return (
+        "age" in split_name(param.name)
+        or re.search(r"\bage of\b|\bhow old\b", param.description, re.I) is not None
+    )
 
 
 def _ages(param: Param, text: str) -> list[Candidate]:
@@ -71,7 +107,13 @@ def _ages(param: Param, text: str) -> list[Candidate]:
     found = []
     for match in AGE.finditer(text) if _is_age(param) else ():
         written = match["age"] or match["aged"]
-        value = int(written) if written.isdigit() else words_value(written) if written.lower() in UNITS else None
+        value = (
+            int(written)
+            if written.isdigit()
+            else words_value(written)
+            if written.lower() in UNITS
+            else None
+        )
         if value is not None:
             found.append(Candidate(match.start(), match.end(), value, 0.95, 3, "age"))
     return found
@@ -97,14 +139,20 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
     if people and _counts_people(lead, text, numeral):
         return 3, 0.85, end
     alone = not re.search(r"\w", lead + rest)
-    counted = unit is not None and (re.match(r"\s+[a-z]{3,}s\b", rest) is not None or (people and _is_noun(unit[1])))
+    counted = unit is not None and (
+        re.match(r"\s+[a-z]{3,}s\b", rest) is not None or (people and _is_noun(unit[1]))
+    )
     return (1 if alone or not counted else 0), 0.9 if alone else 0.55 if counted else 0.75, end
 
 
-def _by_noun(param: Param, reply: Reply, unit: re.Match[str], end: int, people: bool) -> tuple[int, float, int] | None:
+def _by_noun(
+    param: Param, reply: Reply, unit: re.Match[str], end: int, people: bool
+) -> tuple[int, float, int] | None:
     """What the noun after a number says of it; None where it says nothing."""
     noun = stem(unit[1])
-    if any(_counts(other, noun) for other in reply.others if other.type == ParamType.INTEGER) and not _counts(param, noun):
+    if any(
+        _counts(other, noun) for other in reply.others if other.type == ParamType.INTEGER
+    ) and not _counts(param, noun):
         return -1, 0.0, end
     behind = re.match(r"\s+([a-z]+)", reply.text[unit.end() : unit.end() + 30])
     if (
@@ -117,25 +165,34 @@ def _by_noun(param: Param, reply: Reply, unit: re.Match[str], end: int, people: 
         return 3, 0.9, unit.end() + behind.end()
     if _counts(param, noun) or stem(unit.group().strip().replace(" ", "")) in own_stems(param):
         return 3, 0.95, unit.end()
-    if noun in {stem(word) for word in re.findall(r"[a-z]+", reply.prompt.lower()) if len(word) > 3}:
+    if noun in {
+        stem(word) for word in re.findall(r"[a-z]+", reply.prompt.lower()) if len(word) > 3
+    }:
         return 2, 0.9, unit.end()
     if noun in ("day", "night") and (own_stems(param) & _STAYS or _HOW_LONG.search(reply.prompt)):
         return 2, 0.9, end
-    if people and (unit[1].lower() in _OTHER_NOUNS or unit[1].lower().removesuffix("s") in _OTHER_NOUNS):
+    if people and (
+        unit[1].lower() in _OTHER_NOUNS or unit[1].lower().removesuffix("s") in _OTHER_NOUNS
+    ):
         return -1, 0.0, end
-    if reply.strict and not people and _QUANTITIES.intersection(split_name(param.name)) and _is_ware(unit[1]):
+    if (
+        reply.strict
+        and not people
+        and _QUANTITIES.intersection(split_name(param.name))
+        and _is_ware(unit[1])
+    ):
         return 3, 0.55, end
     return None
 
 
 def _before_value(reply: Reply, end: int) -> bool:
-    """Whether an allowed value of another parameter begins right behind a number: "one caesar salad"."""
+    """Whether another parameter's allowed value follows a number: "one caesar salad"."""
     others = [other for other in reply.others if other.type == ParamType.ENUM]
     return any(value.start == end + 1 for other in others for value in exact(other, reply.text))
 
 
 def _counts(param: Param, noun: str) -> bool:
-    """Whether a noun, by its stem, is what a parameter counts: one of its own, or one that means the same."""
+    """Whether the parameter counts this noun (a stem): one of its own, or of the same meaning."""
     own = own_stems(param)
     return noun in own or not CONCEPTS.get(noun, frozenset()).isdisjoint(
         name for word in split_name(param.name) for name in CONCEPTS.get(stem(word), ())
@@ -151,7 +208,11 @@ def _is_labelled(param: Param, lead: str) -> bool:
 def _is_ware(noun: str) -> bool:
     """Whether a noun is the plural of a thing that can be had in any number."""
     low = noun.lower()
-    return re.fullmatch(r"[a-z]{3,}s", noun) is not None and low[:-1] not in _OTHER_NOUNS and not is_person(low)
+    return (
+        re.fullmatch(r"[a-z]{3,}s", noun) is not None
+        and low[:-1] not in _OTHER_NOUNS
+        and not is_person(low)
+    )
 
 
 def _counts_people(lead: str, text: str, numeral: Numeral) -> bool:
@@ -168,33 +229,53 @@ def _is_noun(word: str) -> bool:
 
 
 def _is_order(lead: str, rest: str) -> bool:
-    """Whether a bare number opens a wish for something: "two for the ferry", "can i get 3 for friday"."""
+    """Whether a bare number begins a wish: "two for the ferry", "can i get 3 for friday"."""
     return re.match(r"\s+for\s+(?!\d)", rest) is not None and _WISHED.search(lead) is not None
 
 
-_WISHED = re.compile(r"(?:^|[.,;:!?]|\b(?:get|want|need|like|have|book|reserve|order|buy|please|us|me|hi|hello|hiya|hey))\s*$", re.I)
+_WISHED = re.compile(
+    r"(?:^|[.,;:!?]|\b(?:get|want|need|like|have|book|reserve|order|buy|please|us|me|hi|hello|hiya"
+    r"|hey))\s*$",
+    re.I,
+)
 
 
 def _is_pronoun(lead: str, written: str, rest: str) -> bool:
     """Whether "one" stands for a thing ("a cheap one", "one in Salem") and counts nothing."""
     if written.lower() != "one":
         return False
-    led = _PRONOUN_BEFORE.search(lead) is not None and not re.search(r"\b(?:just|only) the\s+$", lead, re.I)
+    led = _PRONOUN_BEFORE.search(lead) is not None and not re.search(
+        r"\b(?:just|only) the\s+$", lead, re.I
+    )
     return led or (_PRONOUN_AFTER.match(rest) is not None and not _SURE_BEFORE.search(lead))
 
 
 def _weeks(param: Param, text: str, reply: Reply) -> list[Candidate]:
     """A number of days may be given in weeks."""
-    if not {"day", "night"} & own_stems(param) and not re.search(r"\bhow (?:many (?:days|nights)|long)\b", reply.prompt, re.I):
+    if not {"day", "night"} & own_stems(param) and not re.search(
+        r"\bhow (?:many (?:days|nights)|long)\b", reply.prompt, re.I
+    ):
         return []
     found = []
     for match in re.finditer(r"\b(?:(an?|one)|(\d{1,2}|two|three|four))\s+weeks?\b", text, re.I):
-        count = 1 if match[1] else int(match[2]) if match[2].isdigit() else {"two": 2, "three": 3, "four": 4}[match[2].lower()]
+        count = (
+            1
+            if match[1]
+            else (
+                int(match[2])
+                if match[2].isdigit()
+                else {"two": 2, "three": 3, "four": 4}[match[2].lower()]
+            )
+        )
         found.append(Candidate(match.start(), match.end(), 7 * count, 0.85, 3, "weeks in days"))
     return found
 
 
-_YEARS = re.compile(r"\b(?:(?P<half>half\s+an?)|(?P<count>\d|an?|one|two|three|four|five))\s+years?\b(?P<more>\s+and\s+a\s+half)?", re.I)
+_YEARS = re.compile(
+    r"\b(?:(?P<half>half\s+an?)|(?P<count>\d|an?|one|two|three|four"
+    r"|five))\s+years?\b(?P<more>\s+and\s+a\s+half)?",
+    re.I,
+)
 
 
 def _years(param: Param, text: str) -> list[Candidate]:
@@ -204,7 +285,15 @@ def _years(param: Param, text: str) -> list[Candidate]:
     found = []
     for match in _YEARS.finditer(text):
         count = (match["count"] or "").lower()
-        years = 0.5 if match["half"] else int(count) if count.isdigit() else 1 if count in ("a", "an") else UNITS[count]
+        years = (
+            0.5
+            if match["half"]
+            else int(count)
+            if count.isdigit()
+            else 1
+            if count in ("a", "an")
+            else UNITS[count]
+        )
         months = round(12 * (years + (0.5 if match["more"] else 0)))
         found.append(Candidate(match.start(), match.end(), months, 0.85, 3, "years in months"))
     return found
@@ -213,7 +302,9 @@ def _years(param: Param, text: str) -> list[Candidate]:
 def counts(param: Param, reply: Reply) -> list[Candidate]:
     """The numbers of a reply that are part of nothing else, judged by what they count."""
     people = counts_people(param, reply.prompt) and not _is_age(param)
-    apart = people and any(other.type == ParamType.INTEGER and counts_people(other) for other in reply.others)
+    apart = people and any(
+        other.type == ParamType.INTEGER and counts_people(other) for other in reply.others
+    )
     lengths = [*durations(param, reply.text, reply.prompt), *_ages(param, reply.text)]
     spans = [*taken(param, reply), *((length.start, length.end) for length in lengths)]
     found = []
@@ -223,16 +314,28 @@ def counts(param: Param, reply: Reply) -> list[Candidate]:
     found = [*outside(found, spans), *measures(param, reply), *ordinals(param, reply)]
     if people and not (apart and any(count.fit >= 3 for count in found)):
         found = _people(reply, found, spans)
-    found = [c for c in found if not (_REPLACED.search(before(reply.text, c.start)) and _BY.match(reply.text, c.end))]
+    found = [
+        c
+        for c in found
+        if not (_REPLACED.search(before(reply.text, c.start)) and _BY.match(reply.text, c.end))
+    ]
     weeks = [*_weeks(param, reply.text, reply), *_years(param, reply.text)]
     return [*outside(found, [(week.start, week.end) for week in weeks]), *weeks, *lengths]
 
 
-def _people(reply: Reply, found: list[Candidate], spans: Sequence[tuple[int, int]]) -> list[Candidate]:
-    """Numbers of people: groups first, then the numbers outside of them, then whoever is named alone."""
-    together = [group for group in companies(reply.text) if not any(s <= group.start and group.end <= e for s, e in spans)]
+def _people(
+    reply: Reply, found: list[Candidate], spans: Sequence[tuple[int, int]]
+) -> list[Candidate]:
+    """Numbers of people: groups and the numbers outside them, else whoever is named alone."""
+    together = [
+        group
+        for group in companies(reply.text)
+        if not any(s <= group.start and group.end <= e for s, e in spans)
+    ]
     rest = outside(found, [(company.start, company.end) for company in together])
-    rest = [candidate for candidate in rest if isinstance(candidate.value, int) and candidate.value >= 0]
+    rest = [
+        candidate for candidate in rest if isinstance(candidate.value, int) and candidate.value >= 0
+    ]
     if any(candidate.fit >= 0 for candidate in rest) or together:
         return [*rest, *together]
     both = _BOTH.match(reply.text)
@@ -243,6 +346,10 @@ def _people(reply: Reply, found: list[Candidate], spans: Sequence[tuple[int, int
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """The whole numbers of a reply; without a question only those that count the parameter's own noun."""
-    found = [c for c in counts(param, reply) if isinstance(c.value, int) and not _AND_A_HALF.match(reply.text, c.end)]
+    """The whole numbers of a reply; without a question, only those of the parameter's noun."""
+    found = [
+        c
+        for c in counts(param, reply)
+        if isinstance(c.value, int) and not _AND_A_HALF.match(reply.text, c.end)
+    ]
     return [candidate for candidate in found if candidate.fit >= 3] if reply.strict else found

@@ -1,4 +1,4 @@
-"""Numbers with a unit ("3kg") and numbers that tell one thing from others ("room 412", "3rd floor")."""
+"""Numbers with a unit ("3kg"), and numbers that label things ("room 412", "3rd floor")."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from functools import lru_cache
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
-from langmem_ext.waiting.extract.dates.date import ORDINAL_DAYS
+from langmem_ext.waiting.extract.dates.days import ORDINAL_DAYS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
-from langmem_ext.waiting.extract.english.vocabulary import counts_people, own_stems, split_name, stem
+from langmem_ext.waiting.extract.english.vocabulary import (
+    counts_people,
+    own_stems,
+    split_name,
+    stem,
+)
 from langmem_ext.waiting.extract.numbers.numerals import DIGITS, digits_value
 from langmem_ext.waiting.extract.reply import Reply
 
@@ -23,7 +28,10 @@ _UNITS = {
     "centimetre": r"cm|centimet(?:er|re)s?",
     "litre": r"l|lit(?:er|re)s?",
 }
-_MEASURES = {unit: re.compile(rf"(?<![\w.,$€£])(?P<digits>{DIGITS})[\s-]?(?:{written})(?!\w)", re.I) for unit, written in _UNITS.items()}
+_MEASURES = {
+    unit: re.compile(rf"(?<![\w.,$€£])(?P<digits>{DIGITS})[\s-]?(?:{written})(?!\w)", re.I)
+    for unit, written in _UNITS.items()
+}
 _NAMED = {unit: re.compile(rf"\b(?:{written})\b", re.I) for unit, written in _UNITS.items()}
 _DIMENSIONS = {
     "weight": ("kilogram", "pound", "gram"),
@@ -34,9 +42,14 @@ _DIMENSIONS = {
     "width": ("centimetre", "metre"),
 }
 _COUNTS = re.compile(r"\b(?:number|count) of (?!the [a-z]+\b(?<!s))|\bhow many\b", re.I)
-_NO_LABEL = FUNCTION_WORDS | word_set("number no id value count size total amount day night hour minute week month year people")
+_NO_LABEL = FUNCTION_WORDS | word_set(
+    "number no id value count size total amount day night hour minute week month year people"
+)
 _WORDS = "|".join(sorted((word for word in ORDINAL_DAYS), key=len, reverse=True))
-_ORDINAL = re.compile(rf"\b(?:(?P<digits>\d{{1,3}})(?:st|nd|rd|th)|(?P<word>{_WORDS}))\b(?:\s+(?P<noun>[a-z]+))?", re.I)
+_ORDINAL = re.compile(
+    rf"\b(?:(?P<digits>\d{{1,3}})(?:st|nd|rd|th)|(?P<word>{_WORDS}))\b(?:\s+(?P<noun>[a-z]+))?",
+    re.I,
+)
 _ALONE = re.compile(
     rf"^\W*(?:(?:it['’]?s|it is|i['’]?m|on|in|to|the|at|uh|um|ok|okay|then|so|well|maybe|yes|no"
     rf"|say)\W+)*(?P<value>(?:\d{{1,3}}(?:st|nd|rd|th)|{_WORDS})\b)"
@@ -47,11 +60,17 @@ _ALONE = re.compile(
 
 @lru_cache(maxsize=512)
 def _unit(words: str) -> tuple[str, ...]:
-    """The units of a parameter that measures something: the one it names, or those of its dimension."""
-    named = tuple(unit for unit, pattern in _NAMED.items() if pattern.search(words) and unit not in ("metre", "litre", "gram"))
+    """The units of a measuring parameter: the one it names, or those of its dimension."""
+    named = tuple(
+        unit
+        for unit, pattern in _NAMED.items()
+        if pattern.search(words) and unit not in ("metre", "litre", "gram")
+    )
     if named:
         return named
-    return next((units for word, units in _DIMENSIONS.items() if re.search(rf"\b{word}", words, re.I)), ())
+    return next(
+        (units for word, units in _DIMENSIONS.items() if re.search(rf"\b{word}", words, re.I)), ()
+    )
 
 
 def measures(param: Param, reply: Reply) -> list[Candidate]:
@@ -60,7 +79,16 @@ def measures(param: Param, reply: Reply) -> list[Candidate]:
     found = []
     for unit in units:
         for match in _MEASURES[unit].finditer(reply.text):
-            found.append(Candidate(match.start(), match.end(), digits_value(match["digits"]), 0.95, 3, "measure in its unit"))
+            found.append(
+                Candidate(
+                    match.start(),
+                    match.end(),
+                    digits_value(match["digits"]),
+                    0.95,
+                    3,
+                    "measure in its unit",
+                )
+            )
     return found
 
 
@@ -68,28 +96,47 @@ def measures(param: Param, reply: Reply) -> list[Candidate]:
 def _labels(name: str, description: str) -> frozenset[str]:
     if _COUNTS.search(description):
         return frozenset()
-    described = re.findall(r"\b([a-z]+) numbers?\b|\bnumber (?:of|on) (?:the|your) ([a-z]+)", description.lower())
+    described = re.findall(
+        r"\b([a-z]+) numbers?\b|\bnumber (?:of|on) (?:the|your) ([a-z]+)", description.lower()
+    )
     described = [word for pair in described for word in pair if word]
     words = [word for word in [*split_name(name), *described] if word not in _NO_LABEL]
     return frozenset(stem(word) for word in words if not word.endswith("s") or word.endswith("ss"))
 
 
 def labels(param: Param) -> frozenset[str]:
-    """Stems of the nouns that a number of this parameter may bear before it; a plural is counted and labels nothing."""
+    """Stems of the nouns that label a number of this parameter when they are before it.
+
+    A plural is counted, and labels nothing.
+    """
     return _labels(param.name, param.description)
 
 
 def ordinals(param: Param, reply: Reply) -> list[Candidate]:
-    """Places in an order, for a parameter that tells one thing from others: "3rd floor", and "the second one" as an answer."""
+    """Ordinals as values of a parameter that labels things: "3rd floor".
+
+    An answer may also be "the second one".
+    """
     if not labels(param) or counts_people(param):
         return []
     found = []
     for match in _ORDINAL.finditer(reply.text):
         if match["noun"] and stem(match["noun"]) in own_stems(param):
-            found.append(Candidate(match.start(), match.end(), _place(match["digits"] or match["word"]), 0.95, 3, "place in an order"))
+            found.append(
+                Candidate(
+                    match.start(),
+                    match.end(),
+                    _place(match["digits"] or match["word"]),
+                    0.95,
+                    3,
+                    "place in an order",
+                )
+            )
     whole = None if found or reply.strict else _ALONE.match(reply.text)
     if whole:
-        found.append(Candidate(*whole.span("value"), _place(whole["value"]), 0.8, 1, "place in an order"))
+        found.append(
+            Candidate(*whole.span("value"), _place(whole["value"]), 0.8, 1, "place in an order")
+        )
     return found
 
 

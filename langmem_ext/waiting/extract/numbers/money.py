@@ -10,33 +10,65 @@ from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.dates.time import times
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
-from langmem_ext.waiting.extract.numbers.numerals import DIGITS, WORDS, digits_value, numerals, words_value
+from langmem_ext.waiting.extract.numbers.numerals import (
+    DIGITS,
+    WORDS,
+    digits_value,
+    numerals,
+    words_value,
+)
 from langmem_ext.waiting.extract.numbers.owned import owned
+from langmem_ext.waiting.extract.remembered import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
-_UNIT = r"(?:dollars?|bucks?|usd|euros?|eur|pounds?|gbp|quid|cents?|yen|jpy|rupees?|inr|francs?|chf|cad|aud|pesos?|yuan|cny|[$€£¥₹])(?!\w)"
+_UNIT = (
+    r"(?:dollars?|bucks?|usd|euros?|eur|pounds?|gbp|quid|cents?|yen|jpy|rupees?|inr|francs?|chf|cad"
+    r"|aud|pesos?|yuan|cny|[$€£¥₹])(?!\w)"
+)
 _MONEY = (
     re.compile(
-        rf"(?<!\w)(?:us\s?)?[$€£¥₹]\s?(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand|hundred)\b)?(?:\s*{_UNIT})?", re.I
+        rf"(?<!\w)(?:us\s?)?[$€£¥₹]\s?(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand"
+        rf"|hundred)\b)?(?:\s*{_UNIT})?",
+        re.I,
     ),
-    re.compile(rf"(?<![\w.,#/-])(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand|hundred)\b)?[\s-]*{_UNIT}", re.I),
+    re.compile(
+        rf"(?<![\w.,#/-])(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand"
+        rf"|hundred)\b)?[\s-]*{_UNIT}",
+        re.I,
+    ),
     re.compile(rf"\b(?P<words>{WORDS})[\s-]+{_UNIT}", re.I),
 )
 _LONG = re.compile(r"0\d+|\d{7,}")
 """Digits that number something rather than say how much."""
 _CLOCK = re.compile(r"\bat\s+$", re.I)
-_NOUN = re.compile(r"\b([a-z]+)(?:\s+(?:of|is|was|be|about|around|approximately|roughly|only|up to))*\s*[:,]?\s*$", re.I)
-_SUMS = re.compile(r"(?:value|worth|price|cost|costs|amount|budget|total|fee|deposit|rent|offer|tip|balance|sum)", re.I)
+_NOUN = re.compile(
+    r"\b([a-z]+)(?:\s+(?:of|is|was|be|about|around|approximately|roughly|only|up to))*\s*[:,]?\s*$",
+    re.I,
+)
+_SUMS = re.compile(
+    r"(?:value|worth|price|cost|costs|amount|budget|total|fee|deposit|rent|offer|tip|balance|sum)",
+    re.I,
+)
 """Nouns of sums, which a number may follow at once."""
 _DECIMALS = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)\.\d\d")
-_SPENT = re.compile(r"\b(?:send|pay|transfer|wire|give|charge|refund|spend|spent|paid|cost|costs|donate|deposit|withdraw)\b", re.I)
 _HANDED = re.compile(
-    r"\b(?:send|pay|transfer|wire|put|add|load|claim|refund|donate|deposit|withdraw|top up(?: with| by)?|paid|charge)\s+$", re.I
+    r"\b(?:send|pay|transfer|wire|put|add|load|claim|refund|donate|deposit|withdraw|top up(?: with|"
+    r" by)?|paid|charge)\s+$",
+    re.I,
 )
 """Verbs that a sum follows at once."""
+_LOADED = re.compile(r"\b(?:top(?:ping)? up|load|credit)\b[^.!?]{0,60}\b(?:with|by)\s+$", re.I)
+"""What is given a sum."""
+_MEASURED = re.compile(
+    r"\s*%|\s+(?!(?:for|on|in|to|from|and|at|by|was|is|please|pls|paid|spent|each|per"
+    r"|total)\b)[a-z]+s\b",
+    re.I,
+)
+"""A noun behind a number, which is then not a sum but so many of something."""
 _CENTS = re.compile(r"\s+and\s+(\d{1,2})\s+cents?\b", re.I)
 
 
+@remembered
 def money(text: str) -> list[Candidate]:
     """The sums of `text` that bear a currency's mark or name, in its order."""
     found = []
@@ -51,23 +83,31 @@ def money(text: str) -> list[Candidate]:
             cents = _CENTS.match(text, end)
             if cents:
                 amount, end = round(amount + int(cents[1]) / 100, 2), cents.end()
-            found.append(Candidate(match.start(), end, amount, 0.97, reason="sum with its currency"))
+            found.append(
+                Candidate(match.start(), end, amount, 0.97, reason="sum with its currency")
+            )
     return longest(found)
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """The sums of a reply; a bare number only as the answer to a question and when no sum stands there."""
+    """The sums of a reply; else its bare numbers, without a question only if marked as sums."""
     found = money(reply.text)
     if found:
         return found
-    spans = [(c.start, c.end) for c in [*dates(reply.text, reply.now.date()), *times(reply.text)]] + owned(reply.text)
+    spans = [
+        (c.start, c.end) for c in [*dates(reply.text, reply.now.date()), *times(reply.text)]
+    ] + owned(reply.text)
     bare = [
         Candidate(n.start, n.end, n.value, 0.75, 0, "bare number")
         for n in numerals(reply.text)
-        if n.value >= 0 and not _LONG.fullmatch(reply.text[n.start : n.end]) and not _CLOCK.search(before(reply.text, n.start))
+        if n.value >= 0
+        and not _LONG.fullmatch(reply.text[n.start : n.end])
+        and not _CLOCK.search(before(reply.text, n.start))
     ]
     found = outside(bare, spans)
-    return [sum_ for sum_ in found if _is_marked(param, reply.text, sum_)] if reply.strict else found
+    return (
+        [sum_ for sum_ in found if _is_marked(param, reply.text, sum_)] if reply.strict else found
+    )
 
 
 def _is_marked(param: Param, text: str, bare: Candidate) -> bool:
@@ -76,6 +116,15 @@ def _is_marked(param: Param, text: str, bare: Candidate) -> bool:
     noun = _NOUN.search(lead)
     if noun and (_SUMS.fullmatch(noun[1]) or stem(noun[1]) in own_stems(param)):
         return True
-    if _HANDED.search(lead) and re.match(r"\s*(?:(?:on|to|for|from|into|onto|please|now|with)\b)", text[bare.end :]):
+    if _LOADED.search(lead):
         return True
-    return _DECIMALS.fullmatch(text, bare.start, bare.end) is not None and _SPENT.search(lead) is not None
+    if _HANDED.search(lead) and re.match(
+        r"\s*(?:(?:on|to|for|from|into|onto|please|now|with)\b)", text[bare.end :]
+    ):
+        return True
+    dated = re.search(r"\b(?:on|at|by|until|till|from|to|since)\s+(?:the\s+)?$", lead, re.I)
+    return (
+        not dated
+        and _DECIMALS.fullmatch(text, bare.start, bare.end) is not None
+        and not _MEASURED.match(text, bare.end)
+    )

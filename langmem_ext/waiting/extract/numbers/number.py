@@ -17,14 +17,20 @@ _POINT = re.compile(r"\s+point\s+(\d+)\b", re.I)
 def _fraction(text: str, candidate: Candidate) -> Candidate:
     half = _HALF.match(text, candidate.end)
     if half and isinstance(candidate.value, int):
-        return replace(candidate, end=half.end(), value=candidate.value + (0.5 if half[1].lower() == "half" else 0.25))
+        return replace(
+            candidate,
+            end=half.end(),
+            value=candidate.value + (0.5 if half[1].lower() == "half" else 0.25),
+        )
     point = _POINT.match(text, candidate.end)
     if point and isinstance(candidate.value, int):
-        return replace(candidate, end=point.end(), value=float(f"{candidate.value}.{point[1][:12]}"))
+        return replace(
+            candidate, end=point.end(), value=float(f"{candidate.value}.{point[1][:12]}")
+        )
     return candidate
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """The numbers of a reply, fractions included; without a question only those that count the parameter's own noun."""
+    """The numbers of a reply, with fractions; without a question, only of the parameter's noun."""
     found = [_fraction(reply.text, candidate) for candidate in counts(param, reply)]
     return [candidate for candidate in found if candidate.fit >= 3] if reply.strict else found

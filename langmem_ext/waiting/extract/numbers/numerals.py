@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
+
+from langmem_ext.waiting.extract.remembered import remembered
 
 UNITS = {
     word: value
@@ -33,20 +36,28 @@ UNITS = {
     )
 }
 TENS = {
-    word: 10 * value for value, word in enumerate(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), start=2)
+    word: 10 * value
+    for value, word in enumerate(
+        ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), start=2
+    )
 } | {"fourty": 40}
 SCALES = {"hundred": 100, "thousand": 1_000, "grand": 1_000, "million": 1_000_000, "k": 1_000}
 _WORD = "|".join(sorted((*UNITS, *TENS, "hundred", "thousand", "million"), key=len, reverse=True))
-WORDS = rf"(?:an?\s+(?=(?:hundred|thousand|million)\b))?(?:{_WORD})(?:(?:\s*-\s*|\s+|\s+and\s+)(?:{_WORD})){{0,11}}"
+WORDS = (
+    rf"(?:an?\s+(?=(?:hundred|thousand|million)\b))?(?:{_WORD})(?:(?:\s*-\s*|\s+"
+    rf"|\s+and\s+)(?:{_WORD})){{0,11}}"
+)
 """A number in words, as the source of a regular expression."""
 
 DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 """A number in digits, as the source of a regular expression."""
 
 _NUMERAL = re.compile(
-    rf"(?<![\w#/:.,-])-?(?P<digits>{DIGITS})(?:\s*(?P<scale>hundred|thousand|million|grand|k)\b|(?![\w/:]|[-–]\d|\.\d|,\d))"
+    rf"(?<![\w#/:.,-])-?(?P<digits>{DIGITS})(?:\s*(?P<scale>hundred|thousand|million|grand|k)\b"
+    rf"|(?![\w/:]|[-–]\d|\.\d|,\d))"
     rf"|\b(?P<words>{WORDS})\b"
-    r"|\b(?P<named>an?\s+couple(?:\s+of)?|(?:half\s+a|a\s+half|half)\s+dozen|an?\s+dozen|an?\s+pair\s+of)\b",
+    r"|\b(?P<named>an?\s+couple(?:\s+of)?|(?:half\s+a|a\s+half|half)\s+dozen|an?\s+dozen"
+    r"|an?\s+pair\s+of)\b",
     re.I,
 )
 
@@ -61,10 +72,16 @@ class Numeral:
     digits: bool
 
 
+MOST: Final = 60
+"""Numbers of a message that are looked at."""
+
+
 def words_value(words: str) -> int | None:
-    """The number that `words` spell ("one thousand and twenty"); None when they spell none ("two three")."""
+    """The number that `words` spell; None when they spell none ("two three")."""
     total = current = 0
-    last = 0  # size of the smallest group that may still follow; a unit after a unit is another number
+    last = (
+        0  # size of the smallest group that may still follow; a unit after a unit is another number
+    )
     for word in re.findall(r"[a-z]+", words.lower()):
         if word in UNITS:
             if last and (last < 10 or (last < 100 and UNITS[word] > 9)):
@@ -92,10 +109,14 @@ def digits_value(digits: str, scale: str = "") -> int | float:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
+@remembered
 def numerals(text: str) -> list[Numeral]:
-    """Every number of `text` in its order; parts of dates, times, ids and ranges in digits are none."""
+    """The numbers of `text` in order, at most `MOST`.
+
+    Parts of dates, times, ids and ranges in digits are left out.
+    """
     found: list[Numeral] = []
-    for match in _NUMERAL.finditer(text):
+    for _, match in zip(range(MOST), _NUMERAL.finditer(text), strict=False):
         value: int | float | None
         if match["digits"]:
             value = digits_value(match["digits"], match["scale"] or "")

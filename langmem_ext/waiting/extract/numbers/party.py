@@ -11,42 +11,63 @@ from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.numbers.numerals import UNITS, numerals
 
 _PLURAL = (
-    r"(?:people|peoples|persons?|person's|passengers?|riders?|travell?ers?|guests?|adults?|individuals?|pax|ppl|friends?|members?|diners?"
+    r"(?:people|peoples|persons?|person's|passengers?|riders?|travell?ers?|guests?|adults?"
+    r"|individuals?|pax|ppl|friends?|members?|diners?"
     r"|men|women|guys|girls|boys|kids?|child(?:ren)?|couples?"
-    r"|seats?|tickets?|others?|mates?|babies|baby|infants?|toddlers?|teens?|teenagers?|sisters?|brothers?|sons?|daughters?|cousins?"
-    r"|colleagues?|co-?workers?|siblings?|buddies|buddy|pals?|grandkids|grandchildren|students?|ladies|gentlemen)"
+    r"|seats?|tickets?|others?|mates?|babies|baby|infants?|toddlers?|teens?|teenagers?|sisters?"
+    r"|brothers?|sons?|daughters?|cousins?"
+    r"|colleagues?|co-?workers?|siblings?|buddies|buddy|pals?|grandkids|grandchildren|students?"
+    r"|ladies|gentlemen)"
 )
 _ONE = (
-    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad|sister|brother|son|daughter|friend|kid"
+    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad"
+    r"|sister|brother|son|daughter|friend|kid"
     r"|child|baby|infant|guest|colleague|boss|date|client|cousin|aunt"
-    r"|uncle|grandma|grandpa|grandmother|grandfather|roommate|neighbou?r|mate|buddy|niece|nephew|nan|nana|gran|granny"
+    r"|uncle|grandma|grandpa|grandmother|grandfather|roommate|neighbou?r|mate|buddy|niece|nephew"
+    r"|nan|nana|gran|granny"
     r"|grandson|granddaughter|in-law|other half|better half|other person)"
 )
 _COUNTED = re.compile(
-    rf"(?:[\s-]+of\s+(?:my|our|the))?[\s-]+(?:other |more |young |little |small )?(?:[a-z]+ )?{_PLURAL}\b|[\s-]+of\s+us\b", re.I
+    r"(?:[\s-]+of\s+(?:my|our|the))?[\s-]+(?:other |more |young |little |small )?(?:[a-z]+"
+    rf" )?{_PLURAL}\b|[\s-]+of\s+us\b",
+    re.I,
 )
-_GENERIC = re.compile(r"(?:people|peoples|persons?|passengers?|riders?|travell?ers?|guests?|adults?|seats?|tickets?|pax|ppl)$", re.I)
+_GENERIC = re.compile(
+    r"(?:people|peoples|persons?|passengers?|riders?|travell?ers?|guests?|adults?|seats?|tickets?"
+    r"|pax|ppl)$",
+    re.I,
+)
 _AND = re.compile(r"\s*(?:\band\b|\bplus\b|\+|&)\s*", re.I)
 _SPEAKER = re.compile(r"\b(?:me|myself|i)\b", re.I)
 _RELATIVE = re.compile(
-    rf"\b(?:my|our|the|an?|his|her|their)\s+(?:\d{{1,2}}|{'|'.join(UNITS)})[\s-]*(?:years?|yrs?|months?)[\s-]*old\b(?!\s+{_ONE}s?\b)|"
-    rf"\b(?:my|our|the|an?|his|her|their)\s+(?:(?:\d{{1,2}}|\w+)[\s-](?:years?|months?)[\s-]old\s+)?(?:(?:other|best|little|older|younger|elder|dear)\s+)?{_ONE}\b",
+    rf"\b(?:my|our|the|an?|his|her|their)\s+(?:\d{{1,2}}|{'|'.join(UNITS)})[\s-]*(?:years?|yrs?"
+    rf"|months?)[\s-]*old\b(?!\s+{_ONE}s?\b)|"
+    rf"\b(?:my|our|the|an?|his|her|their)\s+(?:(?:\d{{1,2}}|\w+)[\s-](?:years?"
+    rf"|months?)[\s-]old\s+)?(?:(?:other|best|little|older|younger|elder|dear)\s+)?{_ONE}\b",
     re.I,
 )
 _PAIR = re.compile(
-    r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b|\bparents\b|\b(?:both|the two) of us\b"
+    r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b|\bparents\b|\b(?:both|the"
+    r" two) of us\b"
     r"|\ba couple\b(?=\s+(?:with|and|plus)\s+(?:my|our|the|an?|their)\b)|\bcouple of us\b",
     re.I,
 )
 _JOINT = re.compile(
-    r"\s*(?:,|(?<=adults)\s(?=\d|one|two|three|four)|,?\s*\band\b|,?\s*\bplus\b|,?\s*\bwith\b|\+|&)\s*(?:(?:my|our|the)\s+)?", re.I
+    r"\s*(?:,|(?<=adults)\s(?=\d|one|two|three|four)|,?\s*\band\b|,?\s*\bplus\b|,?\s*\bwith\b|\+"
+    r"|&)\s*(?:(?:my|our|the)\s+)?",
+    re.I,
 )
-_LED = re.compile(r"\b(?:com(?:e|ing)|go(?:ing)?|din(?:e|ing)|eat(?:ing)?|arriv(?:e|ing)|be|travel(?:l?ing)?|there)\s+(with\s+)$", re.I)
+_LED = re.compile(
+    r"\b(?:com(?:e|ing)|go(?:ing)?|din(?:e|ing)|eat(?:ing)?|arriv(?:e|ing)|be|travel(?:l?ing)?"
+    r"|there)\s+(with\s+)$",
+    re.I,
+)
 _CLOSES = re.compile(r"\W*(?:$|[.,!;]|please\b|others?\b|more\b)", re.I)
 _EXIST = re.compile(r"\bthere(?:'s| is| are| will be|['’]ll be)\s+(?:only\s+|just\s+)?$", re.I)
 _TOTAL = re.compile(r"\s+(?:in total|total|altogether|in all|all together)\b", re.I)
 _ALONE = re.compile(
-    r"\b(?:(?:just|only|it's|its|it is)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my own|alone|solo|(?:myself|me) only|no one else)"
+    r"\b(?:(?:just|only|it's|its|it is)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my"
+    r" own|alone|solo|(?:myself|me) only|no one else)"
     r"|^\W*(?:for\s+)?(?:me|myself)\W*$",
     re.I,
 )
@@ -73,7 +94,10 @@ class _Term:
 
 
 def _terms(text: str) -> list[_Term]:
-    """Everything in `text` that names people, in its order; numbers without a noun too, which count only beside others."""
+    """The terms of `text` that name people, in order.
+
+    Numbers without a noun are included; they count only beside other terms.
+    """
     terms = [_Term(m.start(), m.end(), 1, "speaker") for m in _SPEAKER.finditer(text)]
     terms += [_Term(m.start(), m.end(), 1, "relative") for m in _RELATIVE.finditer(text)]
     terms += [_Term(m.start(), m.end(), 2, "pair") for m in _PAIR.finditer(text)]
@@ -81,7 +105,14 @@ def _terms(text: str) -> list[_Term]:
         unit = _COUNTED.match(text, numeral.end)
         if isinstance(numeral.value, int) and 0 <= numeral.value < 10_000:
             each = 2 if unit and unit.group().lower().endswith("couples") else 1
-            terms.append(_Term(numeral.start, unit.end() if unit else numeral.end, each * numeral.value, "counted" if unit else "bare"))
+            terms.append(
+                _Term(
+                    numeral.start,
+                    unit.end() if unit else numeral.end,
+                    each * numeral.value,
+                    "counted" if unit else "bare",
+                )
+            )
     kept: list[_Term] = []
     for term in sorted(terms, key=lambda t: (t.start, -t.end)):
         if not kept or term.start >= kept[-1].end:
@@ -100,7 +131,10 @@ def _chains(text: str, terms: Sequence[_Term]) -> list[list[_Term]]:
 
 
 def _settled(text: str, chain: list[_Term]) -> list[_Term]:
-    """A chain without what only stands beside it: numbers that count nothing, and an "I" that goes on with another clause."""
+    """A chain without its side terms: bare numbers, and an "I" that begins another clause.
+
+    A number that is added to the speaker stays: "me + 1".
+    """
     bare = [at for at, term in enumerate(chain) if term.kind == "bare"]
     if (
         bare == [1]
@@ -109,7 +143,9 @@ def _settled(text: str, chain: list[_Term]) -> list[_Term]:
         and _CLOSES.match(text, chain[1].end)
     ):
         return chain[:2]
-    if bare and not (bare == [0] and len(chain) == 2 and _AND.fullmatch(text[chain[0].end : chain[1].start])):
+    if bare and not (
+        bare == [0] and len(chain) == 2 and _AND.fullmatch(text[chain[0].end : chain[1].start])
+    ):
         chain = chain[bare[0] + 1 :] if bare[0] == 0 else chain[: bare[0]]
     while (
         len(chain) > 1
@@ -129,14 +165,21 @@ def _settled(text: str, chain: list[_Term]) -> list[_Term]:
 
 
 def _closes_sum(text: str, chain: list[_Term]) -> bool:
-    """Whether a number that is added to the speaker ends there: "me + 1", and not "me and 2 bags"."""
-    return _AND.fullmatch(text[chain[0].end : chain[1].start]) is not None and _CLOSES.match(text, chain[1].end) is not None
+    """Whether the sum ends at a number added to the speaker: "me + 1", not "me and 2 bags"."""
+    return (
+        _AND.fullmatch(text[chain[0].end : chain[1].start]) is not None
+        and _CLOSES.match(text, chain[1].end) is not None
+    )
 
 
 def _total(chain: Sequence[_Term]) -> int:
     """The sum; "4 people, 3 adults and 1 baby" are four."""
     rest = sum(term.count for term in chain[1:])
-    detailed = len(chain) > 2 and chain[0].count == rest and not any(term.kind == "speaker" for term in chain)
+    detailed = (
+        len(chain) > 2
+        and chain[0].count == rest
+        and not any(term.kind == "speaker" for term in chain)
+    )
     return chain[0].count if detailed else chain[0].count + rest
 
 
@@ -146,7 +189,9 @@ def companies(text: str) -> list[Candidate]:
     for chain in (_settled(text, chain) for chain in _chains(text, _terms(text))):
         kinds = {term.kind for term in chain}
         if [term.kind for term in chain] == ["speaker", "bare"]:
-            found.append(Candidate(chain[0].start, chain[1].end, _total(chain), 0.85, 3, "number of people"))
+            found.append(
+                Candidate(chain[0].start, chain[1].end, _total(chain), 0.85, 3, "number of people")
+            )
             continue
         if not kinds & {"counted", "pair"} and not (len(chain) > 1 and kinds & {"relative"}):
             continue
@@ -154,18 +199,46 @@ def companies(text: str) -> list[Candidate]:
         led = _LED.search(before(text, start))
         if led and "speaker" not in kinds and "of us" not in text[start:end].lower():
             start, size = led.start(1), size + 1
-        whole = _EXIST.search(before(text, start)) or text[start:end].lower().endswith("of us") or _TOTAL.match(text, end) is not None
+        whole = (
+            _EXIST.search(before(text, start))
+            or text[start:end].lower().endswith("of us")
+            or _TOTAL.match(text, end) is not None
+        )
         if len(chain) == 1 and whole:
             end = start + len(_OF_US.sub("", text[start:end]))
-        found.append(Candidate(start, end, size, 0.95 if len(chain) == 1 else 0.85, 4 if whole else 3, "number of people"))
+        found.append(
+            Candidate(
+                start,
+                end,
+                size,
+                0.95 if len(chain) == 1 else 0.85,
+                4 if whole else 3,
+                "number of people",
+            )
+        )
     return found + [
         Candidate(n.start, n.end, n.value, 0.95, 4, "total")
         for n in numerals(text)
-        if isinstance(n.value, int) and _TOTAL.match(text, n.end) and not any(c.overlaps(n.start, n.end) for c in found)
+        if isinstance(n.value, int)
+        and _TOTAL.match(text, n.end)
+        and not any(c.overlaps(n.start, n.end) for c in found)
     ]
 
 
 def alone(text: str) -> list[Candidate]:
     """One, where the text says that it is only the speaker: "just me"."""
     match = _ALONE.search(text)
-    return [Candidate(match.start(), match.end(), 1, 0.85, 3 if _JUST_ME.match(match.group()) else 2, "one person")] if match else []
+    return (
+        [
+            Candidate(
+                match.start(),
+                match.end(),
+                1,
+                0.85,
+                3 if _JUST_ME.match(match.group()) else 2,
+                "one person",
+            )
+        ]
+        if match
+        else []
+    )

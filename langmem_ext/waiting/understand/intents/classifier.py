@@ -1,4 +1,4 @@
-"""What a message asks for: the classifier's protocol, and the classifier that works by rules alone."""
+"""What a message asks for: the protocol of classifiers, and the one that works by rules."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from pydantic import JsonValue
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog
 from langmem_ext.waiting.catalog.param import ParamType
+from langmem_ext.waiting.extract.english.concepts import phrases_in
+from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.understand.acts import WISHES, asks_back_only, tells, words_without_values
-from langmem_ext.waiting.understand.clauses import LONGEST, MOST, Clause, clauses_of, phrases_of, without
+from langmem_ext.waiting.understand.clauses import MOST, Clause, clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.intents.similarity import IntentIndex, about, without_refusals
 from langmem_ext.waiting.understand.values import Reading, read_values, values_of
 
@@ -40,26 +42,33 @@ AHEAD: Final = 0.2
 CERTAIN_OF_SEVERAL: Final = 0.36
 """The same for each of several requests in one message."""
 
+CERTAIN_WHEN_TOLD: Final = 0.6
+"""The same for what a message only tells, before it asks for another thing as well."""
+
 CERTAIN_WHEN_ANSWERED: Final = 0.8
 """The same for a message that answers the question."""
 
 CERTAIN_AT_CONFIRMATION: Final = 0.72
 """The same while a confirmation waits, of which nothing may be taken for what it is not."""
 
-LIKELY: Final = 0.3
-"""Confidence from which two intents that are as likely are worth a question."""
+GUESS: Final = 0.1
+"""Confidence from which an intent is worth a question: of such guesses without their example in the
+catalog half are right, and three in four among the best two."""
 
 MARGIN: Final = 0.06
 """How far an intent must be ahead of the next: closer ones are a tie, and a tie is not decided."""
+
+NEARLY: Final = 92.0
+CLEARLY: Final = 10.0
+"""How alike (0 to 100) a message and an example are that decides a tie, and how far ahead of the
+other intent's."""
 
 PART: Final = 0.9
 """What the likeness of one clause of a message is worth."""
 
 FORM: Final = 0.07
-"""How much the form of a clause counts: who asks wants an answer, who wishes wants something done."""
-
-LONGEST_READ: Final = 4_000
-"""Characters of a message that are read: what it asks for stands there, and patterns take long on more."""
+"""How much the form of a clause counts: who asks wants an answer, who wishes wants something
+done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +85,8 @@ class ClassifyRequest:
         now: When the message was written.
         values: Where values stand in the message, as `[start, end)` offsets. An intent's words are
             looked for besides them; patterns see the whole message.
-        found: Where the message may hold a value of a parameter, by parameter: they speak for the intents that take them.
+        found: Where the message may hold a value of a parameter, by parameter: they speak for the
+            intents that take them.
         running: The intent of the request that runs.
         answered: Whether the message holds a certain answer to the question.
         among: The intents to choose from; empty: all of the catalog.
@@ -112,8 +122,8 @@ class Classification:
     """What a message asks for.
 
     Attributes:
-        intent_id: The intent; None when the classifier is not sure of one.
-        params: Values of that intent's parameters that the message holds. Without an intent, and for a
+        intent_id: The intent; None if the classifier is not sure.
+        params: Values of that intent's parameters in the message. Without an intent, and for a
             request that is `unread`: values of the request that runs.
         confidence: 0 to 1.
         source: Who decided.
@@ -135,10 +145,10 @@ class Classification:
 
 @runtime_checkable
 class Classifier(Protocol):
-    """Decides which intent of the catalog a message asks for. Never raises on a message, whatever it says."""
+    """Decides which intent of the catalog a message asks for; it never raises."""
 
     def classify(self, request: ClassifyRequest) -> Classification:
-        """What the message asks for; without an intent when that is not certain."""
+        """The intent of the message; none if that is not certain."""
         ...
 
     async def aclassify(self, request: ClassifyRequest) -> Classification:
@@ -166,13 +176,25 @@ def wishes(phrase: Clause) -> bool:
     return phrase.act == "question" or WISHES.search(phrase.text) is not None
 
 
-_JOINED: Final = re.compile(r"\b(?:and|also|then|plus)\W*$", re.IGNORECASE)
-"""What stands before a phrase that asks for another thing."""
+_ADDED: Final = re.compile(
+    r"\b(?:also|too|as well|besides|after that|on top|another thing|secondly|then)\b", re.IGNORECASE
+)
+"""Words that add one request to another."""
+
+_JOINED: Final = re.compile(r"\band\W*$", re.IGNORECASE)
+_ADDED_BEFORE: Final = re.compile(r"\b(?:also|then|plus)\W*$", re.IGNORECASE)
+_ADDED_FIRST: Final = re.compile(r"\W*(?:and\s+)?(?:also|then|plus)\b", re.IGNORECASE)
 
 
 def _wished(won: Sequence[Won]) -> str | None:
     """The one intent that the wishes of a message ask for."""
-    wished = {each.intent_id for each in won if wishes(each.phrase) and each.score >= CERTAIN_WHILE_WAITING}
+    wished = {
+        each.intent_id
+        for each in won
+        if wishes(each.phrase)
+        and not tells(each.phrase.text)
+        and each.score >= CERTAIN_WHILE_WAITING
+    }
     return wished.pop() if len(wished) == 1 else None
 
 
@@ -184,27 +206,34 @@ def _led_by_wish(best: list[tuple[str, float]], wished: str | None) -> list[tupl
 
 
 _CANNOT: Final = re.compile(
-    r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|will not|unable to|no longer|could(?:n['’]?t| not))\s+(?:\w+\s+)?"
+    r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|will not|unable to|no longer|could(?:n['’]?t|"
+    r" not))\s+(?:\w+\s+)?"
     r"(?:make|come|do|be|attend|manage|get)\b",
     re.IGNORECASE,
 )
 
 
 def _ruled_out(parts: Sequence[Clause]) -> list[Clause]:
-    """The phrases that tell what is not possible, and hold no value of what is wished for: "I can't make it on monday"."""
+    """The phrases that say what is not possible: "I can't make it on monday".
+
+    They hold no value of what is wished for.
+    """
     phrases = [phrase for clause in parts[1:] or parts for phrase in phrases_of(clause)]
     return [phrase for phrase in phrases if tells(phrase.text) and _CANNOT.search(phrase.text)]
 
 
 class RuleClassifier:
-    """Classifies by the catalog alone: its patterns and its words. Abstains when two intents are as likely."""
+    """Classifies by the catalog alone: its patterns and its words.
+
+    It abstains when two intents are equally likely.
+    """
 
     def __init__(self) -> None:
         """Make a classifier; it keeps nothing but the words of the catalog it saw last."""
         self._index: tuple[IntentCatalog, IntentIndex] | None = None
 
     def classify(self, request: ClassifyRequest) -> Classification:
-        """What the message asks for; without an intent when that is not certain."""
+        """The intent of the message; none if that is not certain."""
         parts = _parts(request)
         won = self._won(request, parts)
         if several := self._several(request, won):
@@ -214,60 +243,159 @@ class RuleClassifier:
         if not best:
             return Classification(reason="no intent fits")
         (intent_id, score), runner_up = best[0], best[1] if len(best) > 1 else ("", 0.0)
-        if (score < _needed(request) and not _is_wish(request, parts[0], score, score - runner_up[1])) or (
-            request.running and score < dict(best).get(request.running, 0.0) + AHEAD and intent_id != request.running
+        if (
+            score < _needed(request)
+            and not _is_wish(request, parts[0], score, score - runner_up[1])
+        ) or (
+            request.running
+            and score < dict(best).get(request.running, 0.0) + AHEAD
+            and intent_id != request.running
         ):
-            return Classification(confidence=score, reason="no intent fits well enough", choices=_choices(request, best))
+            return Classification(
+                confidence=score,
+                reason="no intent fits well enough",
+                choices=_choices(request, best),
+            )
         if score - runner_up[1] < MARGIN:
-            answering = self._answering(request, parts[0], (intent_id, runner_up[0]))
+            choices = (intent_id, runner_up[0])
+            answering = self._answering(request, parts[0], choices) or self._exampled(
+                request, parts[0], choices
+            )
             if answering is None:
-                return Classification(confidence=score, reason="two intents fit as well", choices=(intent_id, runner_up[0]))
+                return Classification(
+                    confidence=score, reason="two intents fit as well", choices=choices
+                )
             intent_id = answering
         if intent_id == wished:
             request = replace(request, text=without(request.text, _ruled_out(parts)))
-        return Classification(intent_id, find_params(request.catalog.intent(intent_id), request), min(score, 1.0), reason="it fits best")
+        return Classification(
+            intent_id,
+            find_params(request.catalog.intent(intent_id), request),
+            min(score, 1.0),
+            reason="it fits best",
+        )
 
     def scores(self, request: ClassifyRequest) -> list[tuple[str, float]]:
-        """How likely each intent is, the likeliest first: the best of the whole message and of its clauses."""
+        """The score of each intent, highest first: the best of the message and its clauses."""
         whole, *clauses = [self._scores(request, clause) for clause in _parts(request)]
-        return _best([whole, *({intent_id: PART * score for intent_id, score in scores.items()} for scores in clauses)])
+        return _best(
+            [
+                whole,
+                *(
+                    {intent_id: PART * score for intent_id, score in scores.items()}
+                    for scores in clauses
+                ),
+            ]
+        )
 
     @staticmethod
     def _answering(request: ClassifyRequest, whole: Clause, choices: Sequence[str]) -> str | None:
-        """Of two intents the one that a question means: the one that only answers, if the other does something."""
-        answering = [intent_id for intent_id in choices if not request.catalog.intent(intent_id).tool]
+        """The one of two intents that only answers, if the message asks and the other acts."""
+        answering = [
+            intent_id for intent_id in choices if not request.catalog.intent(intent_id).tool
+        ]
         return answering[0] if whole.act == "question" and len(answering) == 1 else None
 
+    def _exampled(
+        self, request: ClassifyRequest, whole: Clause, choices: Sequence[str]
+    ) -> str | None:
+        """The one of two intents with an example that is nearly the message; None if unclear."""
+        first, second = (
+            self._words(request.catalog).nearness(intent_id, whole.text) for intent_id in choices
+        )
+        if max(first, second) < NEARLY or abs(first - second) < CLEARLY:
+            return None
+        return choices[0] if first > second else choices[1]
+
     def _won(self, request: ClassifyRequest, parts: Sequence[Clause]) -> list[Won]:
-        """The phrases of a message that ask for one intent clearly, in its order; a phrase that only tells something asks for nothing."""
+        """The phrases of a message that ask for one intent clearly, in order.
+
+        A phrase that only tells something asks for nothing.
+        """
         won: list[Won] = []
         for clause in (parts[1:] or parts)[:MOST]:
             phrases = phrases_of(clause)
-            found = [one for phrase in phrases if (one := self._winner(request, phrase))] if len(phrases) > 1 else []
-            whole = self._winner(request, clause) if len(parts) > 1 and len({one.intent_id for one in found}) < 2 else None
+            found = (
+                [one for phrase in phrases if (one := self._winner(request, phrase))]
+                if len(phrases) > 1
+                else []
+            )
+            whole = (
+                self._winner(request, clause)
+                if len(parts) > 1 and len({one.intent_id for one in found}) < 2
+                else None
+            )
             won += [whole] if whole else found
         return won
 
     def _winner(self, request: ClassifyRequest, phrase: Clause) -> Won | None:
         """The one intent that a phrase asks for clearly."""
-        ranked = [] if tells(phrase.text) else _best([self._scores(request, phrase)])
+        ranked = _best([self._scores(request, phrase)])
         ahead = ranked[0][1] - (ranked[1][1] if len(ranked) > 1 else 0.0) if ranked else 0.0
         clear = ranked and ranked[0][1] >= CERTAIN_OF_SEVERAL and ahead >= 2 * MARGIN
         return Won(ranked[0][0], ranked[0][1], phrase) if clear else None
 
     def _several(self, request: ClassifyRequest, won: Sequence[Won]) -> Classification | None:
-        """The requests of a message that asks for several things, each with the values of its own part of the message."""
-        wanted = [name for name in dict.fromkeys(each.intent_id for each in won) if name != request.running]
-        if len(wanted) < 2 or not any(wishes(each.phrase) or _JOINED.search(request.text, 0, each.phrase.start) for each in won):
+        """The requests of a message that asks for several things; None if it does not.
+
+        Each has the values of its own part of the message.
+        """
+        wanted = [
+            name
+            for name in dict.fromkeys(
+                each.intent_id for each in won if self._is_wanted(request, each, won)
+            )
+            if name != request.running
+        ]
+        if len(wanted) < 2:
             return None
+        won = [each for each in won if each.intent_id in wanted]
         found = []
         for intent_id in wanted:
             others = [each.phrase for each in won if each.intent_id != intent_id]
             text = without(request.text, _reaching(others, won, intent_id, len(request.text)))
             params = find_params(request.catalog.intent(intent_id), replace(request, text=text))
             score = max(each.score for each in won if each.intent_id == intent_id)
-            found.append(Classification(intent_id, params, min(score, 1.0), reason="its clause fits best"))
+            found.append(
+                Classification(intent_id, params, min(score, 1.0), reason="its clause fits best")
+            )
+        if not _DIFFERENT.search(request.text):
+            found = [
+                replace(one, params={**_shared(request.catalog, one, found), **one.params})
+                for one in found
+            ]
         return replace(found[0], also=found[1:])
+
+    def _is_wanted(self, request: ClassifyRequest, one: Won, won: Sequence[Won]) -> bool:
+        """Whether a phrase is a request of its own.
+
+        It wishes, says what to do, or tells what "and also …" adds to.
+        """
+        if tells(one.phrase.text):
+            joined = _JOINED.search(request.text, 0, one.phrase.start) and any(
+                each.phrase.start < one.phrase.start for each in won
+            )
+            followed = any(
+                each.phrase.start > one.phrase.start
+                and _ADDED.search(request.text, one.phrase.end, each.phrase.end)
+                for each in won
+            )
+            return one.score >= CERTAIN_WHEN_TOLD and (bool(joined) or followed)
+        added = _ADDED_FIRST.match(one.phrase.text) or _ADDED_BEFORE.search(
+            request.text, 0, one.phrase.start
+        )
+        if (
+            added is None
+            and one.score >= CERTAIN_WHEN_TOLD
+            and any(wishes(each.phrase) for each in won)
+        ):
+            added = _JOINED.search(
+                request.text, 0, one.phrase.start
+            )  # "a meal and an extra bag, please"
+        opens = one.score >= CERTAIN_WHILE_WAITING and self._words(request.catalog).opens(
+            one.intent_id, one.phrase.text
+        )
+        return wishes(one.phrase) or added is not None or opens
 
     async def aclassify(self, request: ClassifyRequest) -> Classification:
         """Async twin of `classify`."""
@@ -277,14 +405,27 @@ class RuleClassifier:
         """How likely each intent is for a clause."""
         index = self._words(request.catalog)
         said = without_refusals(clause.text)
-        spans = [(start - clause.start, end - clause.start) for start, end in request.values if start < clause.end and clause.start < end]
-        words = words_without_values(clause.text, [(max(start, 0), end) for start, end in spans])
-        found = {name: span for name, span in request.found.items() if span[0] < clause.end and clause.start < span[1]}
+        spans = [
+            (start - clause.start, end - clause.start)
+            for start, end in request.values
+            if start < clause.end and clause.start < end
+        ]
+        words = words_without_values(
+            clause.text,
+            _besides_phrases(clause.text, [(max(start, 0), end) for start, end in spans]),
+        )
+        found = {
+            name: span
+            for name, span in request.found.items()
+            if span[0] < clause.end and clause.start < span[1]
+        }
         scores: dict[str, float] = {}
         for intent in request.catalog.intents:
             if request.among and intent.id not in request.among:
                 continue
-            asks = clause.act == "question" and bool(intent.tool)  # whoever asks may name what would be needed, and not want it
+            asks = (  # whoever asks may name what would be needed, and not want it
+                clause.act == "question" and bool(intent.tool) and not _is_asked_for(intent)
+            )
             likeness = index.score(intent.id, words, {} if asks else found)
             if likeness:
                 likeness += _form(intent, clause)
@@ -297,16 +438,45 @@ class RuleClassifier:
         return self._index[1]
 
 
-WISHED: Final = (0.2, 0.18)
-"""The confidence, and the distance to the next, that are enough for words that say they wish for something."""
+_DIFFERENT: Final = re.compile(r"\b(?:an)?other\b|\b(?:different|second|new)\b", re.IGNORECASE)
+"""Words that tell the things of two requests apart."""
+
+_OF_ALL: Final = frozenset({ParamType.IDENTIFIER, ParamType.EMAIL, ParamType.PHONE})
+"""Types of values that are those of every request in a message: "2 things for ZKR551: a meal, and a
+bag"."""
 
 
-TOLD: Final = (0.22, 0.18)
+def _shared(
+    catalog: IntentCatalog, one: Classification, found: Sequence[Classification]
+) -> dict[str, JsonValue]:
+    """The values of the other requests that are this one's, too."""
+    names = [
+        name for name in catalog.intent(one.intent_id or "").param_names if name in catalog.params
+    ]
+    taken = [name for name in names if catalog.params[name].type in _OF_ALL]
+    return {name: other.params[name] for name in taken for other in found if name in other.params}
+
+
+def _besides_phrases(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of values without an overlapping phrase: "left my" of "i left my scarf"."""
+    ends = [(start, end) for start, end, _ in phrases_in(text.lower())]
+    return [
+        (max([start, *(stop for begin, stop in ends if begin < start < stop)]), end)
+        for start, end in spans
+    ]
+
+
+WISHED: Final = (0.15, 0.12)
+"""The confidence, and the distance to the next, that are enough for words that say they wish for
+something."""
+
+
+TOLD: Final = (0.18, 0.15)
 """The same for words that only tell something."""
 
 
 def _is_wish(request: ClassifyRequest, whole: Clause, score: float, ahead: float) -> bool:
-    """Whether a message at rest wishes for something that is like one intent only, if not very like it."""
+    """Whether a message at rest wishes for something that resembles one intent only."""
     least = WISHED if WISHES.search(whole.text) else TOLD
     return request.waiting_for is None and score >= least[0] and ahead >= least[1]
 
@@ -326,7 +496,8 @@ def _needed(request: ClassifyRequest) -> float:
 
 
 _DIGRESSES: Final = re.compile(
-    r"\b(?:before (?:that|i forget|we go on)|(?:but )?first\b(?!\s+(?:of|one|name|day|time|floor|week))|"
+    r"\b(?:before (?:that|i forget|we go on)|(?:but"
+    r" )?first\b(?!\s+(?:of|one|name|day|time|floor|week))|"
     r"one more thing|by the way|btw|in the meantime|meanwhile)\b",
     re.IGNORECASE,
 )
@@ -339,10 +510,16 @@ def _parts(request: ClassifyRequest) -> list[Clause]:
     clauses = [
         clause
         for clause in every
-        if clause.act not in ("hello", "thanks", "bye", "talk") and not (clause.act == "cancel" and request.running)
+        if clause.act not in ("hello", "thanks", "bye", "talk")
+        and not (clause.act == "cancel" and request.running)
     ] or every
     rest = without(text, [clause for clause in every if clause not in clauses])
-    whole = Clause(0, len(text), rest, "question" if clauses and all(clause.act == "question" for clause in clauses) else "say")
+    whole = Clause(
+        0,
+        len(text),
+        rest,
+        "question" if clauses and all(clause.act == "question" for clause in clauses) else "say",
+    )
     return [whole, *(clauses if len(clauses) > 1 else ())]
 
 
@@ -351,36 +528,52 @@ def _best(scores: Iterable[Mapping[str, float]]) -> list[tuple[str, float]]:
     for some in scores:
         for intent_id, score in some.items():
             best[intent_id] = max(best.get(intent_id, 0.0), score)
-    return sorted(((intent_id, score) for intent_id, score in best.items() if score > 0), key=lambda item: -item[1])
+    return sorted(
+        ((intent_id, score) for intent_id, score in best.items() if score > 0),
+        key=lambda item: -item[1],
+    )
 
 
 def _choices(request: ClassifyRequest, best: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """Two intents that are worth asking about; none while another question waits."""
-    if request.waiting_for or len(best) < 2 or best[1][1] < LIKELY or best[0][1] - best[1][1] >= 2 * MARGIN:
+    """The intents that are worth asking about, two at most; none while another question waits."""
+    if request.waiting_for or not best or best[0][1] < GUESS:
         return ()
-    return best[0][0], best[1][0]
+    return tuple(name for name, score in best[:2] if best[0][1] - score < 2 * MARGIN)
 
 
-def _reaching(others: Sequence[Clause], won: Sequence[Won], intent_id: str, end: int) -> list[Clause]:
-    """The parts that belong to other requests: each reaches to where the next one of this request begins."""
+def _reaching(
+    others: Sequence[Clause], won: Sequence[Won], intent_id: str, end: int
+) -> list[Clause]:
+    """The parts of other requests, each up to where the next part of this request begins."""
     own = sorted(each.phrase.start for each in won if each.intent_id == intent_id)
     reaching = []
     for clause in others:
-        stop = min((start for start in own if start >= clause.end), default=end if not own or clause.start > own[-1] else clause.end)
+        stop = min(
+            (start for start in own if start >= clause.end),
+            default=end if not own or clause.start > own[-1] else clause.end,
+        )
         reaching.append(replace(clause, end=stop))
     return reaching
+
+
+def _is_asked_for(intent: Intent) -> bool:
+    """Whether users ask for an intent by a question: "where is my order"."""
+    return any(asks_back_only(example) for example in intent.examples)
 
 
 def _form(intent: Intent, clause: Clause) -> float:
     """A question speaks for an intent that only answers, a wish for one that does something."""
     answers = not intent.tool
     if clause.act == "question":
-        return 2 * FORM if answers else 0.0 if any(asks_back_only(example) for example in intent.examples) else -2 * FORM
+        return 2 * FORM if answers else 0.0 if _is_asked_for(intent) else -2 * FORM
     return -FORM if answers and WISHES.search(clause.text) else 0.0
 
 
 def _score(intent: Intent, said: str, likeness: float) -> float:
-    """A pattern makes an intent certain; likeness then tells two of them apart. A whole example is surer than a pattern."""
+    """The score of an intent: a pattern makes it certain, likeness then tells two apart.
+
+    A whole example is surer than a pattern.
+    """
     if likeness < 1 and any(re.search(pattern, said, re.IGNORECASE) for pattern in intent.patterns):
         return PATTERN + (1 - PATTERN) * max(likeness, 0.0)
     return likeness
@@ -388,5 +581,9 @@ def _score(intent: Intent, said: str, likeness: float) -> float:
 
 def find_params(intent: Intent, request: ClassifyRequest) -> dict[str, JsonValue]:
     """The values of the intent's parameters that the message clearly gives, by name."""
-    params = [request.catalog.params[name] for name in intent.param_names if name in request.catalog.params]
+    params = [
+        request.catalog.params[name]
+        for name in intent.param_names
+        if name in request.catalog.params
+    ]
     return values_of(read_values(params, Reading(request.text, request.now, about=about(intent))))

@@ -1,4 +1,4 @@
-"""What a model is sent of a conversation: nothing of the parameters that are sensitive or read by rules alone."""
+"""What a model is sent of a conversation: no sensitive values, none read by rules alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 
 from langmem_ext.messages.annotations import HIDDEN, shown_text
 from langmem_ext.waiting.catalog.param import Param
-from langmem_ext.waiting.extract import find
+from langmem_ext.waiting.extract import LONGEST, find
 from langmem_ext.waiting.understand.intents.classifier import ClassifyRequest
 
 
@@ -24,7 +24,11 @@ def is_local(param: Param, request: ClassifyRequest) -> bool:
 
 
 def without_local(text: str, request: ClassifyRequest) -> str:
-    """A text without the values of such parameters: those that are known, and what looks like one."""
+    """The text without the values of such parameters: known ones, and what looks like one.
+
+    Only the part that is read, up to `LONGEST`, is kept.
+    """
+    text = text[:LONGEST]
     for param in _local(request):
         known = request.params.get(param.name)
         if known is not None and not isinstance(known, bool):
@@ -34,8 +38,13 @@ def without_local(text: str, request: ClassifyRequest) -> str:
 
 
 def history_without_local(request: ClassifyRequest) -> list[tuple[str, str]]:
-    """The messages before, as their type and their text, without those values and without answers to those questions."""
-    asked = [question for param in _local(request) for question in (param.prompt, param.clarified_prompt) if question]
+    """The type and text of earlier messages, without such values and the answers with them."""
+    asked = [
+        question
+        for param in _local(request)
+        for question in (param.prompt, param.clarified_prompt)
+        if question
+    ]
     shown, before = [], ""
     for message in _talk(request.history):
         text = shown_text(vars(message))

@@ -21,19 +21,28 @@ from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.intent import CatalogFields, Intent
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.english.concepts import ASPECTS, WORDS, phrases_in
-from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
+from langmem_ext.waiting.extract.english.lexicon import (
+    CONJUNCTIONS,
+    FUNCTION_WORDS,
+    POLITENESS,
+    VERBS,
+    word_set,
+)
 from langmem_ext.waiting.extract.english.vocabulary import stem
+from langmem_ext.waiting.extract.remembered import remembered
 
 EXACT: Final = 1.1
 """Score of a message that is an example, word for word."""
 
-_SILENT: Final = (FUNCTION_WORDS - {"back", "up", "out", "off", "late", "later"}) | word_set(
-    "want wanted need needs like liked help let get got give going gonna wanna there's i'd "
-    "i'm im id have has had make made do does did know tell ask say said think guess maybe "
-    "look looking hope try trying come came go went one ones thing things stuff bit lot way "
-    "day today tomorrow tonight morning afternoon evening time monday tuesday wednesday "
-    "thursday friday saturday sunday week possible please pls plz kindly wondering wonder "
-    "quick quickly asap urgent urgently dear sir madam one two three four five six seven eight nine ten"
+_SILENT: Final = (
+    FUNCTION_WORDS - {"back", "up", "out", "off", "late", "later", "close"}
+) | word_set(
+    "want wanted need needs like liked help let get got give going gonna wanna there's i'd i'm im"
+    " id have has had make made do does did know tell ask say said think guess maybe look looking"
+    " hope try trying come came go went one ones thing things stuff bit lot way day today tomorrow"
+    " tonight morning afternoon evening time monday tuesday wednesday thursday friday saturday"
+    " sunday week possible please pls plz kindly wondering wonder quick quickly asap urgent"
+    " urgently dear sir madam one two three four five six seven eight nine ten"
 )
 """Words that say nothing of what is asked for."""
 
@@ -51,7 +60,8 @@ misspelling, the description, the id, a parameter.
 """
 
 _OTHER_ASPECT: Final = 0.7
-"""What is left of an intent's score when the message asks about an aspect that the intent is not about."""
+"""What is left of an intent's score when the message asks about an aspect that the intent is not
+about."""
 
 _MOST_UNKNOWN: Final = 1.5
 """How many words that no intent knows count against a message, at most."""
@@ -69,19 +79,36 @@ _MOST_PROOF: Final = 0.4
 _FULL_PROOF: Final = 0.3
 """How much values that were found speak for an intent that takes them."""
 
+_BEFORE_ORDERS: Final = POLITENESS | CONJUNCTIONS | {"first", "just"}
+"""Words that may stand before what is to be done."""
+
 _NONE: Final[Mapping[str, tuple[int, int]]] = {}
 
 _REFUSAL: Final = re.compile(
     r"\b(?:do\s?n[o'’]?t|do not|does not|doesn['’]?t|never|not|no longer|rather than|instead of)\b"
-    r"(?:\s+(?:you|really|want|wanna|need|wish|like|plan|intend|trying|going|to|a|an|any|the|my|be|have))*\s+\w+",
+    r"(?:\s+(?:you|really|want|wanna|need|wish|like|plan|intend|trying|going|to|a|an|any|the|my|be"
+    r"|have))*\s+\w+",
     re.IGNORECASE,
 )
 
 
+_NO_LONGER: Final = re.compile(
+    r"\b(?:do\s?n['o’]?t|do not|does"
+    r" not|doesn['’]?t)\s+(?:need|want|require)\b(?P<what>[^.;!?\n]{0,40}?)\b(?:any ?more|any"
+    r" longer)\b"
+    r"|\b(?:no longer\s+(?:need|want|require)(?:ed)?)\b",
+    re.IGNORECASE,
+)
+"""Who no longer needs a thing wants it cancelled: "we don't need the cake anymore"."""
+
+
 def without_refusals(text: str) -> str:
-    """The message without what it says not to do: "don't cancel, just check it" asks for a check."""
+    """The message without its refusals: "don't cancel, just check it" asks for a check."""
+    text = _NO_LONGER.sub(lambda match: f"cancel{match['what'] or ' '}", text)
     low = text.lower()
-    kept = [(start, end) for start, end, _ in phrases_in(low)]  # "can't come" is a phrase of its own
+    kept = [
+        (start, end) for start, end, _ in phrases_in(low)
+    ]  # "can't come" is a phrase of its own
 
     def blank(match: re.Match[str]) -> str:
         if any(start < match.end() and match.start() < end for start, end in kept):
@@ -104,8 +131,12 @@ class Unit:
     concepts: frozenset[str] = frozenset()
 
 
+@remembered
 def units_of(text: str) -> list[Unit]:
-    """The telling words and phrases of a text, each once, in order. Words with digits are values."""
+    """The telling words and phrases of a text, each once, in order.
+
+    Words with digits are values, and left out.
+    """
     low = text.lower().replace("’", "'")
     units: dict[Unit, None] = {}
     rest = list(low)
@@ -113,7 +144,8 @@ def units_of(text: str) -> list[Unit]:
         units[Unit(low[start:end], concepts)] = None
         rest[start:end] = " " * (end - start)
     for word in re.findall(r"\w+(?:'\w+)?", "".join(rest)):
-        word = re.sub(r"'s$", "", word)
+        marked = stem(word.replace("'", ""))  # "where's" asks for what "wheres" does
+        word = marked if "'" in word and marked in WORDS else re.sub(r"'s$", "", word)
         if word in _SILENT or any(letter.isdigit() for letter in word) or len(word) < 2:
             continue
         root = stem(word)
@@ -146,13 +178,19 @@ class IntentIndex:
     def __init__(self, catalog: CatalogFields) -> None:
         """Weigh the words of the catalog's intents."""
         self._known = {intent.id: _known(intent, catalog.params) for intent in catalog.intents}
-        used = Counter(term for known in self._known.values() for term in (*known.words, *(f"#{name}" for name in known.concepts)))
+        used = Counter(
+            term
+            for known in self._known.values()
+            for term in (*known.words, *(f"#{name}" for name in known.concepts))
+        )
         count = len(self._known)
         self._weights = {term: math.log((count + 1) / times) + 0.1 for term, times in used.items()}
         self._unknown = math.log(count + 1) / 2
         self._enough = 1.3 * math.log(count + 1)
 
-    def score(self, intent_id: str, text: str, found: Mapping[str, tuple[int, int]] = _NONE) -> float:
+    def score(
+        self, intent_id: str, text: str, found: Mapping[str, tuple[int, int]] = _NONE
+    ) -> float:
         """How well the intent fits a text: 0 to 1, and `EXACT` for an example word for word.
 
         Args:
@@ -168,37 +206,84 @@ class IntentIndex:
         proof, enough = self._proof(known, found)
         if not words:
             return proof if enough else 0.0
-        named = any(known.params[name].type is ParamType.ENUM for name in found if name in known.params)
+        named = any(
+            known.params[name].type is ParamType.ENUM for name in found if name in known.params
+        )
         return min(1.0, words + proof * (1.0 if named else min(1.0, words / _FULL_PROOF)))
 
+    def nearness(self, intent_id: str, text: str) -> float:
+        """The likeness, letter by letter, of the text to the intent's nearest example: 0 to 100."""
+        return max(
+            (fuzz.ratio(flat(text), example) for example in self._known[intent_id].flat),
+            default=0.0,
+        )
+
+    def opens(self, intent_id: str, text: str) -> bool:
+        """Whether a text begins, politeness aside, with a verb or a word of the intent."""
+        known, words = self._known[intent_id], re.findall(r"[^\W_]+(?:['’]\w+)?", text.lower())
+        first = next((word for word in words if word not in _BEFORE_ORDERS), "")
+        return (
+            first in VERBS
+            or first not in FUNCTION_WORDS
+            and any(_hit(known, unit, _BY_CONCEPT) for unit in units_of(first))
+        )
+
     def _proof(self, known: Known, found: Mapping[str, tuple[int, int]]) -> tuple[float, bool]:
-        """How much the values of a message speak for an intent, and whether they do without any word: several, all of them its own."""
+        """How much values speak for an intent, and whether they do so without any word.
+
+        They do when there are several, and all of them are the intent's own.
+        """
         taken, foreign = 0.0, 0
         spans = dict.fromkeys(found.values())
-        own = [span for span in spans if any(found[name] == span for name in found if name in known.params)]
+        own = [
+            span
+            for span in spans
+            if any(found[name] == span for name in found if name in known.params)
+        ]
         for span in own:
             names = [name for name, place in found.items() if place == span]
-            worth = max(_PROOF.get(known.params[name].type, _SLIGHT) for name in names if name in known.params)
-            takers = sum(any(name in other.params for name in names) for other in self._known.values())
+            worth = max(
+                _PROOF.get(known.params[name].type, _SLIGHT)
+                for name in names
+                if name in known.params
+            )
+            takers = sum(
+                any(name in other.params for name in names) for other in self._known.values()
+            )
             taken += worth * (1.5 if takers == 1 else 1.0)
-        foreign = sum(not any(span[0] < end and start < span[1] for start, end in own) for span in spans)
+        foreign = sum(
+            not any(span[0] < end and start < span[1] for start, end in own) for span in spans
+        )
         return min(taken, _MOST_PROOF) - min(0.06 * foreign, 0.18), len(own) > 1 and not foreign
 
     def _shared(self, known: Known, said: Sequence[Unit]) -> float:
-        """How much of the message the intent's words explain, and how much of one of its sayings it holds."""
+        """The likeness of the message to the intent's words and to one of its sayings.
+
+        It is how much of the message the words explain, and how much of a saying the message holds.
+        """
         if not said:
             return 0.0
-        hits = {unit: _hit(known, unit, _BY_OTHER_WORD if unit.stem in self._weights else _BY_CONCEPT) for unit in said}
+        hits = {
+            unit: _hit(known, unit, _BY_OTHER_WORD if unit.stem in self._weights else _BY_CONCEPT)
+            for unit in said
+        }
         meant = sum(self._weight(unit) * hit for unit, hit in hits.items())
         if not meant:
             return 0.0
         rest = [unit for unit, hit in hits.items() if not hit]
-        strange = min(sum(self._weight(unit) for unit in rest if not self._is_known(unit)), _MOST_UNKNOWN * self._unknown)
+        strange = min(
+            sum(self._weight(unit) for unit in rest if not self._is_known(unit)),
+            _MOST_UNKNOWN * self._unknown,
+        )
         rival = sum(self._weight(unit) for unit in rest if self._is_known(unit))
         partly = sum(self._weight(unit) * (1 - hit) for unit, hit in hits.items() if hit)
         explained = meant / (meant + 0.6 * strange + rival + 0.5 * partly)
-        saying = max((worth * self._held(units, said) for units, worth in known.sayings), default=0.0)
-        if any(not hit and not ASPECTS.isdisjoint(unit.concepts) for unit, hit in hits.items()) and self._knows_aspect(said):
+        saying = max(
+            (worth * self._held(units, said) for units, worth in known.sayings), default=0.0
+        )
+        if any(
+            not hit and not ASPECTS.isdisjoint(unit.concepts) for unit, hit in hits.items()
+        ) and self._knows_aspect(said):
             meant *= _OTHER_ASPECT
             explained *= _OTHER_ASPECT
         telling = min(1.0, meant / self._enough)  # common words alone are no likeness
@@ -213,18 +298,29 @@ class IntentIndex:
         whole = sum(self._weight(unit) for unit in saying)
         if not whole:
             return 0.0
-        return sum(self._weight(unit) * max(_alike(unit, other) for other in said) for unit in saying) / whole
+        return (
+            sum(self._weight(unit) * max(_alike(unit, other) for other in said) for unit in saying)
+            / whole
+        )
 
     def _is_known(self, unit: Unit) -> bool:
-        return unit.stem in self._weights or any(f"#{name}" in self._weights for name in unit.concepts)
+        return unit.stem in self._weights or any(
+            f"#{name}" in self._weights for name in unit.concepts
+        )
 
     def _weight(self, unit: Unit) -> float:
         terms = (unit.stem, *(f"#{name}" for name in unit.concepts))
-        return max((self._weights[term] for term in terms if term in self._weights), default=self._unknown)
+        return max(
+            (self._weights[term] for term in terms if term in self._weights), default=self._unknown
+        )
 
 
 def _known(intent: Intent, params: Mapping[str, Param]) -> Known:
-    texts = [*((example, 1.0) for example in intent.examples), (intent.description, _DESCRIBED), (in_words(intent.id), _NAMED)]
+    texts = [
+        *((example, 1.0) for example in intent.examples),
+        (intent.description, _DESCRIBED),
+        (in_words(intent.id), _NAMED),
+    ]
     sayings = [(units, worth) for text, worth in texts if (units := units_of(text))]
     words: dict[str, float] = {}
     concepts: dict[str, float] = {}
@@ -233,7 +329,9 @@ def _known(intent: Intent, params: Mapping[str, Param]) -> Known:
     own = {name: params[name] for name in intent.param_names if name in params}
     for param in own.values():
         _note(words, concepts, units_of(" ".join(_words_of(param))), _BY_PARAM)
-    return Known(sayings, words, concepts, frozenset(flat(example) for example in intent.examples), own)
+    return Known(
+        sayings, words, concepts, frozenset(flat(example) for example in intent.examples), own
+    )
 
 
 def _words_of(param: Param) -> Iterable[str]:
@@ -244,7 +342,9 @@ def _words_of(param: Param) -> Iterable[str]:
         yield from synonyms
 
 
-def _note(words: dict[str, float], concepts: dict[str, float], units: Iterable[Unit], worth: float) -> None:
+def _note(
+    words: dict[str, float], concepts: dict[str, float], units: Iterable[Unit], worth: float
+) -> None:
     for unit in units:
         words[unit.stem] = max(words.get(unit.stem, 0.0), worth)
         for name in unit.concepts:
@@ -254,11 +354,15 @@ def _note(words: dict[str, float], concepts: dict[str, float], units: Iterable[U
 def _hit(known: Known, unit: Unit, by_concept: float) -> float:
     """What a word of the message is worth to an intent."""
     same = known.words.get(unit.stem, 0.0)
-    meant = max((known.concepts[name] for name in unit.concepts if name in known.concepts), default=0.0)
+    meant = max(
+        (known.concepts[name] for name in unit.concepts if name in known.concepts), default=0.0
+    )
     best = max(same, by_concept * meant)
     if best or len(unit.stem) < 4:
         return best
-    return _BY_SPELLING * max((worth for word, worth in known.words.items() if _misspelt(unit.stem, word)), default=0.0)
+    return _BY_SPELLING * max(
+        (worth for word, worth in known.words.items() if _misspelt(unit.stem, word)), default=0.0
+    )
 
 
 def _alike(unit: Unit, other: Unit) -> float:

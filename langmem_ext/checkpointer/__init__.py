@@ -1,0 +1,1 @@
+"""The LangGraph checkpointer: checkpoints as plain values, its calls as operations."""

@@ -1,0 +1,1 @@
+"""The commands on a catalog of intents."""

@@ -1,0 +1,1 @@
+"""The commands on a whole database: expiry, checks, statistics, imports."""

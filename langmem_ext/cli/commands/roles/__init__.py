@@ -1,0 +1,1 @@
+"""The commands on roles of a PostgreSQL server."""

@@ -1,0 +1,1 @@
+"""The commands that serve: threads over HTTP, the inspector, MCP tools."""

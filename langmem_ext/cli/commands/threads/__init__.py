@@ -1,0 +1,1 @@
+"""The commands on threads: lists, searches, reading, export and import."""

@@ -1,0 +1,71 @@
+"""One message as it is shown at a terminal or in a pipe.
+
+A listing needs no more than this: neither a graph nor a line editor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from pydantic import JsonValue
+
+from langmem_ext.messages.annotations import HIDDEN, marked_for, shown_text
+
+_ROLES: Final[Mapping[str, type[BaseMessage]]] = {
+    "human": HumanMessage,
+    "ai": AIMessage,
+    "system": SystemMessage,
+    "tool": ToolMessage,
+}
+
+COLOURS: Final = {"you": "bold cyan", "agent": "bold green"}
+"""Styles of the speakers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message as it is shown, with what is sensitive hidden.
+
+    Attributes:
+        role: Who said it, as a person reads it.
+        text: What was said; of an assistant that only calls tools, which.
+        message: The message.
+    """
+
+    role: str
+    text: str
+    message: BaseMessage
+
+    def data(self) -> dict[str, JsonValue]:
+        """The message as JSON says it, in the words of the search and of the export."""
+        message = self.message
+        role = next(
+            (name for name, kind in _ROLES.items() if isinstance(message, kind)), message.type
+        )
+        said: dict[str, JsonValue] = {"id": message.id, "role": role, "text": self.text}
+        if isinstance(message, AIMessage) and message.tool_calls:
+            said["text"] = self.text if message.text else ""
+            said["calls"] = [call["name"] for call in message.tool_calls]
+        if isinstance(message, ToolMessage):
+            said["name"], said["tool_call_id"] = message.name, message.tool_call_id
+        return said
+
+
+def line_of(message: BaseMessage) -> Line:
+    """A message as it is shown."""
+    role, text = message.type, str(message.text)
+    if isinstance(message, ToolMessage):
+        role = f"tool {message.name or ''}".strip()
+    elif isinstance(message, AIMessage):
+        role, text = (
+            "agent",
+            text or ", ".join(f"calls {call['name']}" for call in message.tool_calls),
+        )
+    elif isinstance(message, HumanMessage):
+        role = "you"
+    if hidden := marked_for(vars(message)):
+        text = f"{shown_text(vars(message)) or HIDDEN} (holds {', '.join(sorted(hidden))})"
+    return Line(role, text, message)

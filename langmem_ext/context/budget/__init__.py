@@ -1,0 +1,1 @@
+"""How many tokens a request may have: windows, counters, and what providers refuse."""

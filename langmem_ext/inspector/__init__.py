@@ -1,0 +1,10 @@
+"""The inspector shows a database of conversations on pages that work offline.
+
+`langmem-ext inspect` opens it; `inspector_router` mounts it in an application.
+"""
+
+from __future__ import annotations
+
+from langmem_ext.inspector.router import inspector_router
+
+__all__ = ["inspector_router"]

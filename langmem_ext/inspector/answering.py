@@ -1,0 +1,81 @@
+"""The inspector answers a waiting question, and runs a thread again from a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel
+
+from langmem_ext.errors import ConversationError, LangmemExtError
+from langmem_ext.inspector.sources.source import config_for
+from langmem_ext.waiting.converse import aconverse, leases_of
+
+RECURSION_LIMIT: Final = 60
+
+COPY: Final = "__copy__"
+"""The node in whose name LangGraph copies a checkpoint (`update_state`): the copy is still to do
+what that was about to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A graph that threads are run with.
+
+    Attributes:
+        graph: The graph, compiled with the checkpointer of the database.
+    """
+
+    graph: Pregel[Any, Any, Any, Any]
+
+    async def reply(self, thread_id: str, text: str) -> None:
+        """Deliver a message: an answer to what waits, or a new request.
+
+        Raises:
+            LangmemExtError: As `converse` has it, or the graph failed.
+        """
+        try:
+            await aconverse(self.graph, text, thread_id=thread_id)
+        except LangmemExtError:
+            raise
+        except Exception as error:  # whatever a node of somebody's graph raises
+            raise _failed(
+                error, "the message is stored, and sending it again goes on with it"
+            ) from error
+
+    async def replay(self, thread_id: str, checkpoint: str, text: str | None = None) -> None:
+        """Run a thread again from one of its steps, as a branch that becomes the newest state.
+
+        The step is copied first: the original keeps what it was answered.
+
+        Args:
+            thread_id: The thread.
+            checkpoint: The step.
+            text: Another answer to the question that waited there; None: the step is run as it
+                stands.
+
+        Raises:
+            ThreadBusy: Another caller drives the thread.
+            LangmemExtError: As `converse` has it, or the graph failed.
+        """
+        saver: Any = self.graph.checkpointer
+        try:
+            async with leases_of(saver).alease(thread_id, wait=10):
+                await self.graph.aupdate_state(
+                    config_for(thread_id, checkpoint), None, as_node=COPY
+                )
+                here: RunnableConfig = {**config_for(thread_id), "recursion_limit": RECURSION_LIMIT}
+                await self.graph.ainvoke(None, here, durability="sync")
+        except LangmemExtError:
+            raise
+        except Exception as error:  # as above
+            raise _failed(error, "the branch ends there") from error
+        if text:
+            await self.reply(thread_id, text)
+
+
+def _failed(error: Exception, then: str) -> ConversationError:
+    return ConversationError(
+        f"the graph failed ({type(error).__name__}: {str(error)[:200]}): {then}"
+    )

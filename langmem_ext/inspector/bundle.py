@@ -1,0 +1,217 @@
+"""A thread is one file for a bug report: steps, forks, writes and shapes, without its words.
+
+The file is an export of this package's own: `langmem-ext threads import` brings it in anywhere. It
+is made by copying the thread through a saver that redacts what it reads, so it can be made of every
+database that the inspector opens.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, Literal, TypeAlias
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.types import Interrupt, Send
+
+from langmem_ext.checkpointer.saver import DeltaSaver
+from langmem_ext.inspector.sources.source import Source
+from langmem_ext.inspector.views.masks import Masks
+from langmem_ext.maintenance.copy import copy_saver
+from langmem_ext.messages.annotations import HIDDEN
+from langmem_ext.threads.threads import Threads
+
+What: TypeAlias = Literal["words", "marked"]
+"""What is redacted: every text that somebody or something said, or what is marked as sensitive
+alone."""
+
+NAMES: Final = frozenset(
+    {
+        "id",
+        "type",
+        "role",
+        "name",
+        "tool_call_id",
+        "status",
+        "thread_id",
+        "checkpoint_ns",
+        "checkpoint_id",
+    }
+)
+"""Under these names stands what holds a thread together, and nothing that was said."""
+
+CHANNELS: Final = ("branch:", "join:", "__pregel_tasks")
+"""How LangGraph's own channels begin: they hold names of nodes."""
+
+KEPT: Final = frozenset(
+    {"waiting_for_param", "last_intent_id", "sensitive_params", "context_events"}
+)
+"""Channels of this package that hold no word of a conversation."""
+
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_DIGIT: Final = re.compile(r"\d")
+
+
+def bundle(source: Source, thread_id: str, what: What = "words") -> Iterator[str]:
+    """The lines of a redacted export of a thread.
+
+    Args:
+        source: The database.
+        thread_id: The thread.
+        what: What is redacted.
+
+    Raises:
+        ThreadNotFound: The thread does not exist.
+        LangmemExtError: The thread cannot be read.
+    """
+    source.thread(thread_id)
+    with DeltaSaver.open(":memory:") as target:
+        copy_saver(RedactedSaver(source.saver, what), target, threads=[thread_id])
+        yield from Threads(target).export_lines(thread_id)
+
+
+class RedactedSaver(BaseCheckpointSaver[Any]):
+    """Reads what another saver holds, without what was said.
+
+    Args:
+        saver: The saver.
+        what: What is redacted.
+    """
+
+    def __init__(self, saver: BaseCheckpointSaver[Any], what: What) -> None:
+        super().__init__()
+        self._saver = saver
+        self._what = what
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """A checkpoint, redacted."""
+        found = self._saver.get_tuple(config)
+        return None if found is None else self._redacted(found)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, redacted."""
+        return map(
+            self._redacted, self._saver.list(config, filter=filter, before=before, limit=limit)
+        )
+
+    async def alist(self, *args: Any, **kwargs: Any) -> AsyncIterator[CheckpointTuple]:
+        """Checkpoints, redacted; for who copies on an event loop."""
+        for found in self.list(*args, **kwargs):
+            yield found
+
+    def _redacted(self, found: CheckpointTuple) -> CheckpointTuple:
+        values = found.checkpoint["channel_values"]
+        redaction = Redaction(Masks.of(values), self._what)
+        checkpoint: Any = {
+            **found.checkpoint,
+            "channel_values": {name: redaction.channel(name, one) for name, one in values.items()},
+        }
+        writes = [
+            (task, name, redaction.channel(name, one))
+            for task, name, one in found.pending_writes or ()
+        ]
+        return CheckpointTuple(
+            found.config, checkpoint, found.metadata, found.parent_config, writes
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Redaction:
+    """How values are redacted.
+
+    Attributes:
+        masks: What of a state is sensitive.
+        what: What is redacted.
+    """
+
+    masks: Masks
+    what: What
+
+    def channel(self, name: str, value: Any) -> Any:
+        """What a channel holds, redacted; of a channel of LangGraph's own, as it is."""
+        return value if name in KEPT or name.startswith(CHANNELS) else self.value(value)
+
+    def value(self, value: Any) -> Any:
+        """A value of the same shape without what was said."""
+        if isinstance(value, str):
+            return blanked(value) if self.what == "words" else self.masks.text(value)
+        if isinstance(value, BaseMessage):
+            return self._message(value)
+        if isinstance(value, Mapping):
+            return {key: self._under(key, one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self.value(one) for one in value]
+        if isinstance(value, tuple) and type(value) is tuple:
+            return tuple(self.value(one) for one in value)
+        if isinstance(value, AbstractSet):
+            return value if self.what == "marked" else type(value)(self.value(one) for one in value)  # type: ignore[call-arg]
+        return self._other(value)
+
+    def _other(self, value: Any) -> Any:
+        """A value that is no text, message or collection, redacted.
+
+        One of an unknown kind is hidden whole.
+        """
+        if isinstance(value, Interrupt):
+            return Interrupt(value=self.value(value.value), id=value.id)
+        if isinstance(value, Send):
+            return Send(value.node, self.value(value.arg))
+        if isinstance(value, bool | type(None)):
+            return value
+        if isinstance(value, int | float):
+            return type(value)(0) if self.what == "words" else value
+        return HIDDEN
+
+    def _under(self, key: Any, value: Any) -> Any:
+        """The redacted value of a key; texts under keys that hold the thread together are kept."""
+        if self.masks.hides_name(key) and not isinstance(value, bool):
+            return HIDDEN
+        return value if key in NAMES and isinstance(value, str) else self.value(value)
+
+    def _message(self, message: BaseMessage) -> BaseMessage:
+        hidden = self.masks.hides_data(message)
+        content: Any = (
+            self.masks.said(message)
+            if isinstance(message.content, str) or hidden
+            else message.content
+        )
+        update: dict[str, Any] = {
+            "content": self.value(content),
+            "additional_kwargs": {},
+            "response_metadata": {},
+        }
+        if calls := getattr(message, "tool_calls", None):
+            update["tool_calls"] = [
+                {**call, "args": {} if hidden else self.value(call["args"])} for call in calls
+            ]
+        if getattr(message, "artifact", None) is not None:
+            update["artifact"] = None
+        for name in ("usage_metadata",):
+            if getattr(message, name, None) is not None:
+                update[name] = getattr(message, name)
+        return message.model_copy(update=update)
+
+
+def blanked(text: str) -> str:
+    """A text of the same length and layout without its letters and digits.
+
+    >>> blanked("It's O-12345.")
+    "xx'x x-00000."
+    """
+    return _DIGIT.sub("0", _LETTER.sub("x", text))
+
+
+def file_name(thread_id: str) -> str:
+    """What the file of a thread is called: letters, digits and dashes alone."""
+    return f"thread-{re.sub(r'[^A-Za-z0-9-]+', '-', thread_id)[:60].strip('-') or 'x'}.jsonl"

@@ -1,0 +1,1 @@
+"""The databases that the inspector opens: this package's, and LangGraph's own savers'."""

@@ -1,0 +1,367 @@
+"""A database of this package, as the inspector sees it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from langmem_ext.errors import ThreadNotFound
+from langmem_ext.inspector.sources.source import (
+    PAGE,
+    Conversation,
+    ListedThread,
+    Listing,
+    MessageList,
+    Path,
+    Remembered,
+    Source,
+    Step,
+    StepFacts,
+    ThreadPage,
+    Write,
+    part_of,
+)
+from langmem_ext.memory.facts.facts import Facts
+from langmem_ext.memory.memories import ConversationMemories
+from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.threads import outline as outline_ops
+from langmem_ext.threads.threads import Threads
+from langmem_ext.types import PackedValue, SearchHit, ThreadInfo, ThreadKey
+
+FACTS = 500
+"""Facts of an owner among which those of a thread are looked for: the newest."""
+
+LAST_SHOWN = 3
+"""Messages of a list that a state shows."""
+
+
+class OwnSource(Source):
+    """The threads of a `DeltaSaver`.
+
+    Args:
+        saver: The saver; it stays open.
+        writable: Whether threads may be changed.
+    """
+
+    size_unit = "messages"
+    searchable = True
+
+    def __init__(self, saver: Any, *, writable: bool = True) -> None:
+        self._saver = saver
+        self._threads = Threads(saver)
+        self.writable = writable
+        self.place = saver.log.driver.place.strip("'")
+        self.kind = "PostgreSQL" if "postgres" in type(saver.log.driver).__module__ else "SQLite"
+
+    @property
+    def saver(self) -> BaseCheckpointSaver[Any]:
+        """The checkpointer that reads it."""
+        saver: BaseCheckpointSaver[Any] = self._saver
+        return saver
+
+    def for_owner(self, owner: str | None) -> Source:
+        """The same database with the threads of one owner alone; None: as it is."""
+        return (
+            self
+            if owner is None
+            else OwnSource(self._saver.for_owner(owner), writable=self.writable)
+        )
+
+    # -- threads -----------------------------------------------------------------------------------
+
+    def threads(self, listing: Listing) -> ThreadPage:
+        """A page of threads."""
+        wanted = _wanted(listing)
+        after = self._after(listing.after)
+        if listing.order == "used":
+            found = self._threads.list(limit=PAGE + 1, after=after, **wanted)
+        else:
+            rank: Any = {"tokens": "tokens", "size": "stored_messages"}[listing.order]
+            found = self._threads.largest(rank, limit=PAGE + 1, after=after, **wanted)
+        page, more = found[:PAGE], len(found) > PAGE
+        if not found and listing.text and after is None:
+            page = self._threads.list(limit=PAGE, **(wanted | {"begins": wanted.pop("title")}))
+            return ThreadPage([*map(_listed, page)], None, len(page))
+        total = None if listing.after else self._threads.count(**wanted)
+        return ThreadPage([*map(_listed, page)], page[-1].id if more else None, total)
+
+    def _after(self, cursor: str | None) -> ThreadInfo | None:
+        """The thread that a page ended with; where it was deleted since, the list begins anew."""
+        with suppress(ThreadNotFound):
+            return None if cursor is None else self._threads.get(cursor)
+        return None
+
+    def thread(self, thread_id: str) -> ListedThread:
+        """One thread."""
+        return _listed(self._threads.get(thread_id))
+
+    def search(self, text: str, thread_id: str | None = None) -> Sequence[SearchHit]:
+        """Messages that have all words of a text, the best first."""
+        return self._threads.search(text, thread=thread_id, limit=PAGE)
+
+    def fork(self, thread_id: str, checkpoint: str | None) -> str:
+        """Copy a thread up to a checkpoint, or whole; the copy's id."""
+        return (
+            self._threads.fork(thread_id, checkpoint_id=checkpoint).id
+            if self.writable
+            else super().fork(thread_id, checkpoint)
+        )
+
+    def remembered(self, thread: ListedThread) -> Remembered:
+        """What is remembered of a thread: its memory, and facts that stand on its messages."""
+        memories = ConversationMemories(self._saver)
+        facts = Facts(memories.store, owner=thread.owner).recall(limit=FACTS, superseded=True)
+        own = [
+            fact for fact in facts if any(source.thread_id == thread.id for source in fact.sources)
+        ]
+        return Remembered(memories.get(thread.id), memories.failure(thread.id), own)
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def namespaces(self, thread_id: str) -> Sequence[str]:
+        """The namespaces of a thread's subgraphs."""
+        names: Sequence[str] = self._run(
+            outline_ops.list_namespaces(self._key(thread_id), **self._tools)
+        )
+        return names
+
+    def outline(self, thread_id: str, namespace: str = "") -> Sequence[Step]:
+        """Every checkpoint of a thread's namespace, the newest first."""
+        read = self._run(outline_ops.read_outline(self._key(thread_id), namespace, **self._tools))
+        sources = {label: _source_of(label) for label in {one.label for one in read}}
+        return [Step(one.id, one.parent, one.step, sources[one.label]) for one in read]
+
+    def facts(
+        self, thread_id: str, ids: Sequence[str], namespace: str = ""
+    ) -> Mapping[str, StepFacts]:
+        """What checkpoints say of their steps."""
+        read = self._run(
+            outline_ops.read_steps(self._key(thread_id), namespace, ids, **self._tools)
+        )
+        return {
+            name: StepFacts(
+                _moment(step.ts),
+                step.versions,
+                step.seen,
+                tuple(step.refs),
+                tuple(Write(one.task, one.path, one.channel) for one in step.written),
+            )
+            for name, step in read.items()
+        }
+
+    def conversation(
+        self, thread_id: str, checkpoint: str, first: int, limit: int, namespace: str = ""
+    ) -> Conversation:
+        """A part of the messages of a checkpoint; no others are read."""
+        read = self._run(
+            outline_ops.read_list(
+                self._key(thread_id), namespace, checkpoint, first, limit, **self._tools
+            )
+        )
+        if read is None:
+            return Conversation()
+        messages = self._saver.codec.load_value(PackedValue(messages=read.messages))
+        return Conversation(
+            read.channel,
+            read.first,
+            read.total,
+            messages,
+            [datetime.fromtimestamp(one, UTC) for one in read.seconds],
+        )
+
+    def values(
+        self,
+        thread_id: str,
+        checkpoint: str,
+        namespace: str = "",
+        only: Collection[str] | None = None,
+    ) -> Mapping[str, Any]:
+        """The values of a checkpoint's channels; a `MessageList` replaces each list of messages."""
+        read = self._step(thread_id, checkpoint, namespace)
+        held: dict[str, Any] = {}
+        last = Conversation()
+        for channel, ref in () if read is None else read.refs.items():
+            if only is not None and channel not in only:
+                continue
+            if outline_ops.is_list(ref) and not last.channel:
+                last = self.conversation(thread_id, checkpoint, -LAST_SHOWN, LAST_SHOWN, namespace)
+            if last.channel == channel:
+                held[channel] = MessageList(last.total, last.messages)
+                continue
+            value = self.value(thread_id, checkpoint, channel, namespace)
+            held[channel] = (
+                MessageList(len(value), value[-LAST_SHOWN:]) if outline_ops.is_list(ref) else value
+            )
+        return held
+
+    def pending(
+        self, thread_id: str, checkpoint: str, namespace: str = ""
+    ) -> Sequence[tuple[str, str, Any]]:
+        """The pending writes of a checkpoint: task, channel and value."""
+        read = self._run(
+            outline_ops.read_pending(self._key(thread_id), namespace, checkpoint, **self._tools)
+        )
+        return [
+            (write.task, write.channel, self._saver.codec.load_value(write.value)) for write in read
+        ]
+
+    def value(self, thread_id: str, checkpoint: str, channel: str, namespace: str = "") -> Any:
+        """What one channel holds, whole."""
+        packed = self._run(
+            outline_ops.read_channel(
+                self._key(thread_id), namespace, checkpoint, channel, **self._tools
+            )
+        )
+        return None if packed is None else self._saver.codec.load_value(packed)
+
+    def part(
+        self, thread_id: str, checkpoint: str, channel: str, path: Path, namespace: str = ""
+    ) -> Any:
+        """The value at a path of a channel; of a list of messages, only those needed are built."""
+        read = self._step(thread_id, checkpoint, namespace)
+        ref = None if read is None else read.refs.get(channel)
+        if ref is None or not outline_ops.is_list(ref):
+            return super().part(thread_id, checkpoint, channel, path, namespace)
+        packed = self._packed(thread_id, checkpoint, channel, namespace)
+        wanted = packed[-LAST_SHOWN:]
+        if path:
+            place = self._place_of(packed, path[0])
+            wanted = packed[place : place + 1] if place is not None else []
+        messages = self._saver.codec.load_value(PackedValue(messages=wanted))
+        return part_of(messages, (0, *path[1:])) if path else MessageList(len(packed), messages)
+
+    def comparer(
+        self, thread_id: str, checkpoint: str, channel: str, path: Path, namespace: str = ""
+    ) -> Callable[[str], bool]:
+        """A function that says whether another checkpoint has the same value at the path.
+
+        Versions and message numbers are compared where they tell.
+        """
+        here = self._step(thread_id, checkpoint, namespace)
+        ref = here.refs.get(channel) if here is not None else None
+        if here is None or ref is None:
+            return lambda name: (
+                (step := self._step(thread_id, name, namespace)) is not None
+                and channel not in step.refs
+            )
+        if not path:
+            version = here.versions.get(channel)
+            return lambda name: (
+                (step := self._step(thread_id, name, namespace)) is not None
+                and step.versions.get(channel) == version
+            )
+        place = None
+        if outline_ops.is_list(ref):
+            place = self._place_of(self._packed(thread_id, checkpoint, channel, namespace), path[0])
+        if place is not None:
+            number = outline_ops.number_of(ref, place)
+            return lambda name: (
+                (step := self._step(thread_id, name, namespace)) is not None
+                and outline_ops.names_message(step.refs.get(channel), number)
+            )
+        part = self.part(thread_id, checkpoint, channel, path, namespace)
+        known = {here.versions.get(channel): True}
+
+        def same(name: str) -> bool:
+            step = self._step(thread_id, name, namespace)
+            version = None if step is None else step.versions.get(channel)
+            if version not in known:
+                known[version] = self.part(thread_id, name, channel, path, namespace) == part
+            return known[version]
+
+        return same
+
+    def _step(self, thread_id: str, checkpoint: str, namespace: str) -> outline_ops.StepRead | None:
+        op = outline_ops.read_steps(self._key(thread_id), namespace, [checkpoint], **self._tools)
+        return self._run(op).get(checkpoint)  # type: ignore[no-any-return]
+
+    def _packed(
+        self, thread_id: str, checkpoint: str, channel: str, namespace: str
+    ) -> Sequence[bytes]:
+        """The messages of a list, as bytes."""
+        value = self._run(
+            outline_ops.read_channel(
+                self._key(thread_id), namespace, checkpoint, channel, **self._tools
+            )
+        )
+        return [] if value is None else value.messages
+
+    def _place_of(self, packed: Sequence[bytes], key: str | int) -> int | None:
+        """The index of the last message with an id, or an index that is within the list."""
+        if isinstance(key, int):
+            return key if 0 <= key < len(packed) else None
+        word = key.encode("utf-8", "surrogatepass")
+        found = (place for place in range(len(packed) - 1, -1, -1) if word in packed[place])
+        return next(
+            (place for place in found if self._saver.codec.id_of(packed[place]) == key), None
+        )
+
+    def close(self) -> None:
+        """Close the database; idempotent."""
+        self._saver.close()
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _run(self, op: Operation[Any]) -> Any:
+        return self._saver.log.run(op, write=False)
+
+    @property
+    def _tools(self) -> dict[str, Any]:
+        return {"indexes": self._saver.log.indexes, "codec": self._saver.codec}
+
+    def _key(self, thread_id: str) -> ThreadKey:
+        return ThreadKey(thread_id, self._saver.owner)
+
+
+def _wanted(listing: Listing) -> Any:
+    """A listing in the words of `Threads.list`."""
+    asked: dict[str, Any] = {
+        "owner": listing.owner,
+        "tag": listing.tag,
+        "tool": listing.tool,
+        "title": listing.text,
+    }
+    asked |= {
+        "waiting_for": True if listing.waiting == "*" else listing.waiting,
+        "since": listing.since,
+    }
+    return {"status": listing.status} | {name: value for name, value in asked.items() if value}
+
+
+def _listed(thread: ThreadInfo) -> ListedThread:
+    return ListedThread(
+        id=thread.id,
+        title=thread.title,
+        owner=thread.owner,
+        archived=thread.status == "archived",
+        created_at=thread.created_at,
+        used_at=thread.updated_at,
+        messages=thread.messages,
+        tokens=thread.tokens,
+        size=thread.stored_messages,
+        waiting_for=thread.waiting_for,
+        tool=thread.tool,
+        tags=thread.tags,
+        forked_from=thread.forked_from,
+    )
+
+
+def _source_of(label: bytes) -> str:
+    try:
+        source = json.loads(label).get("source")
+    except (ValueError, AttributeError):
+        return ""
+    return source if isinstance(source, str) else ""
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""Pages show plain values made from the database, with sensitive ones hidden."""

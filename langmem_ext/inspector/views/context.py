@@ -1,0 +1,127 @@
+"""A model's request is shown beside the stored conversation.
+
+The governor's decisions of that state are applied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from langchain_core.messages import BaseMessage
+
+from langmem_ext.context.govern import govern
+from langmem_ext.inspector.views.conversation import who_of
+from langmem_ext.inspector.views.masks import Masks
+from langmem_ext.inspector.views.values import short
+from langmem_ext.messages.annotations import is_inserted
+from langmem_ext.messages.token_costs.tokens import approximate_tokens
+
+NO_LIMIT: Final = 1_000_000_000
+"""Tokens that no conversation has: nothing more is left out than was decided."""
+
+EVENTS: Final = "context_events"
+"""The channel in which a graph with a governor keeps what was decided."""
+
+Fate: TypeAlias = Literal["kept", "changed", "left out", "added"]
+
+MOST: Final = 200
+"""Messages that are shown on a side: the last ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message of a conversation or request: its role, beginning, tokens and fate."""
+
+    who: str
+    role: str
+    text: str
+    tokens: int
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request beside the conversation that it is of.
+
+    Attributes:
+        governed: Whether the state holds decisions of a governor.
+        budget: What the request may cost, if somebody asks what would be left out; None: as it was
+            decided.
+        stored, sent: The messages of both.
+        stored_tokens, sent_tokens: About how many tokens they cost.
+        plan: What was done, each with how much of it.
+        left_out: How many messages before those that are shown stand on the left.
+    """
+
+    governed: bool
+    budget: int | None
+    stored: Sequence[Entry]
+    sent: Sequence[Entry]
+    stored_tokens: int
+    sent_tokens: int
+    plan: Sequence[tuple[str, str]]
+    left_out: int
+
+
+def request_of(
+    messages: Sequence[BaseMessage],
+    values: Mapping[str, Any],
+    masks: Masks,
+    budget: int | None = None,
+) -> Request:
+    """What a model is sent of these messages, by what a state says was decided.
+
+    Args:
+        messages: The conversation.
+        values: What the state holds besides.
+        masks: What of it is hidden.
+        budget: Tokens that a request may cost; None: nothing more is left out than was decided.
+
+    Raises:
+        ContextOverflow: What must be sent exceeds the budget.
+        InvalidInput: What was decided cannot be read.
+    """
+    events = values.get(EVENTS)
+    decided = list(events) if isinstance(events, list) else []
+    governed = govern(messages, budget=budget or NO_LIMIT, events=decided)
+    same = {id(one) for one in governed.messages}
+    shown = {one.id for one in governed.messages if one.id and not is_inserted(vars(one))}
+    given = {id(one) for one in messages}
+    stored = [
+        _entry(
+            one, masks, "kept" if id(one) in same else "changed" if one.id in shown else "left out"
+        )
+        for one in messages
+    ]
+    sent = [
+        _entry(
+            one,
+            masks,
+            "kept" if id(one) in given else "changed" if not is_inserted(vars(one)) else "added",
+        )
+        for one in governed.messages
+    ]
+    rows = (
+        governed.plan.rows
+        if budget
+        else [row for row in governed.plan.rows if not row[0].startswith("tokens,")]
+    )
+    return Request(
+        governed=EVENTS in values,
+        budget=budget,
+        stored=stored[-MOST:],
+        sent=sent[-MOST:],
+        stored_tokens=sum(one.tokens for one in stored),
+        sent_tokens=sum(one.tokens for one in sent),
+        plan=list(rows),
+        left_out=max(len(stored) - MOST, 0),
+    )
+
+
+def _entry(message: BaseMessage, masks: Masks, fate: Fate) -> Entry:
+    role, who = who_of(message)
+    calls = ", ".join(f"{call['name']}()" for call in getattr(message, "tool_calls", ()))
+    text = " ".join(masks.said(message).split()) or calls
+    return Entry(who, role, short(text, 280), approximate_tokens(message), fate)

@@ -1,0 +1,65 @@
+"""What a thread waits for, as a person reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.types import Interrupt
+
+from langmem_ext.inspector.views.masks import Masks
+from langmem_ext.waiting.interrupts.foreign import question_of
+from langmem_ext.waiting.turn import asked_by, asked_of
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that waits.
+
+    Attributes:
+        text: What is asked.
+        param: The parameter that it asks for; empty for a question of another graph.
+        attempt: Which time it is asked, from 1; 0 where that is not said.
+        examples: Answers that would do.
+    """
+
+    text: str
+    param: str = ""
+    attempt: int = 0
+    examples: tuple[str, ...] = ()
+
+
+def questions_in(
+    pending: Sequence[tuple[str, str, Any]], masks: Masks, *, waiting: bool
+) -> list[Question]:
+    """The questions among a checkpoint's pending writes.
+
+    Args:
+        pending: The writes.
+        masks: What is hidden.
+        waiting: Only those that wait: none of a task that has written more, and so has its answer.
+    """
+    written: dict[str, set[str]] = {}
+    for task, channel, _ in pending:
+        written.setdefault(task, set()).add(channel)
+    found = []
+    for task, channel, value in pending:
+        if channel == "__interrupt__" and (
+            not waiting or written[task] <= {"__interrupt__", "__resume__", "__error__"}
+        ):
+            several = value if isinstance(value, list | tuple) else [value]
+            found += [_question(one, masks) for one in several if isinstance(one, Interrupt)]
+    return found
+
+
+def _question(interrupt: Interrupt, masks: Masks) -> Question:
+    asked = asked_by(interrupt)
+    text = question_of(asked_of(interrupt))
+    attempt, examples = asked.get("attempt"), asked.get("examples")
+    return Question(
+        masks.text(text),
+        str(asked.get("param") or ""),
+        attempt if isinstance(attempt, int) else 0,
+        tuple(str(one) for one in examples[:4]) if isinstance(examples, list) else (),
+    )

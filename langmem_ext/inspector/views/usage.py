@@ -1,0 +1,108 @@
+"""The cost of a conversation by turn: reported and estimated tokens, bytes, and money.
+
+Money is shown where prices are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from langmem_ext.inspector.views.charts import Chart, stacked
+from langmem_ext.inspector.views.conversation import turns_of
+from langmem_ext.messages.packed import pack
+from langmem_ext.messages.token_costs.tokens import approximate_tokens
+from langmem_ext.threads.continuation.usage import Usage, spent_by, sum_up
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCost:
+    """What a thread costs.
+
+    Attributes:
+        turns: How many turns it has.
+        total: What its models say that they used.
+        models: The same by model.
+        charts: Tokens, context and bytes by turn.
+    """
+
+    turns: int
+    total: Usage
+    models: Mapping[str, Usage]
+    charts: Sequence[Chart]
+
+
+def cost_of(
+    messages: Sequence[BaseMessage], prices: Mapping[str, tuple[Decimal, Decimal]] | None
+) -> ThreadCost:
+    """What the messages of a conversation cost, turn by turn."""
+    turns = turns_of(messages)
+    by_role = [_by_role(turn) for turn in turns]
+    growth = _running(by_role)
+    spent = [[one for message in turn if (one := spent_by(message)) is not None] for turn in turns]
+    everything = [one for several in spent for one in several]
+    charts = [
+        stacked(
+            "Stored tokens, estimated",
+            ("of the user", "of the agent", "of tools"),
+            by_role,
+            unit="tokens",
+        ),
+        stacked(
+            "Conversation as it grew",
+            ("in all",),
+            [[one] for one in growth],
+            unit="tokens",
+            total=growth[-1] if growth else 0,
+        ),
+        stacked("Text stored", ("bytes",), [[sum(map(_bytes, turn))] for turn in turns], unit=""),
+    ]
+    if everything:
+        used = [
+            [
+                sum(one.prompt_tokens for one in several),
+                sum(one.completion_tokens for one in several),
+            ]
+            for several in spent
+        ]
+        charts.insert(
+            0,
+            stacked(
+                "Tokens that models report", ("of prompts", "of completions"), used, unit="tokens"
+            ),
+        )
+    return ThreadCost(
+        turns=len(turns),
+        total=sum_up(everything, prices),
+        models={
+            name: sum_up((one for one in everything if one.model == name), prices)
+            for name in sorted({one.model for one in everything})
+        },
+        charts=charts,
+    )
+
+
+def _by_role(turn: Sequence[BaseMessage]) -> list[float]:
+    kinds = (HumanMessage, AIMessage, ToolMessage)
+    return [
+        float(sum(approximate_tokens(one) for one in turn if isinstance(one, kind)))
+        for kind in kinds
+    ]
+
+
+def _running(rows: Sequence[Sequence[float]]) -> list[float]:
+    total, totals = 0.0, []
+    for row in rows:
+        total += sum(row)
+        totals.append(total)
+    return totals
+
+
+def _bytes(message: BaseMessage) -> int:
+    try:
+        return len(pack([message.content, getattr(message, "tool_calls", None)]))
+    except (TypeError, ValueError):
+        return len(str(message.content).encode("utf-8", "replace"))

@@ -1,0 +1,272 @@
+"""Any value as a tree that a page can show, and what differs between two states."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.types import Interrupt
+from pydantic import BaseModel
+
+from langmem_ext.inspector.sources.source import MessageList, Path
+from langmem_ext.inspector.views.masks import Masks
+from langmem_ext.messages.annotations import HIDDEN, NAMESPACE
+
+WIDEST: Final = 60
+"""Entries of a dict or list that are shown."""
+
+DEEPEST: Final = 12
+"""Levels that are shown."""
+
+LONGEST: Final = 4000
+"""Characters of a text that are shown."""
+
+CHANGES: Final = 200
+"""Differences that are shown."""
+
+Kind: TypeAlias = Literal[
+    "text", "number", "word", "hidden", "list", "dict", "message", "other", "more"
+]
+
+
+@dataclass(slots=True)
+class Node:
+    """A part of a value.
+
+    Attributes:
+        label: Its key or place; empty for a whole value.
+        path: The way to it, as JSON.
+        kind: What it is, for its looks.
+        text: What is shown of it.
+        children: Its parts.
+        count: How many parts it has.
+    """
+
+    label: str
+    path: str
+    kind: Kind
+    text: str
+    children: list[Node] = field(default_factory=list)
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A difference between two states: its place, and the values before and after.
+
+    None: there was no value, or there is none now.
+    """
+
+    channel: str
+    path: str
+    label: str
+    before: str | None
+    after: str | None
+
+    @property
+    def kind(self) -> str:
+        """`added`, `removed` or `changed`."""
+        return "added" if self.before is None else "removed" if self.after is None else "changed"
+
+
+def tree_of(
+    value: Any, masks: Masks, label: str = "", path: Path = (), hidden: bool = False
+) -> Node:
+    """A value as a tree.
+
+    Args:
+        value: Whatever a channel holds.
+        masks: What of it is hidden.
+        label: What it is called.
+        path: The way to it.
+        hidden: Whether all of it is hidden.
+    """
+    where = json.dumps(path)
+    if hidden or (path and masks.hides_name(path[-1]) and not isinstance(value, bool | type(None))):
+        return Node(label, where, "hidden", HIDDEN)
+    if (parts := _parts_of(value, masks)) is None:
+        kind, text = _leaf(value, masks)
+        return Node(label, where, kind, text)
+    if len(path) >= DEEPEST:
+        return Node(label, where, "more", "…", count=len(parts))
+    node = Node(label, where, _kind_of(value), _summary(value, masks), count=len(parts))
+    for at, (key, part, is_hidden) in enumerate(parts):
+        if at == WIDEST:
+            node.children.append(Node("", where, "more", f"{len(parts) - WIDEST:,} more"))
+            break
+        node.children.append(tree_of(part, masks, str(key), (*path, key), is_hidden))
+    return node
+
+
+def _parts_of(value: Any, masks: Masks) -> list[tuple[str | int, Any, bool]] | None:
+    """The parts of a value, each with its key and whether it is hidden; None without parts."""
+    if isinstance(value, BaseMessage):
+        return [*_fields_of(value, masks)]
+    if isinstance(value, MessageList):
+        return [
+            (one.id or at, one, False)
+            for at, one in enumerate(value.last, value.total - len(value.last))
+        ]
+    if isinstance(value, Mapping):
+        return [
+            (key if isinstance(key, str | int) else str(key), part, False)
+            for key, part in value.items()
+        ]
+    if isinstance(value, list | tuple):
+        return [
+            (one.id if isinstance(one, BaseMessage) and one.id else at, one, False)
+            for at, one in enumerate(value)
+        ]
+    if isinstance(value, AbstractSet):
+        return [(at, one, False) for at, one in enumerate(sorted(value, key=repr))]
+    if isinstance(value, Interrupt):
+        return [("id", value.id, False), ("value", value.value, False)]
+    if isinstance(value, BaseModel):
+        return [(name, part, False) for name, part in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(one.name, getattr(value, one.name), False) for one in dataclasses.fields(value)]
+    return None
+
+
+def _fields_of(message: BaseMessage, masks: Masks) -> Iterator[tuple[str, Any, bool]]:
+    """What a page shows of a message: not what is empty."""
+    hidden = masks.hides_data(message)
+    if isinstance(message.content, str) or hidden:
+        yield "content", masks.said(message), False
+    else:
+        yield "content", message.content, False
+    if isinstance(message, AIMessage) and message.tool_calls:
+        calls = [{**call, "args": HIDDEN} if hidden else dict(call) for call in message.tool_calls]
+        yield "tool_calls", calls, False
+    for name in (
+        "id",
+        "name",
+        "tool_call_id",
+        "status",
+        "artifact",
+        "usage_metadata",
+        "response_metadata",
+    ):
+        value = getattr(message, name, None)
+        if value not in (None, {}, []):
+            yield name, value, hidden and name == "artifact"
+    noted = {
+        key: value
+        for key, value in message.additional_kwargs.items()
+        if not hidden or key == NAMESPACE
+    }
+    if noted:
+        yield "additional_kwargs", noted, False
+
+
+def _kind_of(value: Any) -> Kind:
+    if isinstance(value, BaseMessage):
+        return "message"
+    return "list" if isinstance(value, list | tuple | MessageList | AbstractSet) else "dict"
+
+
+def _summary(value: Any, masks: Masks) -> str:
+    """One line that stands for a value with parts while it is folded."""
+    if isinstance(value, BaseMessage):
+        text = " ".join(masks.said(value).split())
+        calls = (
+            ", ".join(f"{call['name']}()" for call in value.tool_calls)
+            if isinstance(value, AIMessage)
+            else ""
+        )
+        return f"{value.type}: {short(text or calls, 90)}"
+    if isinstance(value, MessageList):
+        return f"{value.total:,} messages"
+    if isinstance(value, list | tuple | AbstractSet):
+        return f"{len(value):,} {'item' if len(value) == 1 else 'items'}"
+    if isinstance(value, Mapping):
+        return f"{len(value):,} {'key' if len(value) == 1 else 'keys'}"
+    return type(value).__name__
+
+
+def _leaf(value: Any, masks: Masks) -> tuple[Kind, str]:
+    if isinstance(value, str):
+        return "text", short(masks.text(value), LONGEST)
+    if isinstance(value, bool) or value is None:
+        return "word", {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, int | float):
+        return "number", masks.text(str(value))
+    if isinstance(value, bytes):
+        return "other", f"{len(value):,} bytes"
+    return "other", short(masks.text(repr(value)), LONGEST)
+
+
+def short(text: str, length: int) -> str:
+    """A text of at most so many characters."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+def changes_between(channel: str, before: Any, after: Any, masks: Masks) -> list[Change]:
+    """What differs between two values of a channel; messages are told apart by their ids."""
+    found: list[Change] = []
+    _compare(channel, (), before, after, masks, found)
+    return found
+
+
+def _compare(
+    channel: str, path: Path, before: Any, after: Any, masks: Masks, found: list[Change]
+) -> None:
+    if len(found) >= CHANGES or (type(before) is type(after) and before == after):
+        return
+    if _is_plain(before) and _is_plain(after) and not (path and masks.hides_name(path[-1])):
+        old, new = _by_key(before), _by_key(after)
+        for key in dict.fromkeys([*old, *new]):
+            _compare(
+                channel, (*path, key), old.get(key, _NOTHING), new.get(key, _NOTHING), masks, found
+            )
+        return
+    place = ".".join(map(str, path)) or channel
+    found.append(
+        Change(
+            channel, json.dumps(path), place, _told(before, masks, path), _told(after, masks, path)
+        )
+    )
+
+
+class _Nothing:
+    """Stands where a value is not there."""
+
+
+_NOTHING: Final = _Nothing()
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the parts of a value are compared one by one."""
+    return isinstance(value, list | tuple | Mapping)
+
+
+def _by_key(value: Any) -> dict[str | int, Any]:
+    if isinstance(value, Mapping):
+        return {str(key): part for key, part in value.items()}
+    return {
+        (one.id if isinstance(one, BaseMessage) and one.id else at): one
+        for at, one in enumerate(value)
+    }
+
+
+def _told(value: Any, masks: Masks, path: Path) -> str | None:
+    if value is _NOTHING:
+        return None
+    return lines_of(tree_of(value, masks, path=path))
+
+
+def lines_of(node: Node, depth: int = 0) -> str:
+    """A tree as text."""
+    head = f"{'  ' * depth}{node.label + ': ' if node.label and depth else ''}"
+    if not node.children:
+        return f"{head}{node.text}"
+    parts: Sequence[str] = [lines_of(child, depth + 1) for child in node.children[:20]]
+    return "\n".join([f"{head}{node.text}", *parts])

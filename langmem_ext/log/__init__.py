@@ -1,0 +1,1 @@
+"""The open database: values to rows and back, restore policy, and retention."""

@@ -1,0 +1,358 @@
+"""The intents of a waiting graph as MCP tools that ask by elicitation. It needs the extra `mcp`.
+
+A call is a thread. What it lacks is asked for: since protocol 2026-07-28 the result of the call is
+the question, and the client calls again with the answer; before, the server asks within the call.
+A question is stored before it is asked, so an answer may come after a restart. What a client sends
+back with it (`requestState`) is sealed: it answers this question of this call, and no other.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+from uuid import uuid4
+
+from langgraph.pregel import Pregel
+from mcp.server import Server, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    InputRequiredResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
+from mcp.types.version import is_version_at_least
+
+from langmem_ext import __version__
+from langmem_ext.checkpointer.saver import DeltaSaver
+from langmem_ext.errors import ConversationError, InvalidInput, LangmemExtError
+from langmem_ext.store.store import DeltaStore
+from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.catalog.intent import Intent
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.converse import aconverse
+from langmem_ext.waiting.interrupts.ask import request_message
+from langmem_ext.waiting.interrupts.question import form_field
+from langmem_ext.waiting.nodes import playbook_of
+from langmem_ext.waiting.policy.asking import described
+from langmem_ext.waiting.policy.wording import in_text
+from langmem_ext.waiting.turn import Turn
+
+CONVERSATION: Final = "conversation"
+"""The argument of every tool that names the conversation that a call goes on with."""
+
+_THREAD: Final = "mcp-"
+"""How the ids of the threads begin that clients may go on with."""
+
+_RESULTS_ASK: Final = "2026-07-28"
+"""The first protocol version whose results ask."""
+
+_KEPT: Final = ("langmem_ext", "mcp")
+"""Where in the long-term store the keys are that seal: one for each owner, seen by nobody else."""
+
+_SEALED_FOR: Final = 10 * 365 * 86_400.0
+"""Seconds: how long a question waits is the catalog's to say."""
+
+Graph: TypeAlias = Pregel[Any, Any, Any, Any]
+Context: TypeAlias = ServerRequestContext[Any, Any]
+
+
+def create_mcp_server(
+    graph: Graph,
+    *,
+    graph_for: Callable[[Any], Graph] | None = None,
+    key: str | bytes | None = None,
+) -> Server[Any]:
+    """An MCP server whose tools are the intents of a waiting graph.
+
+    A tool takes the intent's parameters but the sensitive ones, all optional: what is missing is
+    asked for, and so is the confirmation. A sensitive value is asked for by no form, and given by
+    no argument; the result of the call says where to go on.
+
+    Args:
+        graph: A graph of `build_waiting_graph`, compiled with a checkpointer.
+        graph_for: Gives the same graph with the threads of the caller alone, for the HTTP request
+            of a call; None: all callers have the same threads.
+        key: Seals what clients send back; at least 32 bytes, the same for all servers of these
+            threads. Default: one that is made once and kept in the database's long-term store;
+            with another checkpointer, one of this process.
+
+    Raises:
+        InvalidInput: It is another graph, a parameter is called `conversation`, or the key is too
+            short.
+    """
+    playbook = playbook_of(graph)
+    if playbook is None:
+        raise InvalidInput(
+            "an MCP server needs a graph of build_waiting_graph: its intents are the tools"
+        )
+    if CONVERSATION in playbook.catalog.params:
+        raise InvalidInput(
+            f"no parameter may be called {CONVERSATION!r}: MCP clients name a conversation by it;"
+            " rename it"
+        )
+    graph_for = graph_for or (lambda request: graph)
+    tools = _Tools(graph_for, playbook)
+    server = Server(
+        "langmem-ext", version=__version__, on_list_tools=tools.listed, on_call_tool=tools.called
+    )
+    server.middleware.append(_Seal(graph.checkpointer, graph_for, key))
+    return server
+
+
+class _Seal:
+    """Seals the state that clients send back, for one caller, tool and set of arguments.
+
+    Args:
+        saver: Where the key is kept, if none is given.
+        graph_for: Tells whose threads a request works with.
+        key: The key.
+    """
+
+    def __init__(
+        self, saver: object, graph_for: Callable[[Any], Graph], key: str | bytes | None
+    ) -> None:
+        self._saver = saver
+        self._graph_for = graph_for
+        self._boundary = None if key is None else self._with(key)
+
+    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        if self._boundary is None:
+            self._boundary = self._with(await _kept_key(self._saver))
+        return await self._boundary(ctx, call_next)
+
+    def _with(self, key: str | bytes) -> RequestStateBoundary:
+        try:
+            security = RequestStateSecurity(
+                keys=[key], ttl=_SEALED_FOR, bind_principal=self._owner, audience="langmem-ext"
+            )
+        except ValueError as error:
+            raise InvalidInput(f"the key cannot seal ({error})") from None
+        return RequestStateBoundary(security, default_audience=None)
+
+    def _owner(self, context: Context) -> str | None:
+        owner: str | None = getattr(self._graph_for(context.request).checkpointer, "owner", None)
+        return owner
+
+
+async def _kept_key(saver: object) -> str:
+    """The key of a database, made if it has none; of this process for another checkpointer."""
+    made = secrets.token_hex(32)
+    if not isinstance(saver, DeltaSaver):
+        return made
+    store, name = DeltaStore(saver), f"key of {saver.owner}" if saver.owner else "key"
+    if await store.aget(_KEPT, name) is None:
+        await store.aput(_KEPT, name, {"key": made})
+    kept = await store.aget(_KEPT, name)
+    return made if kept is None else str(kept.value["key"])
+
+
+class _Tools:
+    """The tools, and their calls."""
+
+    def __init__(self, graph_for: Callable[[Any], Graph], playbook: Playbook) -> None:
+        self._graph_for = graph_for
+        self._playbook = playbook
+        self._tools = {intent.id: self._tool(intent) for intent in playbook.catalog.intents}
+
+    def _tool(self, intent: Intent) -> Tool:
+        given = [
+            name
+            for name in self._playbook.uses(self._playbook.begin(intent, ""))
+            if name not in self._playbook.sensitive
+        ]
+        fields = {name: form_field(self._playbook.param(name)) for name in given}
+        conversation = {
+            "type": "string",
+            "maxLength": 200,
+            "description": "go on with this conversation; leave out to begin one",
+        }
+        schema = {
+            "type": "object",
+            "properties": {**fields, CONVERSATION: conversation},
+            "additionalProperties": False,
+        }
+        return Tool(
+            name=intent.id,
+            description=f"{intent.description or described(intent)}. Asks for what is left out.",
+            input_schema=schema,
+        )
+
+    async def listed(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        """The tools."""
+        return ListToolsResult(tools=[*self._tools.values()])
+
+    async def called(
+        self, context: Context, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        """Begin a request, or go on with it, until it is done or asks."""
+        if params.name not in self._tools:
+            raise MCPError(INVALID_PARAMS, f"no tool is called {params.name!r}")
+        arguments = dict(params.arguments or {})
+        unknown = arguments.keys() - self._tools[params.name].input_schema["properties"].keys()
+        if unknown:
+            raise MCPError(INVALID_PARAMS, f"{params.name} takes no argument {min(unknown)!r}")
+        named = arguments.pop(CONVERSATION, None)
+        graph, state = self._graph_for(context.request), params.request_state
+        asked = None if state is None else json.loads(state)  # it was sealed here
+        conversation = _conversation(named) if asked is None else asked[CONVERSATION]
+        call = _Call(graph, params.name, conversation)
+        try:
+            if asked is not None:
+                turn = await call.answer(asked["interrupt"], {"responses": _responses(params)})
+            else:
+                turn = await call.begin(arguments, self._playbook)
+            return await self._told(context, call, turn)
+        except LangmemExtError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from error
+
+    async def _told(
+        self, context: Context, call: _Call, turn: Turn
+    ) -> CallToolResult | InputRequiredResult:
+        """What came of the call, or its question, as the client can be asked."""
+        capabilities = context.session.client_capabilities
+        if capabilities is None or capabilities.elicitation is None:
+            return call.result(turn)
+        if is_version_at_least(context.protocol_version, _RESULTS_ASK):
+            return call.asks_by_result(turn)
+        return await call.asks_within(context, turn)
+
+
+class _Call:
+    """One call of a tool.
+
+    Args:
+        graph: The waiting graph.
+        tool: The tool.
+        conversation: The conversation that it goes on with or begins.
+    """
+
+    def __init__(self, graph: Graph, tool: str, conversation: str) -> None:
+        self._graph = graph
+        self._tool = tool
+        self._conversation = conversation
+        self._thread = f"{_THREAD}{conversation}"
+
+    async def begin(self, arguments: Mapping[str, Any], playbook: Playbook) -> Turn:
+        """Begin the request; where the conversation waits, show its question or answer it."""
+        turn = await aconverse(self._graph, thread_id=self._thread)
+        if turn.interrupts:
+            return await self.answer(turn.interrupts[0].id, dict(arguments)) if arguments else turn
+        told = ", ".join(f"{name} {in_text(value)}" for name, value in arguments.items())
+        said = described(playbook.intents[self._tool])
+        message = request_message(self._tool, arguments, f"{said} ({told})" if told else said)
+        return await aconverse(self._graph, message, thread_id=self._thread)
+
+    async def answer(self, interrupt: str, value: Mapping[str, Any]) -> Turn:
+        """Answer a question; one that is no longer asked was answered by this call, sent before.
+
+        Whoever declines a confirmation, or what was asked for and is needed, drops the request.
+        """
+        try:
+            turn = await aconverse(
+                self._graph, thread_id=self._thread, resume={interrupt: _dropped_if_denied(value)}
+            )
+            if turn.interrupts and _declines(value) and turn.waiting_for in value["responses"]:
+                turn = await aconverse(
+                    self._graph, thread_id=self._thread, resume={"action": "cancel"}
+                )
+        except ConversationError:
+            return await aconverse(self._graph, thread_id=self._thread)
+        return turn
+
+    def asks_by_result(self, turn: Turn) -> CallToolResult | InputRequiredResult:
+        """The result, which asks the question that waits."""
+        form = _form_of(turn)
+        if form is None:
+            return self.result(turn)
+        state = json.dumps({"conversation": self._conversation, "interrupt": turn.interrupts[0].id})
+        request = ElicitRequest(
+            params=ElicitRequestFormParams(
+                message=turn.reply, requested_schema=form["requested_schema"]
+            )
+        )
+        return InputRequiredResult(input_requests={form["key"]: request}, request_state=state)
+
+    async def asks_within(self, context: Context, turn: Turn) -> CallToolResult:
+        """The result, once the client has answered all questions."""
+        while (form := _form_of(turn)) is not None:
+            answered = await context.session.elicit_form(
+                turn.reply, form["requested_schema"], context.request_id
+            )
+            response = answered.model_dump(
+                mode="json", exclude_none=True, include={"action", "content"}
+            )
+            turn = await self.answer(turn.interrupts[0].id, {"responses": {form["key"]: response}})
+        return self.result(turn)
+
+    def result(self, turn: Turn) -> CallToolResult:
+        """What came of the call; of a question how it is answered."""
+        text = turn.reply
+        if turn.interrupts and _form_of(turn) is None:
+            text += (
+                f"\n{turn.waiting_for} is asked for by no form: go on in a chat with the thread"
+                f" {self._thread}."
+            )
+        elif turn.waiting_for == CONFIRMATION:
+            text += (
+                f"\nOnly a person can say so: call {self._tool} again with {CONVERSATION}"
+                f" {self._conversation} from a client that shows forms, or go on in a chat with"
+                f" the thread {self._thread}."
+            )
+        elif turn.interrupts:
+            text += (
+                f"\nCall {self._tool} again with the answer as {turn.waiting_for}, and"
+                f" {CONVERSATION} {self._conversation}."
+            )
+        structured = {CONVERSATION: self._conversation, "waiting_for": turn.waiting_for}
+        return CallToolResult(content=[TextContent(text=text)], structured_content=structured)
+
+
+def _form_of(turn: Turn) -> Mapping[str, Any] | None:
+    """The form of the question that waits; None where none waits, or one for a sensitive value."""
+    payload = turn.interrupts[0].value if turn.interrupts else {}
+    requests = payload.get("requests") if isinstance(payload, Mapping) else None
+    return requests[0] if requests else None
+
+
+def _responses(params: CallToolRequestParams) -> dict[str, Any]:
+    given = params.input_responses or {}
+    return {
+        key: response.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for key, response in given.items()
+    }
+
+
+def _declines(value: Mapping[str, Any]) -> bool:
+    responses = value.get("responses") or {}
+    return bool(responses) and all(
+        response.get("action") == "decline" for response in responses.values()
+    )
+
+
+def _dropped_if_denied(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The answer; whoever declines a confirmation wants it not done, and nothing changed."""
+    if _declines(value) and CONFIRMATION in value["responses"]:
+        return {"action": "cancel"}
+    return value
+
+
+def _conversation(named: object) -> str:
+    """The conversation that a client names, or a new one whose name nobody guesses."""
+    if named is None:
+        return str(uuid4())
+    if not isinstance(named, str) or not 0 < len(named) <= 200:
+        raise MCPError(INVALID_PARAMS, f"{CONVERSATION} is a text of 1 to 200 characters")
+    return named

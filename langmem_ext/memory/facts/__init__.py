@@ -1,0 +1,1 @@
+"""Facts: what an owner said that lasts, across threads."""

@@ -1,0 +1,95 @@
+"""Where in a store memories stand: namespaces by what they are and whose they are.
+
+| namespace, below `memory` | key | value |
+|---|---|---|
+| `threads`, owner | thread id | the memory of a conversation |
+| `failures`, owner | thread id | why the last generation wrote none |
+| `read`, owner | thread id | how far facts were looked for in it |
+| `facts`, owner | a fact's id | what somebody said that lasts |
+| `prompts`, name | a version's id | the text of a prompt |
+
+A label of a namespace holds no dot, and no label is empty; an owner may be an e-mail address, and a
+thread may be nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+from langgraph.store.base import BaseStore, PutOp, SearchItem
+
+from langmem_ext.memory.calls import Call, Steps
+from langmem_ext.store.operations import Standing
+from langmem_ext.store.planning import on_threads
+from langmem_ext.store.store import DeltaStore
+
+Namespace: TypeAlias = tuple[str, ...]
+
+ROOT: Final[Namespace] = ("memory",)
+"""The namespace that all others are below, unless an application names another one."""
+
+PAGE: Final = 100
+"""Items that are read at once."""
+
+_NOBODY: Final = "%"
+
+
+def label_of(name: str | None) -> str:
+    """A name as the label of a namespace; None is the label of those that are nobody's.
+
+    >>> label_of("ann@example.org"), label_of("50%"), label_of(None)
+    ('ann@example%2Eorg', '50%25', '%')
+    """
+    return _NOBODY if name is None else name.replace("%", "%25").replace(".", "%2E")
+
+
+class OwnedStores:
+    """A store, and the same bound to an owner where it can be.
+
+    A `DeltaStore` then marks items as their owner's.
+
+    Args:
+        store: The store.
+    """
+
+    def __init__(self, store: BaseStore) -> None:
+        self.store = store
+        self._bound: dict[str, BaseStore] = {}
+
+    def of(self, owner: str | None) -> BaseStore:
+        """The store that an owner's items are written to."""
+        bind = getattr(self.store, "for_owner", None)
+        if owner is None or bind is None or getattr(self.store, "owner", None) is not None:
+            return self.store
+        if owner not in self._bound:
+            self._bound[owner] = bind(owner)
+        return self._bound[owner]
+
+
+def standing(store: BaseStore, put: PutOp, threads: Iterable[Standing]) -> PutOp:
+    """A put whose item goes with its threads, in a store that can do that."""
+    return on_threads(put, threads) if isinstance(store, DeltaStore) else put
+
+
+def items_below(store: BaseStore, namespace: Namespace, **wanted: Any) -> Steps[list[SearchItem]]:
+    """All items of a namespace and those below it, read in pages.
+
+    Args:
+        store: The store.
+        namespace: Where they are.
+        wanted: What `search` takes besides.
+    """
+    found: list[SearchItem] = []
+    while True:
+        page: list[SearchItem] = yield Call(
+            store, "search", namespace, limit=PAGE, offset=len(found), refresh_ttl=False, **wanted
+        )
+        found += page
+        if len(page) < PAGE:
+            return found
+
+
+def in_pages(items: list[Any], size: int) -> Iterator[list[Any]]:
+    """The items in groups of at most `size`."""
+    return (items[at : at + size] for at in range(0, len(items), size))

@@ -1,0 +1,1 @@
+"""What a search compares, and where it is in a text."""

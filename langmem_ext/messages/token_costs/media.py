@@ -1,0 +1,152 @@
+"""Blocks that hold or name media (images, recordings, files), in every provider's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+Block: TypeAlias = Mapping[str, Any]
+
+KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("image", "image_url", "input_image", "computer_screenshot", "image_generation_call"),
+        "image",
+    ),
+    **dict.fromkeys(("audio", "input_audio", "output_audio"), "audio"),
+    **dict.fromkeys(("video", "video_url", "input_video"), "video"),
+    **dict.fromkeys(("file", "input_file", "media"), "file"),
+    "document": "document",
+}
+"""What a block is, by its `type`; a file or document may be one of the others after all."""
+
+_INNER: Final = ("source", "file", "input_audio", "image_url", "video_url")
+_NAMES: Final = (
+    "filename",
+    "file_name",
+    "name",
+    "title",
+    "url",
+    "image_url",
+    "file_url",
+    "file_id",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """What is known of a medium.
+
+    Attributes:
+        kind: `image`, `audio`, `video`, `file` or `document`.
+        media_type: Its media type or format, in small letters, or the name of its file; empty if
+            nothing says it.
+        size: Bytes of its data; None if it is elsewhere.
+        name: What it is called, or where it is; empty if nothing says it.
+        written: Characters that its data, or its place, takes in the message.
+    """
+
+    kind: str
+    media_type: str
+    size: int | None
+    name: str
+    written: int
+
+
+def medium_of(block: Block) -> Medium | None:
+    """The medium that a block holds or names; None for texts, unknown kinds and empty blocks."""
+    kind = block.get("type")
+    if kind is None:  # Bedrock names the kind by the field: {"image": {…}}
+        kind = next((name for name in block if name in KINDS), None)
+        block = inner if kind is not None and isinstance(inner := block[kind], Mapping) else block
+    if (
+        not isinstance(kind, str)
+        or kind not in KINDS
+        or text_in(block) is not None
+        or source_of(block).get("content")
+    ):
+        return None
+    data, media_type, name = data_of(block), media_type_of(block), name_of(block)
+    if data is None and not name:
+        return None
+    of_type = media_type.partition("/")[0]
+    general = KINDS[kind]
+    return Medium(
+        kind=(
+            of_type
+            if general in ("file", "document") and of_type in ("image", "audio", "video")
+            else general
+        ),
+        media_type=media_type,
+        size=None if data is None else size_of(data),
+        name=name,
+        written=len(name if data is None else data),
+    )
+
+
+def text_in(block: Block) -> str | None:
+    """The text of a block that is one, or of a document that holds text; None of any other."""
+    for place in (block, source := source_of(block)):
+        if isinstance(text := place.get("text"), str):
+            return text
+    return (
+        str(source["data"])
+        if source.get("type") == "text" and isinstance(source.get("data"), str)
+        else None
+    )
+
+
+def source_of(block: Block) -> Block:
+    """Where the data of a block is: in the block, or in a field of it."""
+    for name in _INNER:
+        if isinstance(inner := block.get(name), Mapping):
+            return inner
+    return block
+
+
+def data_of(block: Block) -> str | bytes | None:
+    """The data of a medium; None if only a URL or an id is known."""
+    source = source_of(block)
+    for name in ("data", "base64", "file_data", "bytes", "url", "file_url", "image_url"):
+        data = source.get(name)
+        if isinstance(data, bytes | bytearray):
+            return bytes(data)
+        if isinstance(data, str) and data and (data.startswith("data:") or "url" not in name):
+            return data
+    return None
+
+
+def media_type_of(block: Block) -> str:
+    """A block's media type, format or file name, in lower case; empty if it has none."""
+    source = source_of(block)
+    for place in (source, block):
+        for name in ("mime_type", "media_type", "format", "filename"):
+            if isinstance(kind := place.get(name), str):
+                return kind.lower()
+    data = data_of(block)
+    return (
+        data[5:].partition(";")[0].lower()
+        if isinstance(data, str) and data.startswith("data:")
+        else ""
+    )
+
+
+def name_of(block: Block) -> str:
+    """What a medium is called, or where it is, in one line; encoded data is neither."""
+    found = (place.get(name) for place in (block, source_of(block)) for name in _NAMES)
+    return next(
+        (
+            " ".join(name.split())
+            for name in found
+            if isinstance(name, str) and name and not name.startswith("data:")
+        ),
+        "",
+    )
+
+
+def size_of(data: str | bytes) -> int:
+    """Bytes of data, of a text what its base64 holds."""
+    if isinstance(data, bytes):
+        return len(data)
+    padding = len(data) - len(data.rstrip("="))
+    return (len(data) - data.find(",", 0, 100) - 1 - padding) * 3 // 4

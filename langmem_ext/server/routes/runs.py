@@ -1,0 +1,375 @@
+"""The routes of LangGraph's SDK for runs and assistants.
+
+They are enough for Agent Chat UI, deep-agents-ui and Agent Inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Annotated, Any, Final, Literal, TypeAlias
+from urllib.parse import quote
+
+from fastapi import APIRouter, HTTPException, Path, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from langmem_ext import __version__
+from langmem_ext._internal.json import json_bytes
+from langmem_ext.server import wire
+from langmem_ext.server.guard import AtDesk
+from langmem_ext.server.problems import NotServed
+from langmem_ext.server.routes.threads import Body, Checkpoint, Limit, Note, Offset, ThreadId
+from langmem_ext.server.runs import Run, Work, command_of, config_of
+from langmem_ext.server.service import Assistant, Desk
+
+RunId: TypeAlias = Annotated[str, Path(description="A run's id.", max_length=100)]
+Mode: TypeAlias = Literal[
+    "values", "updates", "messages", "messages-tuple", "custom", "debug", "tasks", "checkpoints"
+]
+Nodes: TypeAlias = Literal["*"] | list[str]
+
+HEARTBEAT: Final = 15.0
+"""Seconds after which something is sent, so that nobody takes the connection for dead."""
+
+AHEAD: Final = 256
+"""Events that a run may be ahead of who reads them."""
+
+
+class Config(Body):
+    """What a run is told besides its input."""
+
+    configurable: Note | None = None
+    tags: list[str] | None = None
+    recursion_limit: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+
+class NewRun(Body):
+    """A run: of the graph, on an input, or on a command that answers what waits."""
+
+    assistant_id: str = Field(examples=["agent"])
+    input: Any = Field(
+        None, examples=[{"messages": [{"role": "user", "content": "Where is my order?"}]}]
+    )
+    command: Note | None = Field(None, examples=[{"resume": "O-12345"}])
+    config: Config | None = None
+    context: Note | None = None
+    metadata: Note | None = None
+    stream_mode: Mode | list[Mode] | None = None
+    stream_subgraphs: bool | None = None
+    interrupt_before: Nodes | None = None
+    interrupt_after: Nodes | None = None
+    checkpoint: Checkpoint | None = None
+    checkpoint_id: Annotated[str, Field(max_length=1000)] | None = None
+    durability: Literal["sync", "async", "exit"] | None = None
+    multitask_strategy: Literal["reject", "enqueue", "interrupt", "rollback"] | None = None
+    if_not_exists: Literal["create", "reject"] | None = None
+    on_disconnect: Literal["cancel", "continue"] | None = None
+    webhook: Any = None
+    after_seconds: Any = None
+
+
+class AssistantSearch(Body):
+    """Which assistants are asked for."""
+
+    graph_id: str | None = None
+    limit: Limit = 10
+    offset: Offset = 0
+
+
+NEEDS_A_QUEUE: Final = (
+    ("POST", "/runs"),
+    ("POST", "/runs/wait"),
+    ("POST", "/runs/stream"),
+    ("POST", "/runs/batch"),
+    ("POST", "/runs/cancel"),
+    ("POST", "/runs/crons"),
+    ("POST", "/runs/crons/search"),
+    ("POST", "/runs/crons/count"),
+    ("POST", "/threads/{thread_id}/runs/crons"),
+    ("GET", "/threads/{thread_id}/runs/{run_id}/stream"),
+    ("GET", "/threads/{thread_id}/stream"),
+    ("POST", "/threads/{thread_id}/commands"),
+    ("POST", "/threads/{thread_id}/stream/events"),
+)
+"""Routes of the SDK that are answered by 501."""
+
+
+def add_run_routes(router: APIRouter) -> None:
+    """Add the routes."""
+    add: Callable[..., Any] = router.add_api_route
+    tags: dict[str, Any] = {"tags": ["runs"], "response_model": None}
+    for method, path in NEEDS_A_QUEUE:
+        add(path, not_served, methods=[method], include_in_schema=False)
+    add("/threads/{thread_id}/runs", create, methods=["POST"], **tags)
+    add("/threads/{thread_id}/runs", list_runs, methods=["GET"], **tags)
+    add("/threads/{thread_id}/runs/wait", wait, methods=["POST"], **tags)
+    add("/threads/{thread_id}/runs/stream", stream, methods=["POST"], **tags)
+    add("/threads/{thread_id}/runs/{run_id}", get, methods=["GET"], **tags)
+    add("/threads/{thread_id}/runs/{run_id}/join", join, methods=["GET"], **tags)
+    add("/threads/{thread_id}/runs/{run_id}/cancel", cancel, methods=["POST"], **tags)
+    tags["tags"] = ["assistants"]
+    add("/assistants/search", search_assistants, methods=["POST"], **tags)
+    add("/assistants/{assistant_id}", get_assistant, methods=["GET"], **tags)
+    add("/info", info, methods=["GET"], **tags)
+    add("/ok", ok, methods=["GET"], **tags)
+
+
+async def not_served() -> Response:
+    """What needs a queue of runs."""
+    raise NotServed(
+        "this server has no queue of runs: run on a thread (`/threads/{id}/runs/stream`), or use"
+        " LangGraph's agent server"
+    )
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+async def create(thread_id: ThreadId, body: NewRun, desk: AtDesk) -> Response:
+    """Begin a run, which goes on when this is answered; the run."""
+    run = await _begin(desk, thread_id, body, _pass_over)
+    return await wire.answer(_shape(run), headers=_headers(run, ""))
+
+
+async def wait(thread_id: ThreadId, body: NewRun, desk: AtDesk) -> Response:
+    """Run the graph until it rests or waits; its values, with waits under `__interrupt__`."""
+    run = await _begin(desk, thread_id, body, _pass_over)
+    content = _until_over(run, stop=body.on_disconnect == "cancel")
+    return StreamingResponse(content, media_type="application/json", headers=_headers(run, "/join"))
+
+
+async def stream(thread_id: ThreadId, body: NewRun, desk: AtDesk) -> Response:
+    """Run the graph, and stream what it does as server-sent events."""
+    events = _Events()
+    run = await _begin(desk, thread_id, body, events.put)
+    content = events.read(run, stop=body.on_disconnect == "cancel")
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", **_headers(run, "/stream")}
+    return StreamingResponse(content, media_type="text/event-stream", headers=headers)
+
+
+async def list_runs(
+    thread_id: ThreadId,
+    desk: AtDesk,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+    offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
+    status: Annotated[str | None, Query()] = None,
+) -> Response:
+    """The runs of a thread that this process knows, the newest first."""
+    await desk.threads.aget(thread_id)
+    found = [
+        run for run in desk.runs.of_thread(thread_id, desk.owner) if status in (None, run.status)
+    ]
+    return await wire.answer(list(map(_shape, found[offset : offset + limit])))
+
+
+async def get(thread_id: ThreadId, run_id: RunId, desk: AtDesk) -> Response:
+    """A run that this process knows."""
+    return await wire.answer(_shape(desk.runs.get(thread_id, run_id, desk.owner)))
+
+
+async def join(thread_id: ThreadId, run_id: RunId, desk: AtDesk) -> Response:
+    """Wait for a run to end; its values, and under `__interrupt__` what it waits for."""
+    run = desk.runs.get(thread_id, run_id, desk.owner)
+    return StreamingResponse(_until_over(run, stop=False), media_type="application/json")
+
+
+async def cancel(
+    thread_id: ThreadId,
+    run_id: RunId,
+    desk: AtDesk,
+    wait: Annotated[bool, Query(description="Answer when it has ended.")] = False,
+    action: Annotated[Literal["interrupt", "rollback"], Query()] = "interrupt",
+) -> Response:
+    """Stop a run; its thread goes on from its last step."""
+    if action == "rollback":
+        raise NotServed(
+            "a run is stopped here, and what it did stays: cancel with action=interrupt, then go"
+            " back by a checkpoint"
+        )
+    run = desk.runs.get(thread_id, run_id, desk.owner)
+    if run.task is not None:
+        run.task.cancel()
+        if wait:
+            await asyncio.wait([run.task])
+    return Response(status_code=204 if wait else 202)
+
+
+async def _begin(
+    desk: Desk, thread_id: str, body: NewRun, emit: Callable[[str, Any], Awaitable[None]]
+) -> Run:
+    """Begin what is asked for."""
+    graph, assistant = desk.graph, desk.assistant
+    assert assistant is not None  # else there is no graph
+    if not assistant.is_called(body.assistant_id):
+        raise HTTPException(
+            404,
+            f"there is no graph {body.assistant_id!r} here: this server runs {assistant.name!r}",
+        )
+    if (
+        body.webhook is not None
+        or body.after_seconds is not None
+        or body.multitask_strategy in ("interrupt", "rollback")
+    ):
+        await not_served()
+    if body.command is not None and body.input is not None:
+        raise HTTPException(422, "a run has an input or a command, not both")
+    if body.if_not_exists == "create":
+        await desk.threads.acreate(thread_id, exist_ok=True)
+    thread = await desk.threads.aget(thread_id)
+    strategy = body.multitask_strategy or "enqueue"
+    run = Run(
+        thread_id,
+        assistant.id,
+        desk.owner if desk.owner is not None else thread.owner,
+        body.metadata or {},
+        strategy,
+    )
+    work = _work(run, assistant, body)
+    patience = 0 if strategy == "reject" else desk.limits.wait
+    await desk.runs.begin(run, graph, desk.saver.log, work, emit, wait=patience)
+    return run
+
+
+def _work(run: Run, assistant: Assistant, body: NewRun) -> Work:
+    at = body.checkpoint.model_dump(exclude_none=True) if body.checkpoint is not None else {}
+    if body.checkpoint_id is not None:
+        at["checkpoint_id"] = body.checkpoint_id
+    said = {} if body.config is None else body.config.model_dump(exclude_none=True)
+    modes = body.stream_mode or "values"
+    before, after = body.interrupt_before, body.interrupt_after
+    return Work(
+        input=body.input if body.command is None else command_of(body.command),
+        config=config_of(run, assistant.name, said, at),
+        modes=[modes] if isinstance(modes, str) else modes,
+        subgraphs=bool(body.stream_subgraphs),
+        context=body.context,
+        # As `converse`: what is said to be done is stored.
+        options={
+            "interrupt_before": before,
+            "interrupt_after": after,
+            "durability": body.durability or "sync",
+        },
+    )
+
+
+async def _pass_over(name: str, data: Any) -> None:
+    """Nobody listens."""
+
+
+class _Events:
+    """The events of a run on their way to a reader; without one, they are dropped."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
+        self._read = True
+
+    async def put(self, name: str, data: Any) -> None:
+        """An event; an empty name is the end."""
+        if not self._read:
+            return
+        if not name:
+            await self._queue.put(None)
+            return
+        content = await asyncio.to_thread(json_bytes, data)
+        if self._read:
+            await self._queue.put(b"event: " + name.encode() + b"\ndata: " + content + b"\n\n")
+
+    async def read(self, run: Run, *, stop: bool) -> AsyncGenerator[bytes, None]:
+        """The events as they are sent.
+
+        Args:
+            run: Whose they are.
+            stop: Whether it is to end when nobody reads on.
+        """
+        try:
+            while True:
+                try:
+                    event = await asyncio.wait_for(self._queue.get(), HEARTBEAT)
+                except TimeoutError:
+                    yield b": still at work\n\n"
+                    continue
+                if event is None:
+                    return
+                yield event
+        finally:
+            self._read = False
+            while not self._queue.empty():
+                self._queue.get_nowait()
+            if stop and run.task is not None:
+                run.task.cancel()
+
+
+async def _until_over(run: Run, *, stop: bool) -> AsyncGenerator[bytes, None]:
+    """What a run has come to, when it has; until then white space."""
+    assert run.task is not None
+    try:
+        while not run.task.done():
+            await asyncio.wait([run.task], timeout=HEARTBEAT)
+            if not run.task.done():
+                yield b"\n"
+        yield await asyncio.to_thread(json_bytes, {} if run.result is None else run.result)
+    finally:
+        if stop:
+            run.task.cancel()
+
+
+def _headers(run: Run, end: str) -> dict[str, str]:
+    place = f"/threads/{quote(run.thread_id, safe='')}/runs/{run.id}"
+    return {"Location": f"{place}{end}", "Content-Location": place}
+
+
+def _shape(run: Run) -> wire.Shape:
+    return {
+        "run_id": run.id,
+        "thread_id": run.thread_id,
+        "assistant_id": run.assistant_id,
+        "created_at": run.created_at.isoformat(),
+        "updated_at": run.updated_at.isoformat(),
+        "status": run.status,
+        "metadata": run.metadata,
+        "multitask_strategy": run.strategy,
+    }
+
+
+# -- assistants ------------------------------------------------------------------------------------
+
+
+async def search_assistants(body: AssistantSearch, desk: AtDesk) -> Response:
+    """The server's graph, as the one assistant that there is."""
+    there = (
+        []
+        if desk.assistant is None or body.graph_id not in (None, desk.assistant.name)
+        else [desk.assistant]
+    )
+    return await wire.answer(
+        [
+            wire.assistant_shape(one.id, one.name)
+            for one in there[body.offset : body.offset + body.limit]
+        ]
+    )
+
+
+async def get_assistant(
+    assistant_id: Annotated[str, Path(max_length=1000)], desk: AtDesk
+) -> Response:
+    """The server's graph, by its name or by its id as an assistant."""
+    if desk.assistant is None or not desk.assistant.is_called(assistant_id):
+        raise HTTPException(404, f"there is no assistant {assistant_id!r} here")
+    return await wire.answer(wire.assistant_shape(desk.assistant.id, desk.assistant.name))
+
+
+async def info(desk: AtDesk) -> Response:
+    """Which server this is."""
+    return await wire.answer(
+        {
+            "name": "langmem-ext",
+            "version": __version__,
+            "flags": {"assistants": desk.assistant is not None, "crons": False},
+        }
+    )
+
+
+async def ok() -> Response:
+    """The server answers."""
+    return await wire.answer({"ok": True})

@@ -1,0 +1,127 @@
+"""Routes under `/langmem` list waiting threads, answer one, and preview a request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from langchain_core.runnables import RunnableConfig
+from pydantic import Field
+
+from langmem_ext.context.govern import govern
+from langmem_ext.context.governor import EVENTS
+from langmem_ext.server import wire
+from langmem_ext.server.guard import AtDesk
+from langmem_ext.server.routes.threads import Body, Note, ThreadId
+from langmem_ext.server.runs import allowed_of
+from langmem_ext.threads.states.states import StatedThread, ThreadQuery
+from langmem_ext.waiting.converse import aconverse
+from langmem_ext.waiting.turn import Turn, read_turn
+
+
+class Reply(Body):
+    """What a user says to a thread, whatever state that is in."""
+
+    text: str = Field(examples=["It's O-12345"], max_length=100_000)
+    message_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="Said again with the same id, it is not delivered twice."
+    )
+    config: Note | None = Field(
+        None,
+        examples=[{"tz": "Europe/Rome"}],
+        description="What of `configurable` the graph is to see.",
+    )
+
+
+def add_waiting_routes(router: APIRouter) -> None:
+    """Add the routes."""
+    add: Callable[..., Any] = router.add_api_route
+    tags = {"tags": ["langmem"], "response_model": None}
+    add("/langmem/waiting", waiting, methods=["GET"], **tags)
+    add("/langmem/threads/{thread_id}/reply", reply, methods=["POST"], **tags)
+    add("/langmem/threads/{thread_id}/context", context, methods=["GET"], **tags)
+
+
+async def waiting(
+    desk: AtDesk,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
+) -> Response:
+    """The waiting threads, each with its question, the last written first."""
+    found = await desk.states.asearch(ThreadQuery(status="interrupted", limit=limit, offset=offset))
+    return await wire.answer(list(map(_waiting_shape, found)))
+
+
+async def reply(thread_id: ThreadId, body: Reply, desk: AtDesk) -> Response:
+    """Answer what a thread waits for, or say something new to it; what came of it."""
+    graph = desk.graph
+    await desk.threads.aget(thread_id)
+    config: RunnableConfig = {"configurable": allowed_of(body.config or {})}
+    turn = await aconverse(
+        graph,
+        body.text,
+        thread_id=thread_id,
+        message_id=body.message_id,
+        config=config,
+        wait=desk.limits.wait,
+    )
+    return await wire.answer({"thread_id": thread_id, **turn_shape(turn)})
+
+
+async def context(
+    thread_id: ThreadId,
+    desk: AtDesk,
+    budget: Annotated[
+        int, Query(ge=1, le=10_000_000, description="What the request may cost, in tokens.")
+    ] = 4096,
+    system: Annotated[
+        str | None, Query(description="The system prompt; it is counted.", max_length=100_000)
+    ] = None,
+) -> Response:
+    """What a model would be sent of a thread within a budget, and what would be left out.
+
+    Nothing is changed.
+    """
+    thread = await desk.states.aget(thread_id)
+    messages = await desk.threads.amessages(thread_id)
+    values = thread.state.values if thread.state is not None else None
+    events = values.get(EVENTS) or () if isinstance(values, dict) else ()
+    governed = await asyncio.to_thread(
+        partial(govern, messages, budget=budget, events=events, system=system)
+    )
+    plan = governed.plan
+    counts = {
+        name: getattr(plan, name) for name in ("limit", "before", "after", "messages", "sent")
+    }
+    return await wire.answer({**counts, "rows": plan.rows, "request": governed.messages})
+
+
+def turn_shape(turn: Turn) -> wire.Shape:
+    """What one message has led to."""
+    return {
+        "reply": turn.reply,
+        "waiting_for": turn.waiting_for,
+        "attempt": turn.attempt,
+        "params_keys": turn.params_keys,
+        "usage": turn.usage,
+        "interrupts": list(map(wire.interrupt_shape, turn.interrupts)),
+    }
+
+
+def _waiting_shape(thread: StatedThread) -> wire.Shape:
+    info = thread.info
+    assert thread.state is not None  # else it would not wait
+    turn = turn_shape(read_turn(thread.state, {}))
+    times = {"updated_at": info.updated_at.isoformat(), "created_at": info.created_at.isoformat()}
+    return {
+        "thread_id": info.id,
+        "title": info.title,
+        "owner": info.owner,
+        "tags": info.tags,
+        **times,
+        "next": thread.state.next,
+        **turn,
+    }

@@ -1,0 +1,374 @@
+"""Runs and state changes of a thread in this process, each run under its lease.
+
+There is no queue of runs: a run begins at once, or waits a little for who else drives its thread.
+What it has done is stored with every step, so a process that dies leaves a thread that goes on from
+there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeAlias
+from uuid import UUID, uuid4
+
+from fastapi import HTTPException
+from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphRecursionError, InvalidUpdateError
+from langgraph.pregel import Pregel
+from langgraph.types import Command, Send
+
+from langmem_ext.errors import LangmemExtError, told
+from langmem_ext.log.message_log import MessageLog
+
+Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
+Status: TypeAlias = Literal["pending", "running", "error", "success", "interrupted"]
+Emit: TypeAlias = Callable[[str, Any], Awaitable[None]]
+"""Takes an event: its name, and its data."""
+
+REMEMBERED: Final = 1000
+"""Runs that have ended and can still be asked for."""
+
+_OWN: Final = frozenset(
+    {
+        "thread_id",
+        "checkpoint_id",
+        "checkpoint_ns",
+        "checkpoint_map",
+        "owner",
+        "run_id",
+        "expected_head",
+    }
+)
+"""What a client's config may not say: it is the server's affair. Names that begin with two
+underscores are LangGraph's."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a run is to do.
+
+    Attributes:
+        input: The input or command; None: go on where the thread stands.
+        config: Of the client, cleaned.
+        modes: What is streamed.
+        subgraphs: Whether that of subgraphs is, too.
+        context: The graph's context.
+        options: Further arguments of the graph: `interrupt_before`, `interrupt_after`,
+            `durability`.
+    """
+
+    input: Any
+    config: RunnableConfig
+    modes: Sequence[str] = ("values",)
+    subgraphs: bool = False
+    context: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Run:
+    """A run, and what became of it."""
+
+    thread_id: str
+    assistant_id: str
+    owner: str | None
+    metadata: Mapping[str, Any]
+    strategy: str
+    id: str = field(default_factory=lambda: str(uuid4()))
+    status: Status = "pending"
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    updated_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    result: Any = None
+    task: asyncio.Task[None] | None = None
+
+    def become(self, status: Status) -> None:
+        """Note what has become of it."""
+        self.status, self.updated_at = status, datetime.now(UTC)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self.status not in ("pending", "running")
+
+
+class Runs:
+    """The runs of this process: those that are at work, and those that have ended lately."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+
+    def busy(self) -> set[str]:
+        """The threads that runs are at work on."""
+        return {run.thread_id for run in self._runs.values() if not run.is_over}
+
+    def of_thread(self, thread_id: str, owner: str | None) -> list[Run]:
+        """A thread's runs that a caller may see, the newest first."""
+        return [
+            run
+            for run in reversed(self._runs.values())
+            if run.thread_id == thread_id and owner in (None, run.owner)
+        ]
+
+    def get(self, thread_id: str, run_id: str, owner: str | None) -> Run:
+        """A run that a caller may see.
+
+        Raises:
+            HTTPException: There is none; those of another process, and of long ago, are not known.
+        """
+        run = self._runs.get(run_id)
+        if run is None or run.thread_id != thread_id or owner not in (None, run.owner):
+            raise HTTPException(
+                404,
+                f"there is no run {run_id!r} of this thread that this server knows: the thread's"
+                " state says what it did",
+            )
+        return run
+
+    async def begin(
+        self, run: Run, graph: Graph, log: MessageLog, work: Work, emit: Emit, *, wait: float
+    ) -> None:
+        """Begin a run, as soon as its thread is free.
+
+        Args:
+            run: The run.
+            graph: The graph, which stores threads for the caller.
+            log: The database, which knows who drives a thread.
+            work: What it is to do.
+            emit: Takes its events.
+            wait: Seconds to wait for who else drives the thread.
+
+        Raises:
+            ThreadBusy: Somebody else still does.
+        """
+        self._runs[run.id] = run
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        run.task = asyncio.create_task(_drive(run, graph, log, work, emit, begun, wait))
+        run.task.add_done_callback(lambda _: self._forget())
+        await asyncio.shield(begun)
+
+    async def aclose(self) -> None:
+        """Stop what is at work; its threads go on from their last step."""
+        tasks = [
+            run.task for run in self._runs.values() if run.task is not None and not run.task.done()
+        ]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _forget(self) -> None:
+        over = [key for key, run in self._runs.items() if run.is_over]
+        for key in over[: max(0, len(over) - REMEMBERED)]:
+            del self._runs[key]
+
+
+async def _drive(
+    run: Run,
+    graph: Graph,
+    log: MessageLog,
+    work: Work,
+    emit: Emit,
+    begun: asyncio.Future[None],
+    wait: float,
+) -> None:
+    """Carry out a run; nothing is raised but that it was cancelled."""
+    try:
+        async with log.driver.alease(run.thread_id, wait=wait):
+            run.become("running")
+            begun.set_result(None)
+            await emit("metadata", {"run_id": run.id, "attempt": 1})
+            await _stream(run, graph, work, emit)
+            run.become("success")
+    except asyncio.CancelledError:
+        run.become("interrupted")
+        raise
+    except Exception as error:  # whatever a node of somebody's graph raises
+        run.become("error")
+        if not begun.done():
+            begun.set_exception(error)
+            return
+        if not isinstance(error, LangmemExtError | GraphRecursionError):
+            _log.error("run %s of thread %r failed", run.id, run.thread_id, exc_info=error)
+        run.result = {"__error__": failure(error)}
+        await emit("error", failure(error))
+    finally:
+        if not begun.done():
+            begun.cancel()
+        await emit("", None)
+
+
+async def _stream(run: Run, graph: Graph, work: Work, emit: Emit) -> None:
+    """Run the graph, and say what it streams in the words of LangGraph's SDK."""
+    asked: set[str] = {"messages" if mode == "messages-tuple" else mode for mode in work.modes}
+    modes: list[Any] = sorted(asked | {"updates", "values"})
+    options = {
+        "stream_mode": modes,
+        "subgraphs": work.subgraphs,
+        "context": work.context,
+        **work.options,
+    }
+    stream: Any = graph.astream(work.input, work.config, **options)
+    spoken: dict[str, BaseMessage] = {}
+    async with aclosing(stream) as parts:
+        async for part in parts:
+            namespace, mode, chunk = part if work.subgraphs else ((), *part)
+            if not namespace:
+                run.result = _result(run.result, mode, chunk)
+            suffix = "".join(f"|{name}" for name in namespace)
+            if mode == "messages" and "messages-tuple" not in work.modes:
+                for name, data in _partial(spoken, chunk):
+                    await emit(name, data)
+            elif mode in asked:
+                await emit(f"{mode}{suffix}", chunk)
+            elif (
+                mode == "updates"
+                and "values" not in asked
+                and isinstance(chunk, dict)
+                and chunk.get("__interrupt__")
+            ):
+                await emit(f"values{suffix}", chunk)
+
+
+def _result(before: Any, mode: str, chunk: Any) -> Any:
+    """What a run has come to: the values that it was last seen with, and what it waits for."""
+    if mode == "values":
+        return chunk
+    if mode == "updates" and isinstance(chunk, dict) and (asked := chunk.get("__interrupt__")):
+        held = before if isinstance(before, dict) else {}
+        known = [*held.get("__interrupt__", ())]
+        return {**held, "__interrupt__": [*known, *(one for one in asked if one not in known)]}
+    return before
+
+
+def _partial(
+    spoken: dict[str, BaseMessage], chunk: tuple[BaseMessage, dict[str, Any]]
+) -> list[tuple[str, Any]]:
+    """A message as it grows, each time whole."""
+    piece, metadata = chunk
+    key = piece.id or ""
+    events: list[tuple[str, Any]] = []
+    grown: Any = piece
+    if key in spoken:
+        grown = spoken[key] + piece if isinstance(piece, BaseMessageChunk) else piece
+    else:
+        events.append(("messages/metadata", {key: {"metadata": metadata}}))
+    spoken[key] = grown
+    if isinstance(grown, BaseMessageChunk):
+        return [*events, ("messages/partial", [message_chunk_to_message(grown)])]
+    return [*events, ("messages/complete", [grown])]
+
+
+# -- what a client says ----------------------------------------------------------------------------
+
+
+def command_of(said: Mapping[str, Any]) -> Command[Any]:
+    """A command, from its JSON.
+
+    Raises:
+        HTTPException: It is not a command.
+    """
+    try:
+        goto = said.get("goto")
+        places = [] if goto is None else goto if isinstance(goto, list) else [goto]
+        update = said.get("update")
+        if isinstance(update, list):
+            update = [(name, value) for name, value in update]
+        return Command(
+            update=update,
+            resume=said.get("resume"),
+            goto=[
+                place if isinstance(place, str) else Send(place["node"], place["input"])
+                for place in places
+            ],
+        )
+    except (TypeError, ValueError, KeyError) as error:
+        raise HTTPException(
+            422,
+            "a command has `resume`, `update` (an object, or pairs) and `goto` (nodes, or {node,"
+            " input})",
+        ) from error
+
+
+def allowed_of(configurable: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a client's `configurable` a graph may see."""
+    return {
+        name: value
+        for name, value in configurable.items()
+        if name not in _OWN and not name.startswith("__")
+    }
+
+
+def config_of(
+    run: Run, graph_id: str, said: Mapping[str, Any], at: Mapping[str, Any]
+) -> RunnableConfig:
+    """The config of a run: what the client says, where it may, and what the server does.
+
+    Args:
+        run: The run.
+        graph_id: The name of its graph.
+        said: The client's: `configurable`, `tags`, `recursion_limit`.
+        at: What names the checkpoint that the run begins at.
+    """
+    allowed = allowed_of(said.get("configurable") or {})
+    known = {"run_id": run.id, "graph_id": graph_id, "assistant_id": run.assistant_id}
+    config: RunnableConfig = {
+        "run_id": UUID(run.id),
+        "configurable": {**allowed, "thread_id": run.thread_id, "checkpoint_ns": "", **at},
+        "metadata": {**run.metadata, **known},
+        "tags": list(said.get("tags") or ()),
+    }
+    if (limit := said.get("recursion_limit")) is not None:
+        config["recursion_limit"] = limit
+    return config
+
+
+def failure(error: Exception) -> dict[str, str]:
+    """An error of a run, as a client is told it."""
+    return {"error": type(error).__name__, "message": reason_of(error)}
+
+
+def reason_of(error: Exception) -> str:
+    """The safe text of a graph's error: only its kind, if it may quote its input."""
+    return (
+        str(error) if isinstance(error, InvalidUpdateError | GraphRecursionError) else told(error)
+    )
+
+
+async def update_state(
+    graph: Graph,
+    log: MessageLog,
+    config: RunnableConfig,
+    values: Any,
+    as_node: str | None,
+    *,
+    wait: float,
+) -> RunnableConfig:
+    """Write values to a thread's state as a node; the config of the new checkpoint.
+
+    Args:
+        graph: The graph, which stores threads for the caller.
+        log: The database, which knows who drives a thread.
+        config: The thread, or the checkpoint in it where it is to fork.
+        values: What the node would return.
+        as_node: The node; None: the one that ran last.
+        wait: Seconds to wait for who else drives the thread.
+
+    Raises:
+        ThreadBusy: Somebody else still does.
+        HTTPException: The graph does not take it; nothing was changed.
+    """
+    async with log.driver.alease(config["configurable"]["thread_id"], wait=wait):
+        try:
+            return await graph.aupdate_state(config, values, as_node=as_node)
+        except LangmemExtError:
+            raise
+        except Exception as error:  # whatever a reducer of the graph's raises
+            raise HTTPException(400, f"the graph does not take this: {reason_of(error)}") from error

@@ -1,0 +1,380 @@
+"""What a server serves: an open database, a graph perhaps, and of both what one caller may see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Final, TypeAlias, TypedDict, cast
+from uuid import UUID, uuid5
+
+from fastapi import HTTPException
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel
+from langgraph.store.base import BaseStore
+from langgraph.types import StateSnapshot
+from pydantic import BaseModel
+from typing_extensions import Unpack
+
+from langmem_ext import (
+    ConversationMemories,
+    ConversationMemoryData,
+    MemoryGenerator,
+    PromptVersions,
+)
+from langmem_ext._internal.models import make_model
+from langmem_ext.checkpointer.saver import DeltaSaver
+from langmem_ext.errors import InvalidInput
+from langmem_ext.log.message_log import Database, MessageLog, is_address
+from langmem_ext.server.access import Access
+from langmem_ext.server.limits import Limits
+from langmem_ext.server.problems import NotServed
+from langmem_ext.server.queue import Queue, StoreQueue
+from langmem_ext.server.runs import Graph, Runs
+from langmem_ext.server.tasks import perform_task
+from langmem_ext.store.store import DeltaStore
+from langmem_ext.threads.states.states import ThreadStates
+from langmem_ext.threads.threads import Threads
+
+MakeGraph: TypeAlias = Callable[[DeltaSaver], Graph]
+
+GRAPHS: Final = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+"""What LangGraph's agent server makes the id of a graph's assistant from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assistant:
+    """A graph under the name by which clients ask for it.
+
+    Attributes:
+        name: The name.
+        graph: The graph, compiled with whatever saver.
+    """
+
+    name: str
+    graph: Graph
+
+    @property
+    def id(self) -> str:
+        """The id of the assistant, as the agent server gives it to a graph of this name."""
+        return str(uuid5(GRAPHS, self.name))
+
+    def is_called(self, name: object) -> bool:
+        """Whether a client means this one."""
+        return name in (self.name, self.id)
+
+
+class Desk:
+    """What one caller works with: the threads of one owner, or of all.
+
+    Args:
+        service: What is served.
+        saver: Its saver, bound to the owner.
+    """
+
+    def __init__(self, service: Service, saver: DeltaSaver) -> None:
+        self._service = service
+        self.saver = saver
+        self.limits = service.limits
+        self.runs = service.runs
+
+    @property
+    def owner(self) -> str | None:
+        """Whose threads these are."""
+        return self.saver.owner
+
+    @property
+    def assistant(self) -> Assistant | None:
+        """The graph that may be run."""
+        return self._service.assistant
+
+    @cached_property
+    def threads(self) -> Threads:
+        """The threads, to be listed, named, copied, deleted."""
+        return Threads(self.saver, tool_ttl=None)
+
+    @cached_property
+    def states(self) -> ThreadStates:
+        """The threads with their states."""
+        return ThreadStates(self.saver)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph, which stores its threads for this caller.
+
+        Raises:
+            NotServed: The server has none.
+        """
+        if self.assistant is None:
+            raise NotServed("this server has no graph: start it with --graph FILE.py:NAME")
+        graph = self.assistant.graph
+        return graph.copy(
+            {
+                "checkpointer": self.saver,
+                "store": self.store if graph.store is None else graph.store,
+            }
+        )
+
+    @cached_property
+    def store(self) -> BaseStore:
+        """The long-term store, as the caller may see it.
+
+        Raises:
+            NotServed: It cannot be told whose its items are.
+        """
+        store = self._service.store
+        if self.owner is None or self.owner == getattr(store, "owner", None):
+            return store
+        if not isinstance(store, DeltaStore):
+            raise NotServed(
+                f"a {type(store).__name__} does not tell whose its items are: serve a DeltaStore"
+            )
+        return store.for_owner(self.owner)
+
+    @property
+    def keeping(self) -> BaseStore:
+        """The store in which the server keeps what is its own; nobody's."""
+        return self._service.store
+
+    @property
+    def queue(self) -> Queue:
+        """Takes what is to be done later."""
+        return self._service.queue
+
+    @cached_property
+    def memories(self) -> ConversationMemories:
+        """The memories of the caller's conversations."""
+        return ConversationMemories(self.saver, self.keeping)
+
+    def of(self, user: str) -> Desk:
+        """What works with the conversations of a user.
+
+        Raises:
+            HTTPException: The caller may not see them.
+        """
+        if self.owner not in (None, user):
+            raise HTTPException(404, f"there is no user {user!r} here")
+        return self if self.owner == user else Desk(self._service, self.saver.for_owner(user))
+
+    @property
+    def schema(self) -> type[BaseModel]:
+        """What a memory holds."""
+        return self._service.memory.schema
+
+    @cached_property
+    def generator(self) -> MemoryGenerator:
+        """Writes memories of the caller's conversations.
+
+        Raises:
+            NotServed: There is no model for it.
+        """
+        memory = self._service.memory
+        if memory.model is None:
+            raise NotServed(
+                "this server has no model that could write memories: name one by --memory-model, or"
+                " put memories by POST /langmem/memories"
+            )
+        return MemoryGenerator(
+            self.saver,
+            memory.model,
+            store=self.keeping,
+            schema=memory.schema,
+            prompt=PromptVersions(self.keeping),
+        )
+
+    async def state(
+        self, thread_id: str, *, checkpoint_id: str | None, namespace: str, subgraphs: bool
+    ) -> StateSnapshot | None:
+        """The state of a thread, by the graph or else its checkpoint; None if there is none.
+
+        Args:
+            thread_id: The thread.
+            checkpoint_id: Where in it; None: its end.
+            namespace: That of a subgraph.
+            subgraphs: Whether the states of subgraphs are wanted too; needs a graph.
+        """
+        if self.assistant is None:
+            return await self.states.astate(
+                thread_id, checkpoint_id=checkpoint_id, namespace=namespace
+            )
+        state = await self.graph.aget_state(
+            place(thread_id, checkpoint_id, namespace), subgraphs=subgraphs
+        )
+        return state if state.created_at is not None else None
+
+    def history(
+        self,
+        thread_id: str,
+        *,
+        namespace: str,
+        before: str | None,
+        metadata: Mapping[str, Any] | None,
+        limit: int,
+    ) -> AsyncGenerator[StateSnapshot, None]:
+        """The states of a thread, newest first, by the graph or else its checkpoints."""
+        if self.assistant is None:
+            return self.states.ahistory(
+                thread_id, namespace=namespace, before=before, metadata=metadata, limit=limit
+            )
+        of = None if before is None else place(thread_id, before, namespace)
+        filter = None if metadata is None else dict(metadata)
+        states = self.graph.aget_state_history(
+            place(thread_id, None, namespace), filter=filter, before=of, limit=limit
+        )
+        return cast("AsyncGenerator[StateSnapshot, None]", states)
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What is noted on every thread: by whose graph it is gone on with."""
+        return (
+            {}
+            if self.assistant is None
+            else {"graph_id": self.assistant.name, "assistant_id": self.assistant.id}
+        )
+
+
+def place(thread_id: str, checkpoint_id: str | None = None, namespace: str = "") -> RunnableConfig:
+    """The config that names a thread, or a place in it."""
+    at = {} if checkpoint_id is None else {"checkpoint_id": checkpoint_id}
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, **at}}
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How memories of conversations are written.
+
+    Attributes:
+        model: The chat model, or its name; None: none are written here, but they can be put.
+        schema: What a memory holds.
+    """
+
+    model: BaseChatModel | str | None = None
+    schema: type[BaseModel] = ConversationMemoryData
+
+
+class ServerOptions(TypedDict, total=False):
+    """What a server can have besides its database; each may be left out.
+
+    Attributes:
+        graph: The graph that may be run: compiled, or a function of a saver that gives one. Its
+            threads are stored in the database, whatever it was compiled with.
+        graph_id: What clients call the graph. Default: `agent`.
+        access: Who may come in, and whose threads they see (`langmem_ext.server.access`). Default:
+            whoever calls from this machine.
+        limits: How much a caller may send and ask for, and how often.
+        platform: Whether the routes of LangGraph's SDK are among the routes. Default: they are.
+        store: The long-term store, where memories are kept too. Default: that of the database.
+        queue: Takes what is to be done later: memories, and messages that are polled for. Default:
+            one in this process, which keeps its tasks in the store.
+        memory: The model that writes memories of conversations, and what those hold.
+        mcp: Whether the intents of the graph, a waiting graph, are served as MCP tools, too, at
+            `/langmem/mcp`. It needs the extra `mcp`.
+    """
+
+    graph: Graph | MakeGraph | None
+    graph_id: str
+    access: Access | None
+    limits: Limits | None
+    platform: bool
+    store: BaseStore | None
+    queue: Queue | None
+    memory: Memory | None
+    mcp: bool
+
+
+class Service:
+    """An application's database and graph, as a router serves them.
+
+    Args:
+        database: An open saver or log, which stays open, or a path or URL, which is opened for the
+            first request.
+        options: What it has besides; `access`, `platform` and `mcp` are the router's.
+    """
+
+    def __init__(self, database: Database, **options: Unpack[ServerOptions]) -> None:
+        graph = options.get("graph")
+        if graph is not None and not isinstance(graph, Pregel) and not callable(graph):
+            raise InvalidInput(
+                "a server runs a compiled graph, or a function of a saver that gives one, not"
+                f" {type(graph).__name__}"
+            )
+        self._database = database
+        self._graph = graph
+        self._name = options.get("graph_id", "agent")
+        self._store = options.get("store")
+        self._given_queue = options.get("queue")
+        self.limits = options.get("limits") or Limits()
+        self.memory = options.get("memory") or Memory()
+        self.runs = Runs()
+        self.assistant: Assistant | None = None
+        self._opening = asyncio.Lock()
+        self._saver: DeltaSaver | None = None
+        self._queue: StoreQueue | None = None
+
+    @property
+    def store(self) -> BaseStore:
+        """The long-term store."""
+        assert self._store is not None  # `open` was called
+        return self._store
+
+    @property
+    def queue(self) -> Queue:
+        """Takes what is to be done later."""
+        queue = self._given_queue or self._queue
+        assert queue is not None  # `open` was called
+        return queue
+
+    async def open(self) -> DeltaSaver:
+        """The saver, opened if it is not yet.
+
+        Raises:
+            StorageError: The database cannot be opened.
+        """
+        async with self._opening:
+            if self._saver is None:
+                saver = await self._open()
+                if self._graph is not None:
+                    self.assistant = Assistant(
+                        self._name, await asyncio.to_thread(self._compiled, self._graph, saver)
+                    )
+                if isinstance(self.memory.model, str):
+                    self.memory = replace(
+                        self.memory, model=await asyncio.to_thread(make_model, self.memory.model)
+                    )
+                self._store = self._store or DeltaStore(saver)
+                if self._given_queue is None:
+                    self._queue = StoreQueue(self._store, saver.log, partial(perform_task, self))
+                    self._queue.start()
+                self._saver = saver
+        return self._saver
+
+    async def aclose(self) -> None:
+        """Stop what is at work, and close the database, if it was opened here."""
+        if self._queue is not None:
+            await self._queue.aclose()
+        await self.runs.aclose()
+        saver, self._saver = self._saver, None
+        if saver is not None and is_address(self._database):
+            await saver.aclose()
+
+    async def desk(self, owner: str | None) -> Desk:
+        """What a caller works with.
+
+        Args:
+            owner: Whose threads; None: all that the database's saver may see.
+        """
+        saver = await self.open()
+        return Desk(self, saver if owner is None else saver.for_owner(owner))
+
+    async def _open(self) -> DeltaSaver:
+        if isinstance(self._database, DeltaSaver):
+            return self._database
+        if is_address(self._database):
+            return await DeltaSaver.aopen(self._database)
+        return DeltaSaver(MessageLog.of(self._database))
+
+    @staticmethod
+    def _compiled(graph: Graph | MakeGraph, saver: DeltaSaver) -> Graph:
+        return graph if isinstance(graph, Pregel) else graph(saver)

@@ -1,0 +1,117 @@
+"""What tasks do: write memories of conversations, and deliver a message to a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableConfig
+
+from langmem_ext import GenerationReport
+from langmem_ext.errors import InvalidInput
+from langmem_ext.server.prompts_seen import PromptsSeen
+from langmem_ext.server.queue import Task
+from langmem_ext.server.runs import allowed_of
+from langmem_ext.waiting.converse import aconverse
+
+if TYPE_CHECKING:
+    from langmem_ext.server.service import Desk, Service
+
+GENERATE: Final = "GENERATE_MEMORY_BATCH"
+"""Write memories: of the threads named by `conversation_ids`, of those of `user_id`, or of all that
+need one."""
+
+DELIVER: Final = "DELIVER_MESSAGE"
+"""Deliver a message: `conversation_id`, `message_id`, `content`. With its id it is delivered once,
+however often this is tried."""
+
+KINDS: Final = (GENERATE, DELIVER)
+
+MESSAGES: Final = ("langmem", "messages")
+"""The namespace, in a store, of what was answered to which message."""
+
+
+async def perform_task(service: Service, task: Task) -> Any:
+    """Carry out a task; what came of it, as JSON.
+
+    Args:
+        service: What it is carried out on.
+        task: The task.
+
+    Raises:
+        InvalidInput: There is no such kind of task, or it does not say what it must.
+        Exception: Whatever a model or a graph raises: it may be tried again.
+    """
+    desk = await service.desk(task.owner)
+    if task.kind == GENERATE:
+        return await generate(desk, task.payload)
+    if task.kind == DELIVER:
+        return await deliver(desk, task.payload)
+    raise InvalidInput(
+        f"there are no tasks of the kind {task.kind!r}: use one of {', '.join(KINDS)}"
+    )
+
+
+async def generate(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Write memories; how many were written, and why others were not."""
+    generator = desk.generator
+    if (names := payload.get("conversation_ids")) is not None:
+        return asdict(GenerationReport.of([await generator.agenerate(name) for name in names]))
+    wanted: dict[str, Any] = {
+        "include_empty": bool(payload.get("include_empty")),
+        "clamp": payload.get("clamp"),
+    }
+    if (owner := payload.get("user_id")) is not None:
+        only_needing = payload.get("only_needing", True) is not False
+        return asdict(
+            await generator.agenerate_for_owner(owner, only_needing=only_needing, **wanted)
+        )
+    if (idle := payload.get("idle")) is not None:
+        wanted["idle"] = timedelta(seconds=idle)
+    return asdict(await generator.agenerate_needing(**wanted))
+
+
+async def deliver(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Deliver a message; the answer to it. What the model was sent meanwhile is kept with it."""
+    thread_id, message_id = payload["conversation_id"], payload["message_id"]
+    seen = PromptsSeen()
+    config: RunnableConfig = {
+        "configurable": allowed_of(payload.get("config") or {}),
+        "callbacks": [seen],
+    }
+    turn = await aconverse(
+        desk.graph,
+        payload["content"],
+        thread_id=thread_id,
+        message_id=message_id,
+        config=config,
+        wait=desk.limits.wait,
+    )
+    said = _answer_in(await desk.threads.amessages(thread_id), message_id)
+    answer = {
+        "id": None if said is None else said.id,
+        "conversation_id": thread_id,
+        "in_reply_to": message_id,
+        "content": turn.reply,
+        "waiting_for": turn.waiting_for,
+    }
+    record = {
+        "owner": desk.owner,
+        "conversation_id": thread_id,
+        "message_id": message_id,
+        "steps": seen.steps,
+    }
+    for key in (message_id, answer["id"]):
+        if key is not None:
+            await desk.keeping.aput(MESSAGES, key, record, index=False)
+    return answer
+
+
+def _answer_in(messages: list[BaseMessage], message_id: str) -> AIMessage | None:
+    """The last that an agent said after a message."""
+    at = next((place for place, message in enumerate(messages) if message.id == message_id), -1)
+    said = [message for message in messages[at + 1 :] if isinstance(message, AIMessage)]
+    return said[-1] if said else None

@@ -1,0 +1,1 @@
+"""Storing and reading checkpoints and pending writes."""

@@ -1,0 +1,240 @@
+"""Operations of an import: what is stored already, and many checkpoints in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.checkpoints.get import Reader, read_entries
+from langmem_ext.storage.checkpoints.lookup import (
+    damaged_checkpoint,
+    key_of,
+    learn_all_namespaces,
+    missing_namespace,
+)
+from langmem_ext.storage.checkpoints.messages import catch_up_words
+from langmem_ext.storage.checkpoints.put import put_checkpoint
+from langmem_ext.storage.checkpoints.sql import CHECKPOINT_COLUMNS, OWNED, WRITE_COLUMNS
+from langmem_ext.storage.checkpoints.thread_row import find_thread
+from langmem_ext.storage.checkpoints.writes import WriteEntry, order_of_write, put_writes
+from langmem_ext.storage.operation import (
+    PAUSE,
+    Op,
+    Operation,
+    Rows,
+    Statement,
+    Together,
+    both,
+    fetch,
+    fetch_one,
+    operation,
+    side_by_side,
+)
+from langmem_ext.storage.rows import checksum as checks
+from langmem_ext.storage.rows.clock import is_storable
+from langmem_ext.storage.rows.ids import decode_id
+from langmem_ext.storage.schema import dialect
+from langmem_ext.types import Codec, PackedCheckpoint, PackedWrite, ThreadKey
+
+STORED_CHECKPOINTS = (
+    f"SELECT namespace, {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND (namespace,"
+    " id) > (:namespace, :id) ORDER BY namespace, id LIMIT :limit"
+)
+STORED_WRITES = (
+    f"SELECT {WRITE_COLUMNS} FROM pending_write"
+    " WHERE thread = :thread AND (namespace, checkpoint, task) > (:namespace, :checkpoint, :task)"
+    " ORDER BY namespace, checkpoint, task LIMIT :limit"
+)
+SELECT_TIMES = f"SELECT created_at, updated_at FROM thread WHERE {dialect.OF_ID} AND {OWNED}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWrites:
+    """Pending writes of one task that were stored together."""
+
+    task: str
+    path: str
+    writes: Sequence[PackedWrite]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A checkpoint with its pending writes, ready to be stored.
+
+    Attributes:
+        namespace, id: What names it within its thread.
+        packed: The checkpoint; None where only writes of one that is there already are to be
+            stored.
+        writes: Its pending writes.
+        now: When it was made, in Unix milliseconds.
+        writes_first: Whether its writes may hold messages without the ids that they have in the
+            checkpoint. Stored first, a message is named later, and is one row; the other way round
+            it would be two.
+    """
+
+    namespace: str
+    id: str
+    packed: PackedCheckpoint | None
+    writes: Sequence[TaskWrites]
+    now: int
+    writes_first: bool = False
+
+
+Places: TypeAlias = dict[tuple[str, str], list[tuple[str, WriteEntry]]]
+"""Pending writes with their tasks, in LangGraph's order, by the checkpoint's namespace and id."""
+
+PAGE: Final = 256
+"""Rows of a thread that are held at once."""
+
+FIRST_CHECKPOINT: Final[dict[str, Any]] = {"namespace": -1, "id": b""}
+FIRST_WRITES: Final[dict[str, Any]] = {"namespace": -1, "checkpoint": b"", "task": b""}
+"""Stand before the first row of a thread: the columns by which its rows are ordered."""
+
+
+@operation
+def store_moved(
+    key: ThreadKey, batch: Sequence[Moved], *, indexes: Indexes, codec: Codec
+) -> Op[None]:
+    """Store checkpoints of one thread with their writes, all or none.
+
+    Raises:
+        ThreadNotFound: The thread belongs to another owner.
+    """
+    for moved in batch:
+        steps = [partial(_store_checkpoint, key, moved), partial(_store_writes, key, moved)]
+        for step in reversed(steps) if moved.writes_first else steps:
+            yield from step(indexes, codec)
+
+
+def _store_checkpoint(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) -> Op[None]:
+    if moved.packed is not None:
+        yield from put_checkpoint(
+            key, moved.namespace, moved.packed, now=moved.now, indexes=indexes, codec=codec
+        )
+
+
+def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) -> Op[None]:
+    where = (key, moved.namespace, moved.id)
+    for one in moved.writes:
+        yield from put_writes(
+            *where,
+            one.task,
+            one.path,
+            one.writes,
+            now=moved.now,
+            indexes=indexes,
+            codec=codec,
+            asks=True,
+        )
+
+
+@operation
+def store_puts(key: ThreadKey | None, puts: Sequence[Operation[None]]) -> Op[None]:
+    """Carry out what stores checkpoints and pending writes, one after the other, all or none.
+
+    Args:
+        key: Their thread; None where they are of several.
+        puts: Each an operation of its own, those of a thread in their order.
+    """
+    threads: dict[str | None, list[Operation[None]]] = {}
+    for put in puts:
+        threads.setdefault(put.thread, []).append(put)
+    yield from side_by_side([_one_by_one(of_thread) for of_thread in threads.values()])
+
+
+def _one_by_one(puts: Sequence[Operation[None]]) -> Op[None]:
+    for put in puts:
+        yield from put
+        yield PAUSE
+
+
+@operation
+def stored(keys: Sequence[ThreadKey], *, indexes: Indexes, codec: Codec) -> Op[list[Places]]:
+    """The stored checkpoints of threads, each with its pending writes; no values are read.
+
+    Raises:
+        DamagedRow: A row is not as it was written, or a namespace is missing.
+    """
+    return (yield from side_by_side([_stored(key, indexes, codec) for key in keys]))
+
+
+def _stored(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Places]:
+    thread = yield from find_thread(key, indexes)
+    if thread is None:
+        return {}
+    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
+    yield from both(
+        learn_all_namespaces(reader.index),
+        catch_up_words(reader.index, thread.number, thread.next_word),
+    )
+    checkpoints, writes = yield from both(_checkpoints(reader), _writes(reader))
+    names = {number: name for name, number in reader.index.namespaces.items()}
+    if missing := {space for space, _ in checkpoints} - names.keys():
+        raise missing_namespace(reader.thread_id, missing.pop())
+    places: Places = {
+        (names[space], decode_id(checkpoint)): [] for space, checkpoint in checkpoints
+    }
+    for (space, checkpoint), pairs in writes:
+        if space in names and (place := (names[space], decode_id(checkpoint))) in places:
+            places[place] += pairs
+    for pairs in places.values():
+        pairs.sort(key=order_of_write)
+    indexes.keep(reader.index)
+    return places
+
+
+def _checkpoints(reader: Reader) -> Op[list[tuple[int, bytes]]]:
+    """Namespace and id of each checkpoint of a thread."""
+    thread = reader.index.number
+    found: list[tuple[int, bytes]] = []
+    after: Mapping[str, Any] = FIRST_CHECKPOINT
+    while True:
+        rows = yield from fetch(STORED_CHECKPOINTS, thread=thread, **after, limit=PAGE)
+        for space, *row in rows:
+            if row[-1] != checks.checkpoint_check(thread, (space, *row[:-1])):
+                raise damaged_checkpoint(thread, row[0], checks.CHANGED)
+            found.append((space, row[0]))
+        if len(rows) < PAGE:
+            return found
+        after = {"namespace": rows[-1][0], "id": key_of(rows[-1][1:])}
+        yield PAUSE
+
+
+def _writes(reader: Reader) -> Op[list[tuple[tuple[int, bytes], list[tuple[str, WriteEntry]]]]]:
+    """The pending writes of each task of a thread, with their checkpoint's namespace and id."""
+    found: list[tuple[tuple[int, bytes], list[tuple[str, WriteEntry]]]] = []
+    after: Mapping[str, Any] = FIRST_WRITES
+    while True:
+        rows = yield from fetch(STORED_WRITES, thread=reader.index.number, **after, limit=PAGE)
+        for row in rows:
+            found.append((row[:2], (yield from read_entries(reader, [row]))))
+        if len(rows) < PAGE:
+            return found
+        after = dict(zip(FIRST_WRITES, rows[-1], strict=False))
+        yield PAUSE
+
+
+@operation
+def read_times(keys: Sequence[ThreadKey]) -> Op[dict[str, tuple[int, int]]]:
+    """When threads were first and last written, in Unix milliseconds.
+
+    Threads that are not there, or whose row does not say, are left out.
+    """
+    found: list[Rows] = yield Together(
+        [Statement(SELECT_TIMES, {"id": key.id, "owner": key.owner}) for key in keys]
+    )
+    return {
+        key.id: (rows[0][0], rows[0][1])
+        for key, rows in zip(keys, found, strict=True)
+        if rows and all(map(is_storable, rows[0]))
+    }
+
+
+@operation
+def size() -> Op[int]:
+    """Bytes of the whole database."""
+    row = yield from fetch_one(dialect.SIZE)
+    return int(row[0]) if row is not None else 0

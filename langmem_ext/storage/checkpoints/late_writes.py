@@ -1,0 +1,244 @@
+"""What runs write after their thread was deleted: it is refused, so nothing of it comes back.
+
+LangGraph names the checkpoint that a write builds on. A write is late where that checkpoint, or one
+that it follows, was made before the thread, and is not in it:
+
+- A checkpoint names its parent, which was stored before it. So where there is no thread, it is
+  late.
+- A task's writes name their checkpoint, and a subgraph's first checkpoint names that of the root.
+  Those may still be on their
+  way: LangGraph stores them in the background, in any order. So where there is no thread, they are
+      late, unless their
+  checkpoint follows no other, and this process asked for the thread before it was made, and found
+  none, and has neither made nor found it since. Where the thread was deleted since this process met
+  it, that is not enough: LangGraph does not try to store what follows a checkpoint that was
+  refused, so of later checkpoints of an old run nothing is known. Such a write does not begin the
+  thread, but waits for what does (`Buried`).
+
+Where the thread has begun again, `thread.born` tells: the lowest id that a checkpoint of it can
+have, unless its clock was behind that of whoever began it. A run is of one process, and begins by
+asking for its thread. So what it makes also has higher ids than were made in its process before
+that process first met the thread (`LateWrites.lowest`). Of the checkpoints that this process has
+put, it knows what they follow. Where the thread was deleted since this process met it, a checkpoint
+of which nothing is known is on its way, or late: such a write is tried again until that is known
+(`Buried`). With `durability="exit"` it comes at the end of its run, however long after a subgraph's
+that names it: such a one is late only where it is older than the thread.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from langmem_ext.errors import ThreadDeleted
+from langmem_ext.storage.rows.ids import UUID_LENGTH, encode_id
+
+ROOT: Final = ""
+
+DURABILITY: Final = "__pregel_durability"
+"""Where LangGraph says in a config when its run stores checkpoints."""
+
+BEGUN: Final = 16_384
+"""Of how many threads it is remembered that a run was to begin them."""
+
+BURIED: Final = 4096
+"""Of how many threads it is remembered when they began, and that they have begun again."""
+
+FOLLOWED: Final = 16_384
+"""Of how many checkpoints it is remembered what they follow."""
+
+READ: Final = 4096
+"""Of how many checkpoints it is remembered of which thread a run has read them."""
+
+
+class Buried(ThreadDeleted):
+    """A write may be late: its checkpoint is unknown, but may still come, so it is tried again."""
+
+
+@contextmanager
+def certain() -> Iterator[None]:
+    """What has not come until now is late."""
+    try:
+        yield
+    except Buried as error:
+        raise ThreadDeleted(error.thread_id) from None
+
+
+PATIENCE: Final = (0.001, 0.01, 0.05, 0.2, 0.5, 1.0)
+"""Seconds to wait before each further attempt: a checkpoint that is on its way has come long before
+that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A thread, from when it began to its deletion.
+
+    Attributes:
+        born: What tells it from others of its id.
+        since: An id that was made when runs of this process first asked for it, or for a thread
+            that was not there yet; None: none has.
+    """
+
+    born: bytes | None
+    since: bytes | None
+
+
+@dataclass(slots=True)  # not frozen: that takes several times as long to make
+class Origin:
+    """The checkpoint that a write of a run builds on.
+
+    Attributes:
+        namespace, id: What names it within its thread.
+        stored: Whether it was stored before the write; else it may still be on its way.
+        at_end: Whether its run puts it only at its end.
+    """
+
+    namespace: str
+    id: bytes
+    stored: bool
+    at_end: bool = False
+
+
+def origin_of(
+    configurable: Mapping[str, Any], namespace: str, checkpoint_id: str | None, *, writes: bool
+) -> Origin | None:
+    """What a write's config says of where it comes from; None where it may begin a thread.
+
+    LangGraph names its checkpoints by UUIDs; what is called otherwise was made by hand, and belongs
+    to no run.
+
+    Args:
+        configurable: The config's.
+        namespace: The namespace that it names.
+        checkpoint_id: The checkpoint that it names.
+        writes: Whether it is a task's writes that are to be stored, not a checkpoint.
+    """
+    if checkpoint_id is not None:
+        raw = encode_id(checkpoint_id)
+        return Origin(namespace, raw, not writes) if len(raw) == UUID_LENGTH else None
+    parents = configurable.get("checkpoint_map") if namespace else None
+    root = parents.get(ROOT) if isinstance(parents, Mapping) else None
+    if not isinstance(root, str) or len(raw := encode_id(root)) != UUID_LENGTH:
+        return None
+    return Origin(ROOT, raw, False, at_end=configurable.get(DURABILITY) == "exit")
+
+
+class LateWrites:
+    """What this process knows of runs: the threads they begin, and their checkpoints' parents."""
+
+    def __init__(self) -> None:
+        self.begun: OrderedDict[str, bytes] = OrderedDict()
+        self._followed: OrderedDict[bytes, Origin] = OrderedDict()
+        self._lives: OrderedDict[str, Life] = OrderedDict()
+        self._read: OrderedDict[tuple[str, bytes], bytes | None] = OrderedDict()
+        self._buried: OrderedDict[str, None] = OrderedDict()
+
+    def begin(self, thread_id: str, moment: bytes) -> None:
+        """A run was told that there is no such thread.
+
+        Args:
+            thread_id: The thread.
+            moment: An id that was made then.
+        """
+        if self._lives.pop(thread_id, None) is not None:
+            self.bury(thread_id)
+        self.begun[thread_id] = min(moment, self.begun.get(thread_id, moment))
+        if len(self.begun) > BEGUN:
+            self.begun.popitem(last=False)
+
+    def met(self, thread_id: str, born: bytes | None, moment: bytes | None = None) -> None:
+        """Note that a thread exists, or is being made.
+
+        Making it may come to nothing, and a run may yet have to begin it (`found`).
+
+        Args:
+            thread_id: The thread.
+            born: Tells it from others of its id.
+            moment: An id that was made before it was asked for, if a run asked.
+        """
+        life = self._lives.get(thread_id)
+        if life is not None and life.born != born:
+            self.bury(thread_id)
+            life = None
+        known = None if life is None else life.since, self.begun.get(thread_id), moment
+        since = min([earlier for earlier in known if earlier is not None], default=None)
+        if life is None or life.since != since:
+            self._lives[thread_id] = Life(born, since)
+            if len(self._lives) > BURIED:
+                self._lives.popitem(last=False)
+
+    def lowest(self, thread_id: str, born: bytes) -> bytes:
+        """The lowest id of a thread's checkpoints that this process's runs made.
+
+        `born` is the thread's own lowest id, the answer if it was begun elsewhere.
+        """
+        life = self._lives.get(thread_id)
+        return (
+            born
+            if life is None or life.born != born or life.since is None
+            else min(born, life.since)
+        )
+
+    def found(self, thread_id: str | None) -> None:
+        """There is such a thread, as its run is told, which therefore does not begin it."""
+        if self.begun:
+            self.begun.pop(thread_id or "", None)
+
+    def read(self, thread_id: str, born: bytes | None, checkpoint: bytes) -> None:
+        """A run has read a checkpoint, and may go on from it.
+
+        The checkpoint may be older than its thread, which is a copy.
+        """
+        self._read.pop((thread_id, checkpoint), None)
+        self._read[thread_id, checkpoint] = born
+        if len(self._read) > READ:
+            self._read.popitem(last=False)
+
+    def has_read(self, thread_id: str, born: bytes, checkpoint: bytes) -> bool:
+        """Whether a run of this process has read a checkpoint, which may since be pruned."""
+        return self._read.get((thread_id, checkpoint)) == born
+
+    def may_begin(self, thread_id: str, origin: Origin) -> bool:
+        """Whether a write may come before the checkpoint that begins the thread."""
+        moment = self.begun.get(thread_id)
+        return (
+            moment is not None
+            and moment < origin.id
+            and not origin.stored
+            and origin.id not in self._followed
+        )
+
+    def follow(self, checkpoint_id: str, origin: Origin) -> None:
+        """A run puts a checkpoint that follows another."""
+        self._followed[encode_id(checkpoint_id)] = origin
+        if len(self._followed) > FOLLOWED:
+            self._followed.popitem(last=False)
+
+    def bury(self, thread_id: str) -> ThreadDeleted:
+        """The error of a late write to a thread; a run of that thread may go on in this process."""
+        self._buried[thread_id] = None
+        if len(self._buried) > BURIED:
+            self._buried.popitem(last=False)
+        return ThreadDeleted(thread_id)
+
+    def is_buried(self, thread_id: str) -> bool:
+        """Whether a thread was deleted, or has begun again, since this process met it."""
+        return thread_id in self._buried
+
+    def is_timely(self, thread_id: str, born: bytes | None, origin: Origin) -> bool:
+        """Whether what a write builds on certainly belongs to the thread that exists now.
+
+        It may be stored, or still on its way.
+        """
+        if born is None or born == origin.id:
+            return True
+        return origin.id >= self.lowest(thread_id, born) and (
+            origin.at_end or thread_id not in self._buried
+        )
+
+    def before(self, origin: Origin) -> Origin | None:
+        """What a checkpoint follows, if this process has begun to put it; else None."""
+        return self._followed.get(origin.id)

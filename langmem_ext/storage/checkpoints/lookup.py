@@ -1,0 +1,314 @@
+"""Operations that look up values, words, namespaces and headers, and compare every checksum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from langmem_ext._internal.interruption import pass_on
+from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
+from langmem_ext.messages.manifest import Runs
+from langmem_ext.messages.packed import unpack
+from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.checkpoints import sql
+from langmem_ext.storage.operation import Op, Row, Rows, fetch, fetch_one, side_by_side
+from langmem_ext.storage.rows import checksum as checks
+from langmem_ext.storage.rows.checkpoint import (
+    PATTERN_BYTES,
+    Header,
+    ValueRef,
+    decode_header,
+    require_countable,
+    value_ref,
+)
+from langmem_ext.storage.rows.compression import expand
+from langmem_ext.storage.rows.delta import read_compound
+from langmem_ext.storage.rows.ids import readable
+from langmem_ext.storage.rows.manifest import decode_runs
+
+NO_ROWS: Final[Mapping[int, bytes]] = {}
+
+
+def read_value(
+    index: ThreadIndex,
+    ref: ValueRef,
+    place: tuple[int, str] | None = None,
+    ahead: Mapping[int, bytes] = NO_ROWS,
+) -> Op[bytes | None]:
+    """A value's body, wherever it stands; None for a plain list of messages.
+
+    Args:
+        index: The thread's.
+        ref: Where it stands.
+        place: The namespace and channel whose value it is.
+        ahead: Bodies of value rows that were read already.
+
+    Raises:
+        DamagedRow: A row is missing, or its rows do not belong together.
+    """
+    if ref.row is None:
+        return ref.body
+    if ref.deltas is None:
+        return (yield from read_body(index, ref.row, ahead))
+    known = index.compounds.get(place) if place is not None else None
+    if known is not None and known.rows() == ref.rows():
+        return known.body
+    bodies = yield from side_by_side([read_body(index, number, ahead) for number in ref.rows()])
+    rows = list(zip(ref.rows(), bodies, strict=True))
+    try:
+        compound = read_compound(rows)
+    except Exception as error:
+        pass_on(error)
+        raise DamagedRow(
+            f"the values {ref.rows()} of thread number {index.number} are damaged ({told(error)}):"
+            " other threads stay readable; fork from an earlier checkpoint, or delete the thread"
+        ) from cause(error)
+    if place is not None:
+        index.learn_compound(place, compound)
+    return compound.body
+
+
+def read_body(index: ThreadIndex, number: int, ahead: Mapping[int, bytes] = NO_ROWS) -> Op[bytes]:
+    """A value row's body, where it is not among those that were read already (`ahead`).
+
+    Raises:
+        DamagedRow: It is missing, not as it was written, or does not decompress.
+        MissingExtra: It is compressed, and there is no zstd.
+    """
+    if number in ahead:
+        return ahead[number]
+    held = index.held.get(number)
+    if held is not None:
+        index.held.move_to_end(number)
+        return held
+    row = yield from fetch_one(sql.SELECT_VALUE, thread=index.number, number=number)
+    if row is None or not isinstance(row[0], bytes):
+        raise DamagedRow(
+            f"value {number} of thread number {index.number} is missing: restore the thread from a"
+            " copy, or delete it"
+        )
+    body, check = row
+    try:
+        checks.verify(check, index.number, number, body)
+        whole = expand(body)
+    except MissingExtra:
+        raise
+    except Exception as error:
+        pass_on(error)
+        raise DamagedRow(
+            f"value {number} of thread number {index.number} is damaged ({told(error)}): other"
+            " threads stay readable; fork from an earlier checkpoint, or delete the thread"
+        ) from cause(error)
+    index.learn_body(number, whole)
+    return whole
+
+
+def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
+    """A word's body.
+
+    Raises:
+        DamagedRow: It is missing, or not as it was written.
+    """
+    body = index.bodies.get(number)
+    if body is None:
+        row = yield from fetch_one(sql.SELECT_WORD, thread=index.number, number=number)
+        if row is None or not isinstance(row[0], bytes):
+            raise DamagedRow(
+                f"word {number} of thread number {index.number} is missing: restore the thread from"
+                " a copy, or delete it"
+            )
+        body, check = row
+        if check != checks.check_of(index.number, number, body):
+            raise DamagedRow(
+                f"word {number} of thread number {index.number} is damaged ({checks.CHANGED}):"
+                " other threads stay readable; restore this one from a copy, or delete it"
+            )
+        index.learn_word(number, body)
+    return body
+
+
+def read_pattern(index: ThreadIndex, number: int) -> Op[bytes]:
+    """`read_word` for the form of a checkpoint, or of what a task wrote.
+
+    Raises:
+        DamagedRow: It is missing, not as it was written, or too large for a pattern.
+    """
+    body = yield from read_word(index, number)
+    if len(body) > PATTERN_BYTES:
+        raise DamagedRow(
+            f"word {number} of thread number {index.number} is damaged (it is too large for a"
+            " pattern): other threads stay readable; restore this one from a copy, or delete it"
+        )
+    return body
+
+
+def learn_words(index: ThreadIndex, rows: Rows) -> None:
+    """Remember words, by their rows; a damaged one is passed over, and named where it is needed."""
+    for number, body, check in rows:
+        if isinstance(body, bytes) and check == checks.check_of(index.number, number, body):
+            index.learn_word(number, body)
+
+
+def find_checkpoint(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Row | None]:
+    """A checkpoint's row (`statements.CHECKPOINT_COLUMNS`); None if there is none."""
+    return (
+        yield from fetch_one(
+            sql.SELECT_CHECKPOINT, thread=index.number, namespace=space, id=checkpoint
+        )
+    )
+
+
+def read_waiting(index: ThreadIndex) -> Op[str | None]:
+    """The parameter that the thread waits for, as its row says."""
+    row = yield from fetch_one(sql.SELECT_WAITING, thread=index.number)
+    return None if row is None else row[0]
+
+
+def find_newest(index: ThreadIndex, space: int) -> Op[Row | None]:
+    """The row of a namespace's newest checkpoint; None if it has none.
+
+    The row has the columns of `statements.CHECKPOINT_COLUMNS`.
+    """
+    return (
+        yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=space)
+    )
+
+
+def find_newest_id(index: ThreadIndex, space: int) -> Op[tuple[bytes, bytes] | None]:
+    """Its id, and its key, which may be another (`ids.key_behind`)."""
+    if space not in index.newest:
+        row = yield from fetch_one(sql.SELECT_LATEST_ID, thread=index.number, namespace=space)
+        newest = None if row is None else (row[0], row[1] or row[0])
+        if index.row is None:
+            return newest
+        index.newest[space] = newest
+    return index.newest[space]
+
+
+def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
+    """The rows of a checkpoint's pending writes (`statements.WRITE_COLUMNS`)."""
+    rows: Rows = yield sql.SELECT_WRITES, (index.number, space, checkpoint)
+    return rows
+
+
+def find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
+    """A namespace's number within its thread; None if there is none.
+
+    Args:
+        index: The thread's.
+        name: The namespace.
+
+    Raises:
+        DamagedRow: Its row is not as it was written.
+    """
+    if name not in index.namespaces:
+        row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=index.number, name=name)
+        if row is None:
+            return None
+        _learn_namespaces(index, [row])
+    return index.namespaces[name]
+
+
+def learn_all_namespaces(index: ThreadIndex) -> Op[None]:
+    """Remember all namespaces of a thread.
+
+    Raises:
+        DamagedRow: A row is not as it was written.
+    """
+    _learn_namespaces(index, (yield from fetch(sql.SELECT_NAMESPACES, thread=index.number)))
+
+
+def _learn_namespaces(index: ThreadIndex, rows: Rows) -> None:
+    """Remember namespaces, by their rows.
+
+    Raises:
+        DamagedRow: The checksum of a row does not match.
+    """
+    for number, name, check in rows:
+        if name not in index.namespaces:
+            if check != checks.check_of(index.number, number, name):
+                raise DamagedRow(
+                    f"namespace {number} of thread number {index.number} is damaged"
+                    f" ({checks.CHANGED}): other threads stay readable; restore this one from a"
+                    " copy, or delete it"
+                )
+            index.learn_namespace(name, number)
+
+
+def read_header(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Header | None]:
+    """A checkpoint's header; None if there is no such checkpoint."""
+    known = index.headers.get((space, checkpoint))
+    if known is not None:
+        return known
+    row = yield from fetch_one(
+        sql.SELECT_CHECKPOINT, thread=index.number, namespace=space, id=checkpoint
+    )
+    if row is None:
+        return None
+    return (yield from header_of(index, space, row))
+
+
+def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
+    """The header that a checkpoint row (`CHECKPOINT_COLUMNS`) holds.
+
+    Raises:
+        DamagedRow: It is not as it was written, or does not decode.
+    """
+    checkpoint, _, _, _, form_number, body, _, check = row
+    known = index.headers.get((space, checkpoint))
+    if known is not None and known.row == row:
+        return known
+    try:
+        if check != checks.checkpoint_check(index.number, (space, *row[:-1])):
+            raise ValueError(checks.CHANGED)
+        form = None if form_number is None else (yield from read_pattern(index, form_number))
+        fields = unpack(body)
+        if form is None:
+            form, *fields = fields
+        header = decode_header(form, fields, checkpoint)
+        for channel, entry in header.entries.items():
+            if len(entry) > 1 and type(entry[1]) is dict:
+                ref = value_ref(entry)
+                assert ref.manifest is not None
+                header.whole[channel] = ref.with_beginning(
+                    (yield from _read_manifest(index, (space, channel), ref.manifest[0]))
+                )
+        header.row = row
+        require_countable(header.values.values())
+    except DamagedRow:
+        raise
+    except Exception as error:
+        pass_on(error)
+        raise damaged_checkpoint(index.number, checkpoint, told(error)) from cause(error)
+    index.learn_header(space, checkpoint, header)
+    return header
+
+
+def damaged_checkpoint(thread: int, checkpoint: bytes, what: str) -> DamagedRow:
+    """The error that a checkpoint's row is not as it was written, or does not decode."""
+    return DamagedRow(
+        f"checkpoint {readable(checkpoint)} of thread number {thread} is damaged ({what}): other"
+        " threads and checkpoints stay readable; fork from an earlier one, or delete the thread"
+    )
+
+
+def _read_manifest(index: ThreadIndex, place: tuple[int, str], row: int) -> Op[Runs]:
+    known, runs = index.manifests.get(place, (None, ()))
+    if known != row:
+        runs = decode_runs((yield from read_body(index, row)))
+        index.learn_manifest(place, row, runs)
+    return runs
+
+
+def key_of(row: Row) -> bytes:
+    """The key that orders a thread's checkpoints, from a row of `statements.CHECKPOINT_COLUMNS`."""
+    key: bytes = row[0] if row[-2] is None else row[-2]
+    return key
+
+
+def missing_namespace(thread_id: str, space: int) -> DamagedRow:
+    """The error that rows are of a namespace that is not there."""
+    return DamagedRow(
+        f"namespace {space} of thread {thread_id!r} is missing: restore the thread from a copy, or"
+        " delete it"
+    )

@@ -1,0 +1,256 @@
+"""The operation that reads many checkpoints in a few round trips and in bounded memory.
+
+Where a trip costs something, what all of them need is asked for together: their rows, then how
+large the values and messages are that are not known yet, then these. A value that several
+checkpoints hold is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from langmem_ext.messages.manifest import ranges_of, runs_of
+from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.checkpoints import sql
+from langmem_ext.storage.checkpoints.get import Reader, assemble, read_entries
+from langmem_ext.storage.checkpoints.lookup import (
+    find_checkpoint,
+    find_newest,
+    find_writes,
+    header_of,
+    learn_all_namespaces,
+    read_body,
+    read_word,
+)
+from langmem_ext.storage.checkpoints.messages import catch_up_words, load_items, missing_items
+from langmem_ext.storage.checkpoints.thread_row import find_thread
+from langmem_ext.storage.operation import (
+    PAUSE,
+    PAUSE_EVERY,
+    Op,
+    Row,
+    Rows,
+    Statement,
+    Together,
+    both,
+    operation,
+    side_by_side,
+)
+from langmem_ext.storage.rows.checkpoint import ValueRef
+from langmem_ext.storage.rows.ids import encode_id
+from langmem_ext.storage.schema.dialect import NUMBER
+from langmem_ext.types import Codec, StoredCheckpoint, ThreadKey
+
+PAGE_BYTES: Final = 4 * 1024 * 1024
+"""What checkpoints that are read at once hold that no earlier one holds, about, from which on no
+more are read."""
+
+GAP: Final = 64
+"""Rows between two that are looked at for the sake of one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A checkpoint that is asked for: by its id, or the newest."""
+
+    key: ThreadKey
+    namespace: str
+    id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Its row, and those of its pending writes."""
+
+    reader: Reader
+    namespace: str
+    space: int
+    row: Row
+    writes: Rows
+
+
+Page: TypeAlias = list[StoredCheckpoint | None]
+"""Checkpoints that were asked for, in that order; None where there is none. They may be fewer, and
+there is at least one."""
+
+_Need: TypeAlias = tuple[int, str, int]
+"""A row of values or items: its thread's number, its table, its own number."""
+
+
+@operation
+def get_checkpoints(wanted: Sequence[Wanted | None], *, indexes: Indexes, codec: Codec) -> Op[Page]:
+    """What `get_checkpoint` gives for each, from the first on, as many as fit in memory.
+
+    A `None` asks for nothing.
+    """
+    asked = [one for one in wanted if one is not None]
+    keys = list(dict.fromkeys(one.key for one in asked))
+    named = {one.key for one in asked if one.namespace}
+    opened = yield from side_by_side(
+        [_open(key, indexes, codec, names=key in named) for key in keys]
+    )
+    readers = dict(zip(keys, opened, strict=True))
+    found = yield from side_by_side(
+        [_find(None if one is None else readers[one.key], one) for one in wanted]
+    )
+    if indexes.remote and len(found) > 1:
+        found = yield from _read_ahead(found)
+    page: Page = []
+    size, seen = 0, set[int]()
+    for one in found:
+        if size > PAGE_BYTES:
+            break
+        page.append(
+            None
+            if one is None
+            else (yield from assemble(one.reader, one.namespace, one.space, one.row, one.writes))
+        )
+        size += _size_of(page[-1], seen)
+        if len(page) % PAUSE_EVERY == 0:
+            yield PAUSE
+    for reader in filter(None, opened):
+        indexes.keep(reader.index)
+    return page
+
+
+def _size_of(stored: StoredCheckpoint | None, seen: set[int]) -> int:
+    """Bytes of a checkpoint's values that none before it holds (`seen`, by their objects)."""
+    values = (
+        ()
+        if stored is None
+        else (*stored.values.values(), *(write.value for write in stored.writes))
+    )
+    bodies = {
+        id(value.body): len(value.body)
+        for value in values
+        if value.body is not None and id(value.body) not in seen
+    }
+    seen.update(bodies)
+    return sum(bodies.values())
+
+
+def _open(key: ThreadKey, indexes: Indexes, codec: Codec, *, names: bool) -> Op[Reader | None]:
+    """A reader that knows a thread's newest words and (`names`) namespaces; None if not found."""
+    thread = yield from find_thread(key, indexes)
+    if thread is None:
+        return None
+    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
+    words = catch_up_words(reader.index, thread.number, thread.next_word)
+    yield from both(learn_all_namespaces(reader.index), words) if names else words
+    return reader
+
+
+def _find(reader: Reader | None, one: Wanted | None) -> Op[_Found | None]:
+    if (
+        reader is None
+        or one is None
+        or (space := reader.index.namespaces.get(one.namespace)) is None
+    ):
+        return None
+    if one.id is None:
+        row = yield from find_newest(reader.index, space)
+        writes = () if row is None else (yield from find_writes(reader.index, space, row[0]))
+    else:
+        checkpoint = encode_id(one.id)
+        row, writes = yield from both(
+            find_checkpoint(reader.index, space, checkpoint),
+            find_writes(reader.index, space, checkpoint),
+        )
+    return None if row is None else _Found(reader, one.namespace, space, row, writes)
+
+
+# -- what they hold, read ahead --------------------------------------------------------------------
+
+
+def _read_ahead(found: Sequence[_Found | None]) -> Op[list[_Found | None]]:
+    """Read the values and messages of the first checkpoints, as many as fit in memory.
+
+    Returns the checkpoints whose rows were read.
+    """
+    needs = yield from side_by_side([_needs(one) for one in found])
+    sizes = yield from _sizes(set[_Need]().union(*needs))
+    end, size, chosen = 0, 0, set[_Need]()
+    while end < len(found) and (end == 0 or size <= PAGE_BYTES):
+        size += sum([sizes.get(need, 0) for need in needs[end] - chosen])
+        chosen |= needs[end]
+        end += 1
+    readers = {one.reader.index.number: one.reader for one in found if one is not None}
+    yield from side_by_side(
+        [_read_row(readers[thread], number) for thread, number in _numbers(chosen, "value")]
+        + [
+            load_items(reader.index, reader.codec, first, behind)
+            for thread, reader in readers.items()
+            for first, behind in ranges_of(
+                runs_of(number for of, number in _numbers(chosen, "item") if of == thread)
+            )
+        ]
+    )
+    return list(found[:end])
+
+
+def _needs(one: _Found | None) -> Op[set[_Need]]:
+    """The rows that a checkpoint and its pending writes refer to and that are not cached.
+
+    Rows of values and of items.
+    """
+    if one is None:
+        return set()
+    index, label = one.reader.index, one.row[3]
+    header = yield from header_of(index, one.space, one.row)
+    entries = yield from read_entries(one.reader, one.writes)
+    yield from read_word(index, label)
+    needs: set[_Need] = set()
+    for ref in (*header.values.values(), *(entry.value for _, entry in entries)):
+        for number in _rows_of(ref):
+            if (held := index.held.get(number)) is not None:
+                one.reader.ahead[number] = held  # it may be forgotten as soon as others are read
+            else:
+                needs.add((index.number, "value", number))
+        for numbers in (yield from missing_items(index, one.reader.codec, ref.runs)):
+            needs |= {(index.number, "item", number) for number in numbers}
+    return needs
+
+
+def _rows_of(ref: ValueRef) -> tuple[int, ...]:
+    """The value rows that hold a value's body."""
+    return () if ref.row is None else (ref.row, *(ref.deltas or ()))
+
+
+def _sizes(needs: set[_Need]) -> Op[dict[_Need, int]]:
+    """Bytes of rows; those that are not there have none."""
+    tables = {"value": sql.SELECT_VALUE_SIZES, "item": sql.SELECT_ITEM_SIZES}
+    asked = [
+        (thread, table, Statement(statement, {"thread": thread, "low": low, "high": high}))
+        for table, statement in tables.items()
+        for thread, low, high in _spans(_numbers(needs, table))
+    ]
+    found: Sequence[Rows] = (
+        (yield Together([statement for _, _, statement in asked])) if asked else ()
+    )
+    return {
+        (thread, table, key & NUMBER): size
+        for (thread, table, _), rows in zip(asked, found, strict=True)
+        for key, size in rows
+    }
+
+
+def _numbers(needs: set[_Need], table: str) -> list[tuple[int, int]]:
+    """Threads and numbers of the rows of a table, in order."""
+    return sorted((thread, number) for thread, of, number in needs if of == table)
+
+
+def _spans(numbers: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Threads, and from where to where rows are looked at."""
+    spans: list[tuple[int, int, int]] = []
+    for thread, number in numbers:
+        if spans and spans[-1][0] == thread and number - spans[-1][2] <= GAP:
+            spans[-1] = (thread, spans[-1][1], number + 1)
+        else:
+            spans.append((thread, number, number + 1))
+    return spans
+
+
+def _read_row(reader: Reader, number: int) -> Op[None]:
+    reader.ahead[number] = yield from read_body(reader.index, number)

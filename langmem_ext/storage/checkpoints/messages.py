@@ -1,0 +1,253 @@
+"""Operations on items: find each message's item, store new ones, read those that are named.
+
+Texts and ids come late. The text of an input given as a tuple or a dict is stored before there is a
+message, and the message that then holds it takes its row. A message usually has no id when a node
+returns it and one in the checkpoint that follows, and either may arrive
+first: bytes without an id that equal an item's but for its id are that item; bytes with an id that
+equal an unnamed one's name it. A reference says which of its messages had no id when it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from langmem_ext.errors import DamagedRow
+from langmem_ext.messages.manifest import Runs, merged, numbers_of, ranges_of
+from langmem_ext.messages.packed import is_text
+from langmem_ext.messages.proportion import is_in_proportion
+from langmem_ext.storage.cache import Item, KnownList, ThreadIndex
+from langmem_ext.storage.checkpoints import sql
+from langmem_ext.storage.checkpoints.lookup import learn_words, read_word
+from langmem_ext.storage.checkpoints.thread_row import ThreadRow
+from langmem_ext.storage.checkpoints.writer import Writer
+from langmem_ext.storage.operation import PAUSE, PAUSE_EVERY, Op, fetch, side_by_side
+from langmem_ext.storage.rows import checksum as checks
+from langmem_ext.storage.rows.message import damaged_item, decode_item
+from langmem_ext.storage.schema.dialect import NUMBER
+from langmem_ext.types import Codec, Snapshot
+
+CATCH_UP: Final = 1024
+"""How many of the newest unseen rows are read before a write: what another process or an earlier
+run of this one stored lately. A message that is older than these and in no list that was read is
+stored again, at worst."""
+
+
+def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
+    """Read the newest rows that this process has not read.
+
+    A damaged row is skipped, and reported where it is needed.
+    """
+    yield from catch_up_words(index, thread.number, thread.next_word)
+    if index.items_end < thread.next_item:
+        first = max(index.items_end, thread.next_item - CATCH_UP)
+        yield from load_items(index, codec, first, thread.next_item, damaged=True)
+        index.items_end = thread.next_item
+
+
+def catch_up_words(index: ThreadIndex, thread: int, end: int) -> Op[None]:
+    """Read the newest words that this process has not seen, below a number."""
+    if index.words_end < end:
+        first = max(index.words_end, end - CATCH_UP)
+        learn_words(index, (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread, first=first)))
+        index.words_end = end
+
+
+def load_items(
+    index: ThreadIndex, codec: Codec, first: int, end: int, *, damaged: bool = False
+) -> Op[None]:
+    """Read a range of items into the index.
+
+    Args:
+        index: The thread's.
+        codec: Makes messages of rows.
+        first: Its first number.
+        end: The number behind its last.
+        damaged: Whether to pass over damaged rows.
+
+    Raises:
+        DamagedRow: A row is damaged, and must not be.
+    """
+    thread = index.number
+    rows = yield from fetch(sql.SELECT_ITEMS, thread=thread, low=first, high=end)
+    words = index.bodies
+    changed = checks.changed_items(rows, thread)
+    for count, row in enumerate(rows, start=1):
+        shape = row[8]
+        try:
+            if row[0] in changed:
+                raise damaged_item(thread, row, checks.CHANGED)
+            keys = (
+                None if shape is None else words.get(shape) or (yield from read_word(index, shape))
+            )
+            packed, message_id = decode_item(thread, row, keys, codec)
+        except DamagedRow:
+            if not damaged:
+                raise
+            continue
+        index.learn_item(row[0] & NUMBER, packed, named=message_id is not None)
+        if message_id is not None:
+            index.read.append(row[0] & NUMBER)
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
+    if first <= index.items_end < end <= first + len(rows):
+        index.items_end = end
+
+
+def resolve(
+    writer: Writer, packed: Sequence[Snapshot], known: KnownList | None = None
+) -> Op[tuple[Runs, Runs]]:
+    """The item of each message, stored where there is none yet.
+
+    Args:
+        writer: Where new items go.
+        packed: The messages' exact bytes.
+        known: The list as it last stood, if it is one: what it begins with needs no look.
+
+    Returns:
+        The runs of items, and those of the positions of messages that have no id.
+    """
+    runs: list[int] = []
+    bare: list[int] = []
+    start = 0
+    if (
+        known is not None
+        and len(known.packed) <= len(packed)
+        and packed[: len(known.packed)] == known.packed
+    ):
+        runs, bare, start = [*known.runs], [*known.nameless], len(known.packed)
+    by_content = writer.index.by_content
+    for position in range(start, len(packed)):
+        item = by_content.get(packed[position])
+        if item is None:
+            item = yield from _admit(writer, packed[position])
+        number = item.number
+        if runs and runs[-1] == number:
+            runs[-1] = number + 1
+        else:
+            runs += (number, number + 1)
+        if not item.named:
+            if bare and bare[-1] == position:
+                bare[-1] = position + 1
+            else:
+                bare += (position, position + 1)
+    return tuple(runs), tuple(bare)
+
+
+def _admit(writer: Writer, packed: Snapshot) -> Op[Item]:
+    """The item of a message whose bytes are not known: one that is completed, or a new one.
+
+    One that is completed was met before as a text, or without its id, or with it.
+    """
+    index, codec = writer.index, writer.codec
+    item = index.bare.get(packed)
+    if item is not None:
+        return item
+    row = codec.ready_row(packed)
+    if row.message_id is None and index.read:
+        _learn_read(index, codec)
+        if packed in index.bare:
+            return index.bare[packed]
+    if index.texts and not is_text(packed):
+        text = codec.text_key(packed)
+        item = None if text is None else index.by_content.get(text)
+        if item is not None and item.number in index.texts:
+            yield from writer.complete_item(item.number, packed, row)
+            return index.by_content[packed]
+    if row.message_id is not None:
+        item = index.by_content.get(row.bare)
+        if item is not None and item.number in index.unnamed:
+            yield from writer.name_item(item.number, packed, row.message_id)
+            return index.by_content[packed]
+    return writer.add_item(packed, row)
+
+
+def _learn_read(index: ThreadIndex, codec: Codec) -> None:
+    """Remember the items that were read without their ids.
+
+    A process that has ended may have left a copy of one unwritten.
+    """
+    for number in index.read:
+        packed = index.content[number]
+        index.learn_bare(codec.renamed(packed, None), index.by_content[packed])
+    index.read.clear()
+
+
+def read_messages(
+    index: ThreadIndex, codec: Codec, runs: Runs, nameless: Runs
+) -> Op[list[Snapshot]]:
+    """The exact bytes of the messages that a manifest names, in its order.
+
+    Raises:
+        DamagedRow: An item is missing or does not decode, or the manifest names some too often.
+    """
+    packed = yield from gather_messages(index, codec, runs, nameless)
+    if not is_in_proportion([packed]):
+        raise out_of_proportion(f"a list of messages of thread number {index.number}")
+    return packed
+
+
+def out_of_proportion(what: str) -> DamagedRow:
+    """The error of something that names the same rows so often that it would fill the memory.
+
+    The limits are those of `messages.proportion`.
+    """
+    return DamagedRow(
+        f"{what} names the same messages or values so often that it would fill the memory, as no"
+        " application writes it: other threads stay readable; fork from an earlier checkpoint, or"
+        " delete the thread"
+    )
+
+
+def gather_messages(
+    index: ThreadIndex, codec: Codec, runs: Runs, nameless: Runs
+) -> Op[list[Snapshot]]:
+    """`read_messages`, for a caller who sees to it that what it reads together is in proportion.
+
+    Raises:
+        DamagedRow: An item is missing or does not decode.
+    """
+    content = index.content
+    missing = yield from missing_items(index, codec, runs)
+    yield from side_by_side(
+        [load_items(index, codec, numbers[0], numbers[-1] + 1) for numbers in missing]
+    )
+    numbers = numbers_of(runs)
+    bare = numbers_of(nameless)
+    try:
+        packed = [content[number] for number in numbers]
+    except KeyError as error:
+        raise _missing(index, error.args[0]) from None
+    renamed = {
+        number: codec.renamed(content[number], None)
+        for number in {numbers[at] for at in bare} - index.unnamed
+    }
+    for position in bare if renamed else ():
+        packed[position] = renamed.get(numbers[position], packed[position])
+    return packed
+
+
+def missing_items(index: ThreadIndex, codec: Codec, runs: Runs) -> Op[list[list[int]]]:
+    """The items that a manifest names and nobody has read yet, those of a run together.
+
+    Raises:
+        DamagedRow: The last of a long run is missing.
+    """
+    content = index.content
+    found = []
+    for first, end in merged(ranges_of(runs)):
+        if end - first > CATCH_UP and end - 1 not in content:
+            # Before its numbers are written out: a forged run may name more than memory holds.
+            yield from load_items(index, codec, end - 1, end)
+            if end - 1 not in content:
+                raise _missing(index, end - 1)
+        if missing := [number for number in range(first, end) if number not in content]:
+            found.append(missing)
+    return found
+
+
+def _missing(index: ThreadIndex, number: int) -> DamagedRow:
+    return DamagedRow(
+        f"message {number} of thread number {index.number} is missing: restore the thread from a"
+        " copy, or delete it"
+    )

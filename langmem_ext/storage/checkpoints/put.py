@@ -1,0 +1,574 @@
+"""Operations that write checkpoints.
+
+A checkpoint is its header: what is unchanged since its parent is the parent's reference, what is
+new is stored and referred to. Values are found by reference only, never by channel and version:
+versions collide across forks.
+
+A write rests on what is remembered of the thread (`index`). Its first statement is the guard: it
+writes the thread's counters and changes nothing where another process has written meanwhile; then
+the operation is `Stale`, and runs again on what it reads.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from langmem_ext.errors import HeadConflict, InvalidInput
+from langmem_ext.messages.manifest import LONGEST, Runs, length_of
+from langmem_ext.messages.packed import pack
+from langmem_ext.storage.cache import Indexes, KnownList, ThreadIndex
+from langmem_ext.storage.checkpoints import sql
+from langmem_ext.storage.checkpoints.late_writes import ROOT, Origin
+from langmem_ext.storage.checkpoints.lookup import find_namespace, find_newest_id, read_header
+from langmem_ext.storage.checkpoints.messages import catch_up, resolve
+from langmem_ext.storage.checkpoints.pending_work import is_at_rest
+from langmem_ext.storage.checkpoints.thread_row import (
+    ThreadRow,
+    ensure_thread,
+    require_origin,
+    row_of,
+)
+from langmem_ext.storage.checkpoints.writer import Writer
+from langmem_ext.storage.operation import ONE, RUN, Op, Stale, execute, fetch, fetch_one
+from langmem_ext.storage.rows import checksum as checks
+from langmem_ext.storage.rows.checkpoint import (
+    MOST_NAMED,
+    Entry,
+    Header,
+    ValueRef,
+    encode_header,
+    require_countable,
+)
+from langmem_ext.storage.rows.clock import MINUTE_MS, Times
+from langmem_ext.storage.rows.delta import Compound, apply_delta, plan_base, plan_delta
+from langmem_ext.storage.rows.ids import decode_id, encode_id, key_behind, new_version
+from langmem_ext.storage.rows.manifest import MAX_RUNS, encode_runs, plan_row
+from langmem_ext.storage.search.index import keep_indexed
+from langmem_ext.storage.threads.title import keep_title
+from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, ThreadKey
+
+INLINE_BYTES: Final = 64
+"""A value's body up to this size stands in the row that refers to it; a larger one has a row of its
+own, written once."""
+
+MOST_LISTS: Final = MOST_NAMED // LONGEST
+"""Values of which it need not be counted how many messages they name."""
+
+PRECEDING: Final = b""
+"""Stands in a row for a parent that is the row before it, by id."""
+
+
+def put_checkpoint(
+    key: ThreadKey,
+    namespace: str,
+    packed: PackedCheckpoint,
+    *,
+    now: int,
+    indexes: Indexes,
+    codec: Codec,
+    times: Times | None = None,
+    origin: Origin | None = None,
+) -> Op[None]:
+    """Store a checkpoint; one with the same id is replaced.
+
+    Args:
+        key: The thread; it is made if there is none.
+        namespace: The checkpoint namespace; empty for the root.
+        packed: The checkpoint.
+        now: Unix milliseconds.
+        indexes: What this process knows.
+        codec: Reads and writes items.
+        times: What counts in place of now, where it was made earlier.
+        origin: The checkpoint that it follows, where a run puts it.
+
+    Raises:
+        ThreadNotFound: The thread belongs to another owner.
+        ThreadDeleted: The thread was deleted while the run was under way.
+        HeadConflict: It must follow the newest checkpoint, and another than the expected one is
+            that.
+    """
+    writer = yield from open_writer(
+        key, now=now, indexes=indexes, codec=codec, times=times, born=packed.id, origin=origin
+    )
+    space = 0 if namespace == "" else (yield from ensure_namespace(writer, namespace))
+    if packed.follows_head:
+        yield from _require_head(key, writer, packed)
+    index, fresh = writer.index, packed.values
+    checkpoint = encode_id(packed.id)
+    parent = None if packed.parent is None else encode_id(packed.parent)
+    entries: dict[str, Entry] = {}
+    whole: dict[str, ValueRef] = {}
+    for channel in packed.order:
+        if channel in fresh:
+            place = space, channel
+            entries[channel] = entry = yield from store_value(writer, fresh[channel], place)
+            if (
+                len(entry) > 1
+                and type(entry[1]) is dict
+                and (ref := index.lists[place].whole) is not None
+            ):
+                whole[channel] = ref
+            continue
+        before = index.headers.get((space, parent)) if parent is not None else None
+        if (
+            before is None
+            or before.versions.get(channel) != packed.versions.get(channel)
+            or channel not in before.entries
+        ):
+            before = yield from _find_carrier(index, space, packed, channel)
+        if before is None:
+            entries[channel] = yield from store_value(
+                writer, packed.carried[channel](), (space, channel)
+            )
+            continue
+        entries[channel] = before.entries[channel]
+        if channel in before.whole:
+            whole[channel] = before.whole[channel]
+    header = Header(
+        packed.v,
+        packed.ts,
+        packed.versions,
+        packed.seen,
+        packed.updated,
+        entries,
+        packed.extra,
+        packed.details,
+        whole=whole,
+    )
+    header.names = packed.id, packed.parent
+    root = origin.id if origin is not None and origin.namespace == ROOT else None
+    newest = yield from store_header(
+        writer, space, checkpoint, parent, header, step=packed.step, label=packed.label, root=root
+    )
+    yield from close_writer(
+        writer, header if newest and space == 0 else None, packed.waiting_for, step=packed.step or 0
+    )
+
+
+def _find_carrier(
+    index: ThreadIndex, space: int, packed: PackedCheckpoint, channel: str
+) -> Op[Header | None]:
+    """The header with the value that a channel carries on at the same version.
+
+    It is the parent's, or the checkpoint's own if it is put again.
+    """
+    for checkpoint in (packed.parent, packed.id):
+        header = (
+            None
+            if checkpoint is None
+            else (yield from read_header(index, space, encode_id(checkpoint)))
+        )
+        if (
+            header is not None
+            and channel in header.entries
+            and header.versions.get(channel) == packed.versions.get(channel)
+        ):
+            return header
+    return None
+
+
+def store_header(
+    writer: Writer,
+    space: int,
+    checkpoint: bytes,
+    parent: bytes | None,
+    header: Header,
+    *,
+    step: int | None,
+    label: bytes,
+    root: bytes | None = None,
+) -> Op[bool]:
+    """Queue a checkpoint's row; whether it is now the newest of its namespace.
+
+    Args:
+        writer: What is written.
+        space: The namespace.
+        checkpoint: Its id.
+        parent: The id of the one before it.
+        header: What it holds.
+        step: Its metadata's.
+        label: The metadata that can be searched for.
+        root: The root's checkpoint in whose step a run puts it.
+
+    Raises:
+        InvalidInput: It names more messages than can be read.
+    """
+    index, thread = writer.index, writer.thread.number
+    if len(header.entries) > MOST_LISTS:
+        _require_readable(header)
+    form, own = encode_header(header, checkpoint)
+    word = writer.intern(form, pattern=True)
+    body = pack(own if word is not None else [form, *own])
+    newest = (
+        index.newest[space] if space in index.newest else (yield from find_newest_id(index, space))
+    )
+    if newest is not None and newest[1] < checkpoint:
+        key, is_newest, exists = checkpoint, True, False
+    else:
+        key, is_newest, exists = yield from _key_for(
+            writer, space, checkpoint, parent, newest, root
+        )
+    columns = (parent, step, writer.intern(label), word, body)
+    own_key = None if key == checkpoint else key
+    checked = (
+        (space, checkpoint, *columns) if own_key is None else (space, checkpoint, *columns, own_key)
+    )
+    check = checks.check_of(thread, *checked)
+    ahead = newest is None or newest[1] < key
+    if not ahead:
+        yield from execute(sql.NAME_PRECEDING, thread=thread, namespace=space, key=key)
+    # A parent that is the preceding row is not written out: it mostly is.
+    written = PRECEDING if ahead and newest is not None and parent == newest[0] else parent
+    row = (
+        thread,
+        space,
+        key,
+        None if own_key is None else checkpoint,
+        written,
+        *columns[1:],
+        check,
+    )
+    if exists:
+        writer.rows.append((sql.REPLACE_CHECKPOINT, row, ONE))
+        writer.thread.generation = index.generation = writer.thread.generation + 1
+    else:
+        writer.rows.append((sql.INSERT_CHECKPOINT, row, RUN))
+    if is_newest:
+        index.newest[space] = checkpoint, key
+    header.row = (checkpoint, *columns, own_key, check)
+    index.learn_header(space, checkpoint, header)
+    return is_newest
+
+
+def _require_readable(header: Header) -> None:
+    try:
+        require_countable(header.values.values())
+    except ValueError as error:
+        raise InvalidInput(
+            f"a checkpoint cannot be stored, because {error}: keep shorter lists, or fewer of them"
+        ) from None
+
+
+def _key_for(
+    writer: Writer,
+    space: int,
+    checkpoint: bytes,
+    parent: bytes | None,
+    newest: tuple[bytes, bytes] | None,
+    root: bytes | None,
+) -> Op[tuple[bytes, bool, bool]]:
+    """A checkpoint's key, whether it is its namespace's newest, and whether it is already stored.
+
+    What follows the newest is the newest, whatever its id says: the clock of the machine that made
+    the id may be behind. A subgraph's first follows the root's that it names (`_is_behind`). Any
+    other checkpoint with a lower id is a branch, and comes where its id puts it. One that is put
+    again keeps its key.
+    """
+    if newest is None:
+        is_behind = root is not None and (yield from _is_behind(writer, checkpoint, root))
+        return ((yield from _key_behind_all(writer)) if is_behind else checkpoint), True, False
+    if newest[1] < checkpoint:
+        return checkpoint, True, False
+    if newest[0] == checkpoint:
+        return newest[1], True, True
+    stored = yield from fetch_one(
+        sql.SELECT_KEY, thread=writer.thread.number, namespace=space, id=checkpoint
+    )
+    if stored is not None:
+        return stored[0], False, True
+    if parent != newest[0]:
+        return checkpoint, False, False
+    return (yield from _key_behind_all(writer)), True, False
+
+
+def _is_behind(writer: Writer, checkpoint: bytes, root: bytes) -> Op[bool]:
+    """Whether a subgraph's first checkpoint was made after the root's newest, and has a lower id.
+
+    The root's checkpoint that it names may still be on its way: it follows the newest then.
+    """
+    head = yield from find_newest_id(writer.index, 0)
+    if head is None or checkpoint > head[1]:
+        return False
+    if head[0] == root:
+        return True
+    return not (yield from fetch(sql.SELECT_KEY, thread=writer.thread.number, namespace=0, id=root))
+
+
+def _key_behind_all(writer: Writer) -> Op[bytes]:
+    """A key behind the newest of all namespaces, and so behind a subgraph's earlier steps."""
+    keys = yield from fetch(sql.SELECT_LATEST_KEYS, thread=writer.thread.number)
+    return key_behind(max(key for (key,) in keys if key is not None))
+
+
+def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:
+    """Refuse a checkpoint if the root's newest is neither the expected one nor the same."""
+    newest = yield from find_newest_id(writer.index, 0)
+    found = None if newest is None else decode_id(newest[0])
+    if found not in (packed.expected_head, packed.id):
+        if writer.warm:
+            raise Stale  # it may be the expected one by now
+        raise HeadConflict(key.id, packed.expected_head, found)
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def open_writer(
+    key: ThreadKey,
+    *,
+    now: int,
+    indexes: Indexes,
+    codec: Codec,
+    times: Times | None = None,
+    born: str | None = None,
+    origin: Origin | None = None,
+) -> Op[Writer]:
+    """What a write needs: what is remembered of the thread, or else what is read of it.
+
+    Args:
+        key: The thread; it is made if there is none.
+        now: Unix milliseconds.
+        indexes: What this process knows.
+        codec: Reads and writes items.
+        times: What counts in place of now, where it was made earlier.
+        born: Id of the checkpoint that begins the thread, if that is what is written.
+        origin: The checkpoint that a write of a run builds on (`storage.checkpoints.late_writes`).
+    """
+    stored, created, updated = (
+        (now, now, now) if times is None else (times.made, times.created, times.updated)
+    )
+    index = indexes.take(key.id, codec)
+    known = origin is None
+    if origin is not None and index is not None and index.row is not None:
+        is_stored = (index.namespaces.get(origin.namespace), origin.id) in index.headers
+        known = is_stored or indexes.late_writes.is_timely(key.id, index.row[2], origin)
+    if index is not None and index.row is not None and known and key.owner in (None, index.row[1]):
+        thread, warm = ThreadRow(*index.row), True
+    else:
+        if index is not None:
+            indexes.keep(index)
+        first = origin.id if origin is not None else None if born is None else encode_id(born)
+        thread, made = yield from ensure_thread(
+            key, now=created, indexes=indexes, born=first, origin=origin
+        )
+        index, warm = indexes.of(key.id, thread.row(), codec), False
+        if made:
+            index.newest[0], index.knows_tasks, index.knows_notes = None, True, True
+        else:
+            indexes.late_writes.met(key.id, thread.born)
+            index.met = True
+        if origin is not None:
+            yield from require_origin(index, key.id, thread.born, origin, indexes.late_writes)
+    if not index.met and warm:
+        indexes.late_writes.met(key.id, thread.born)
+        index.met = True
+    if index.items_end < thread.next_item or index.words_end < thread.next_word:
+        yield from catch_up(index, thread, codec)
+    return Writer(thread, key.id, index, indexes, codec, now=stored, updated=updated, warm=warm)
+
+
+def close_writer(
+    writer: Writer, head: Header | None, waiting_for: str | None = None, *, step: int = 1
+) -> Op[None]:
+    """Write the thread's counters, then all that is queued.
+
+    Writing the counters fails if another process has written to the thread.
+
+    Args:
+        writer: What was written.
+        head: The root's newest checkpoint, if that is what was written.
+        waiting_for: The parameter that it waits for.
+        step: Its metadata's. A graph has not looked at its first prompt before the first: it may
+            mark it as one that holds a sensitive value.
+    """
+    thread, index = writer.thread, writer.index
+    length: int | None = None
+    if head is not None:
+        length, runs = longest_list(head)
+        if thread.untitled or thread.indexed is not None:
+            writer.final = head if is_at_rest(head, writer.codec) else None
+        if (
+            thread.titled
+            and not (runs and runs[0] <= thread.titled - 1 < runs[1])
+            or thread.untitled
+        ):
+            yield from keep_title(writer, runs, ready=step > 0 or writer.final is not None)
+    minute = max(thread.active_at, writer.updated // MINUTE_MS)
+    if minute != thread.active_at or writer.title is not None or writer.tool is not None:
+        writer.rows.append(
+            (
+                sql.DESCRIBE_THREAD,
+                (minute, writer.tool, writer.title, writer.titled_by, thread.number),
+                RUN,
+            )
+        )
+        thread.active_at = minute
+        if thread.untitled:
+            thread.untitled, thread.titled = (
+                int(writer.title is None),
+                0 if writer.titled_by is None else writer.titled_by + 1,
+            )
+    placing = None if thread.indexed is None else (yield from keep_indexed(writer))
+    before, thread.version = thread.version, new_version()
+    guard = (
+        thread.version,
+        writer.updated,
+        thread.generation,
+        thread.next_item,
+        thread.next_value,
+        thread.next_word,
+        thread.next_namespace,
+        thread.indexed,
+        writer.added_items,
+        writer.added_tokens,
+        thread.number,
+        before,
+    )
+    if head is None:
+        yield sql.GUARD, guard, ONE
+    else:
+        yield sql.GUARD_HEAD, (*guard, length, waiting_for), ONE
+    yield from writer.commands()
+    if placing is not None:
+        yield from placing.finish()
+    index.row, index.items_end, index.words_end = row_of(thread), thread.next_item, thread.next_word
+    writer.indexes.keep(index, written=True)
+
+
+def longest_list(header: Header) -> tuple[int | None, Runs]:
+    """Length and runs of the longest list of messages among a checkpoint's values; None if none."""
+    longest: int | None = None
+    found: Runs = ()
+    for channel, entry in header.entries.items():
+        if entry[0] is None:
+            end = len(entry) - (type(entry[-1]) is list)
+            if channel in header.whole:
+                runs = header.whole[channel].runs
+                length = length_of(runs)
+            elif end == 3:
+                runs, length = (entry[1], entry[2]), entry[2] - entry[1]
+            else:
+                runs = tuple(entry[1:end])
+                length = length_of(runs)
+            if longest is None or length > longest:
+                longest, found = length, runs
+    return longest, found
+
+
+def ensure_namespace(writer: Writer, name: str) -> Op[int]:
+    """A namespace's number within its thread, given at its first write."""
+    index, thread = writer.index, writer.thread
+    number = index.namespaces.get(name)
+    if number is None:
+        number = (
+            None
+            if thread.next_namespace == len(index.namespaces)
+            else (yield from find_namespace(index, name))
+        )
+    if number is not None:
+        return number
+    number = thread.next_namespace
+    thread.next_namespace = number + 1
+    check = checks.check_of(thread.number, number, name)
+    writer.rows.append((sql.INSERT_NAMESPACE, (thread.number, number, name, check), RUN))
+    index.learn_namespace(name, number)
+    index.newest[number] = None
+    return number
+
+
+def store_value(
+    writer: Writer, value: PackedValue, place: tuple[int, str], *, whole: bool = True
+) -> Op[Entry]:
+    """Store what of a value is new; where it stands.
+
+    Args:
+        writer: Where new rows go.
+        value: The value.
+        place: Namespace and channel.
+        whole: Whether it is the channel's value, not what a task adds to it.
+    """
+    body = value.body
+    if body is None:
+        known = writer.index.lists.get(place) if whole else None
+        runs, nameless = yield from resolve(writer, value.messages, known)
+        if whole:
+            return _entry_of_list(writer, value, place, known, runs, nameless)
+        return [None, *runs, list(nameless)] if nameless else [None, *runs]
+    where: int | bytes | list[int] = body
+    if len(body) > INLINE_BYTES:
+        rows = (
+            _store_compound(writer, value, place, whole)
+            if value.keyed or value.count is not None
+            else None
+        )
+        if rows is not None:
+            return [list(rows)]
+        where = writer.add_value(body)
+    if not value.messages:
+        return [where]
+    runs, nameless = yield from resolve(writer, value.messages)
+    return [where, *runs, list(nameless)] if nameless else [where, *runs]
+
+
+def _entry_of_list(
+    writer: Writer,
+    value: PackedValue,
+    place: tuple[int, str],
+    known: KnownList | None,
+    runs: Runs,
+    nameless: Runs,
+) -> Entry:
+    """Where a channel's list of messages stands; it is remembered from now on."""
+    if known is not None and known.runs == runs and known.nameless == nameless:
+        return known.entry
+    manifest = _store_manifest(writer, runs, place) if len(runs) > MAX_RUNS else None
+    ref = None if manifest is None else ValueRef(runs=runs, nameless=nameless, manifest=manifest)
+    entry: Entry = (
+        [None, *runs] if manifest is None else [None, dict([manifest]), *runs[manifest[1] :]]
+    )
+    if nameless:
+        entry.append(list(nameless))
+    writer.index.learn_list(
+        place, KnownList(value.messages, runs, nameless, entry, ref, value.templates)
+    )
+    return entry
+
+
+def _store_manifest(writer: Writer, runs: Runs, place: tuple[int, str]) -> tuple[int, int] | None:
+    """Where the beginning of a fragmented list stands; None for a list that is not."""
+    row, known = writer.index.manifests.get(place, (0, ()))
+    beginning = plan_row(known, runs)
+    if not beginning:
+        return None
+    if beginning != known:
+        row = writer.add_value(encode_runs(beginning))
+        writer.index.learn_manifest(place, row, beginning)
+    return row, len(beginning)
+
+
+def _store_compound(
+    writer: Writer, packed: PackedValue, place: tuple[int, str], whole: bool
+) -> tuple[int, ...] | None:
+    """Store what of a large dict or list is new; its rows.
+
+    None if it is no compound, or is what a task adds and the channel's value does not help.
+    """
+    stored = writer.index.compounds.get(place)
+    if stored is not None and stored.body == packed.body and not packed.messages:
+        return stored.rows()
+    value = Compound.of(packed)
+    if value is None:
+        return None
+    delta = plan_delta(stored, value) if stored is not None else None
+    if stored is None or delta is None:
+        if stored is not None and not whole:
+            return None
+        stored, delta = value, plan_base(value)
+        # A value that was stored lately is found again: two that take turns, or one in two
+        # channels.
+        row = writer.add_value(delta.body)
+    else:
+        row = writer.add_row(delta.body)
+    compound = apply_delta(stored, value, delta, row)
+    writer.index.learn_compound(place, compound)
+    return compound.rows()

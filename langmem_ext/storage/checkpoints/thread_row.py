@@ -1,0 +1,272 @@
+"""Operations on a thread's own row: find it, make it at its first write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Final
+
+from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, ThreadNotFound
+from langmem_ext.messages.manifest import NUMBERS
+from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.checkpoints import sql
+from langmem_ext.storage.checkpoints.late_writes import Buried, LateWrites, Origin
+from langmem_ext.storage.checkpoints.lookup import find_namespace
+from langmem_ext.storage.operation import Op, Row, fetch, fetch_one
+from langmem_ext.storage.rows.clock import MINUTE_MS
+from langmem_ext.storage.rows.ids import first_id_at, new_generation, new_version
+from langmem_ext.types import ThreadKey
+
+
+@dataclass(slots=True)
+class ThreadRow:
+    """A thread's number, owner and counters, which operations that add rows write back.
+
+    Attributes:
+        born: The lowest id that a checkpoint of it has, unless its clock was behind; None where
+            that is not known (`storage.checkpoints.late_writes`).
+        version: Another one behind every write.
+        active_at: The minute in which it was last written, in Unix minutes.
+        untitled: Whether it has no title yet.
+        epoch: The Unix second from which its messages' times count.
+        titled: One more than the number of the item that gave the title; 0 where somebody gave it,
+            or there is none.
+        indexed: Items below it are in the search index; None: the thread is not.
+    """
+
+    number: int
+    owner: str | None
+    born: bytes | None
+    generation: int
+    version: int
+    next_item: int
+    next_value: int
+    next_word: int
+    next_namespace: int
+    active_at: int
+    untitled: int
+    epoch: int
+    titled: int
+    indexed: int | None
+
+    def row(self) -> Row:
+        """The thread's row as it is read (`statements.SELECT_THREAD`)."""
+        return row_of(self)
+
+
+row_of: Final[Callable[[ThreadRow], Row]] = attrgetter(*(field.name for field in fields(ThreadRow)))
+
+
+def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
+    """The thread that a row describes.
+
+    Raises:
+        DamagedRow: It describes none.
+    """
+    counters = (row[3], *row[5:]) if row[-1] is not None else (row[3], *row[5:-1])
+    if set(map(type, (*counters, row[4]))) != {int} or min(counters) < 0 or max(counters) > NUMBERS:
+        raise DamagedRow(
+            f"the row of thread {key.id!r} is damaged: `langmem-ext doctor --fix` repairs it"
+        )
+    return ThreadRow(*row)
+
+
+THREAD_WIDTH: Final = len(fields(ThreadRow))
+WORDS_AT: Final = next(
+    at for at, field in enumerate(fields(ThreadRow)) if field.name == "next_word"
+)
+"""How many columns a thread's row has (`statements.SELECT_THREAD`), and which of them counts its
+words."""
+
+require_row = _thread_of
+
+
+def find_thread(
+    key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = False
+) -> Op[ThreadRow | None]:
+    """The thread; None where there is none, or it is not the caller's.
+
+    Args:
+        key: The thread.
+        indexes: Remember that there is none.
+        lock: Nobody else is to write to it until the operation has ended.
+    """
+    row = yield from fetch_one(
+        sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner
+    )
+    if row is None:
+        if indexes is not None:
+            indexes.note_missing(key.id)
+        return None
+    return _thread_of(row, key)
+
+
+def find_number(key: ThreadKey, *, lock: bool = False) -> Op[int | None]:
+    """`find_thread` for the number alone, also where the rest of the thread's row is damaged."""
+    row = yield from fetch_one(
+        sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner
+    )
+    return None if row is None else int(row[0])
+
+
+def hold_thread(key: ThreadKey) -> Op[None]:
+    """Lock a thread until the operation ends: nobody else makes it, or writes to it.
+
+    For operations that read and then write.
+    """
+    rows = yield from fetch(sql.LOCK_THREAD, id=key.id)
+    if not rows:
+        yield from fetch(sql.HOLD_ID, id=key.id)
+        yield from fetch(sql.LOCK_THREAD, id=key.id)  # who held it may have made it
+
+
+def find_settled(thread_id: str, *, now: int) -> Op[ThreadRow | None]:
+    """A thread, locked; None if there is none and none is being stored.
+
+    Whoever is to make the thread next waits for the one that has made it.
+    """
+    key = ThreadKey(thread_id)
+    thread = yield from find_thread(key, lock=True)
+    if thread is not None:
+        return thread
+    times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
+    new = {"born": None, "new_generation": new_generation(), "version": new_version()}
+    made = yield from fetch_one(sql.INSERT_THREAD, id=thread_id, owner=None, **new, **times)
+    if made is None:
+        return (yield from find_thread(key, lock=True))
+    yield from fetch(sql.DELETE_THREAD[-1], thread=made[0])
+    return None
+
+
+def ensure_thread(
+    key: ThreadKey,
+    *,
+    now: int,
+    indexes: Indexes,
+    born: bytes | None = None,
+    origin: Origin | None = None,
+) -> Op[tuple[ThreadRow, bool]]:
+    """The thread, locked, and whether it was made, because there was none.
+
+    Args:
+        key: The thread.
+        now: Unix milliseconds.
+        indexes: What this process knows.
+        born: If it is made, the lowest id that a checkpoint of it has; that of now, if not given.
+        origin: The checkpoint that a write of a run builds on.
+
+    Raises:
+        ThreadDeleted: There is none, and the run comes from before.
+        ThreadNotFound: It belongs to another owner.
+        StorageError: Another thread has its number.
+    """
+    row: Row | None = None
+    made = False
+    late = origin is not None and not indexes.late_writes.may_begin(key.id, origin)
+    # That there is none may be remembered from before another write of the run made it.
+    if late or key.id not in indexes.missing:
+        row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
+    if row is None:
+        if late:
+            raise indexes.late_writes.bury(key.id)
+        if origin is not None and not origin.at_end and indexes.late_writes.is_buried(key.id):
+            raise Buried(key.id)
+        times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
+        new = {
+            "born": born or first_id_at(now),
+            "new_generation": new_generation(),
+            "version": new_version(),
+        }
+        row = yield from fetch_one(sql.INSERT_THREAD, id=key.id, owner=key.owner, **new, **times)
+        indexes.missing.pop(key.id, None)
+        made = row is not None
+        if row is None:
+            # Another process has made it meanwhile.
+            row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
+    if row is None:
+        raise (yield from is_taken(key.id))
+    if key.owner is not None and row[1] != key.owner:
+        raise _another_owners(key.id)
+    return _thread_of(row, key), made
+
+
+def require_origin(
+    index: ThreadIndex, thread_id: str, born: bytes | None, origin: Origin, known: LateWrites
+) -> Op[None]:
+    """Refuse a write of a run to a thread that has begun again since.
+
+    Args:
+        index: The thread's.
+        thread_id: Its id.
+        born: The lowest id of a checkpoint of it; None where that is not known.
+        origin: The checkpoint that the write builds on.
+        known: What this process knows of runs.
+
+    Raises:
+        ThreadDeleted: It comes from before; or it may do so
+            (`storage.checkpoints.late_writes.Buried`).
+    """
+    if born is None or born == origin.id:
+        return
+    lowest = known.lowest(thread_id, born)
+    before: Origin | None = origin
+    passed: set[bytes] = set()  # what callers say that checkpoints follow may lead around
+    while before is not None and before.id not in passed:
+        passed.add(before.id)
+        space = yield from find_namespace(index, before.namespace)
+        if (space, before.id) in index.headers or known.has_read(thread_id, born, before.id):
+            return
+        if before.id >= lowest and (before.at_end or not known.is_buried(thread_id)):
+            return
+        # Of whatever namespace: what a subgraph puts first follows the root's.
+        if (
+            yield from fetch(sql.HAS_CHECKPOINT_ANYWHERE, thread=index.number, checkpoint=before.id)
+        ):
+            return
+        if before.stored:
+            raise known.bury(thread_id)
+        before = known.before(before)
+    raise Buried(thread_id)
+
+
+def require_run(key: ThreadKey, origin: Origin, indexes: Indexes) -> Op[None]:
+    """Refuse what a run writes beside its thread where that was deleted; else hold the thread.
+
+    Args:
+        key: The thread.
+        origin: The checkpoint that the run's task belongs to.
+        indexes: What this process knows.
+
+    Raises:
+        ThreadDeleted: The thread was deleted, or may have been (`Buried`).
+    """
+    known = indexes.late_writes
+    thread = yield from find_thread(key, lock=True)
+    if thread is not None:
+        index = ThreadIndex(thread.number)
+        yield from require_origin(index, key.id, thread.born, origin, known)
+    elif not known.may_begin(key.id, origin):
+        raise known.bury(key.id)
+    elif not origin.at_end and known.is_buried(key.id):
+        raise Buried(key.id)
+
+
+def is_taken(thread_id: str) -> Op[LangmemExtError]:
+    """The error that a thread cannot be made and cannot be found.
+
+    Where its number follows from its id, this may be another thread's; or the thread is one that
+    the database shows to another owner alone.
+    """
+    if (yield from fetch(sql.HAS_NUMBER, id=thread_id)):
+        return StorageError(
+            f"the thread {thread_id!r} cannot be created: another thread id has the same hash, or a"
+            " damaged row is in its place (see `langmem-ext doctor`): use another id"
+        )
+    return _another_owners(thread_id)
+
+
+def _another_owners(thread_id: str) -> ThreadNotFound:
+    return ThreadNotFound(
+        f"thread {thread_id!r} not found for this owner: use one of the owner's ids"
+    )

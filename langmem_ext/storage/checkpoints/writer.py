@@ -1,0 +1,263 @@
+"""What one operation adds to a thread: rows of items, values and words, written together."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final
+from zlib import crc32
+
+from langmem_ext.messages.packed import is_text, pack
+from langmem_ext.messages.token_costs.stored_tokens import implied_tokens
+from langmem_ext.storage.cache import Indexes, Item, ThreadIndex
+from langmem_ext.storage.checkpoints import sql
+from langmem_ext.storage.checkpoints.thread_row import ThreadRow
+from langmem_ext.storage.operation import ONE, RUN, Command, Op, Row, Stale, fetch_one
+from langmem_ext.storage.rows import checksum as checks
+from langmem_ext.storage.rows.checkpoint import PATTERN_BYTES, Header
+from langmem_ext.storage.rows.compression import shrink, shrink_text
+from langmem_ext.storage.rows.ids import encode_id
+from langmem_ext.storage.rows.message import require_item
+from langmem_ext.storage.rows.skeleton import is_in_keeping, split_keys
+from langmem_ext.types import Codec, ItemRow, Snapshot
+
+SPLIT_BYTES: Final = 24
+"""Bytes of a message's rest from which on its keys are worth a word."""
+
+MAX_WORDS: Final = 512
+"""Words of a thread from which on patterns are no longer interned: some applications have task
+paths that name data."""
+
+
+class Writer:
+    """The rows that one operation adds to a thread; written together by `flush`.
+
+    Attributes:
+        thread_id: The thread's id.
+        indexes: What this process knows, of this thread and others.
+        warm: Whether all that is known of the thread is remembered, and nothing was read.
+        now, updated: When what is new was made, and when the thread is to have been written last,
+        in Unix milliseconds.
+        compress: Whether rests and values are compressed where that saves enough; texts as the
+            indexes say.
+        tool: The tool that a new message says its turn is for.
+        title, titled_by: What the thread is to be called, if it has no title, and the item that
+        says so.
+        settled: Whether the new messages stand as they are: a program has set them, and no node of
+            a graph has yet to look at them.
+        final: The root's newest checkpoint, if it was stored with this and leaves its graph nothing
+            to do (`rest`).
+        by_task: Whether it is what a task has written: the checkpoint that it has read may be
+            stored after it.
+        began: The first number of a new item.
+        named, completed: Items from earlier operations that have got an id, or have become a
+        message.
+        rows: What is to be written behind the items, values and words, in order.
+    """
+
+    tool: str | None = None
+    title: str | None = None
+    titled_by: int | None = None
+    settled: bool = False
+    final: Header | None = None
+    by_task: bool = False
+    added_items: int = 0
+    added_tokens: int = 0
+
+    def __init__(
+        self,
+        thread: ThreadRow,
+        thread_id: str,
+        index: ThreadIndex,
+        indexes: Indexes,
+        codec: Codec,
+        *,
+        now: int,
+        updated: int,
+        warm: bool = False,
+    ) -> None:
+        self.thread, self.thread_id, self.index, self.indexes, self.codec = (
+            thread,
+            thread_id,
+            index,
+            indexes,
+            codec,
+        )
+        self.now, self.updated, self.warm = now, updated, warm
+        self.compress = indexes.compress
+        self.items: list[Row] = []
+        self.values: list[Row] = []
+        self.words: list[Row] = []
+        self.rows: list[Command] = []
+        self.named: list[int] = []
+        self.completed: list[int] = []
+        self.began = thread.next_item
+
+    # -- items -------------------------------------------------------------------------------------
+
+    def add_item(self, packed: Snapshot, row: ItemRow) -> Item:
+        """Queue a new item."""
+        number = self.thread.next_item
+        self.thread.next_item = number + 1
+        columns, tokens, check, item = self._fill(number, packed, row)
+        self.items.append((self.thread.number, number, *columns, tokens, check))
+        return item
+
+    def complete_item(self, number: int, packed: Snapshot, row: ItemRow) -> Op[None]:
+        """Let a bare text become the message that holds it."""
+        before = yield from self._item(number)
+        if before[1] is not None or before[6] is not None:
+            raise Stale
+        columns, tokens, check, _ = self._fill(number, packed, row, before)
+        id_to_call = (columns[0], columns[1], columns[2], columns[4])
+        self.rows.append(
+            (
+                sql.COMPLETE_ITEM,
+                (self.thread.number, number, *id_to_call, *columns[6:], tokens, check),
+                ONE,
+            )
+        )
+        self.completed.append(number)
+
+    def name_item(self, number: int, packed: Snapshot, message_id: str) -> Op[None]:
+        """Let an item without an id have one, with which it is `packed`."""
+        before = yield from self._item(number)
+        if before[0] is not None:
+            raise Stale
+        encoded = encode_id(message_id)
+        check = checks.item_check(self.thread.number, (number, encoded, *before[1:8]))
+        self.rows.append((sql.NAME_ITEM, (self.thread.number, number, encoded, check), ONE))
+        self.index.learn_item(number, packed, named=True)
+        self.named.append(number)
+
+    def _item(self, number: int) -> Op[Row]:
+        """The columns of an item that is to change; a damaged one is refused.
+
+        Else it would get a checksum that matches.
+        """
+        row = self.index.rows.get(number)
+        if row is None:
+            row = yield from fetch_one(
+                sql.SELECT_ITEM_BODY, thread=self.thread.number, number=number
+            )
+            if row is None:
+                raise Stale
+            require_item(self.thread.number, (number, *row))
+        return row
+
+    def _fill(
+        self, number: int, packed: Snapshot, row: ItemRow, before: Row | None = None
+    ) -> tuple[Row, int | None, int, Item]:
+        """An item's columns from id to shape, its tokens unless implied, its checksum, its `Item`.
+
+        From here on the index knows the item, and the thread counts it if it is a message.
+
+        Args:
+            number: The item.
+            packed: Its exact bytes.
+            row: What it is to hold.
+            before: Its columns, where it has a row: its text and its time stay.
+        """
+        rest, shape = row.rest, None
+        text: str | bytes | None = row.text
+        if rest is not None and row.role is not None and len(rest) >= SPLIT_BYTES:
+            keys, values = split_keys(rest)
+            shape = self.intern(keys, pattern=True) if is_in_keeping(keys, values) else None
+            rest = rest if shape is None else values
+        self.tool = row.tool or self.tool
+        if self.compress:
+            rest = rest and shrink(rest)
+            text = shrink_text(row.text) if row.text and self.indexes.compress_texts else text
+        implied = implied_tokens(row.role, row.text)
+        tokens = implied if row.tokens is None else row.tokens
+        raw = None if row.message_id is None else encode_id(row.message_id)
+        seconds = self.now // 1000 - self.thread.epoch
+        if before is not None:
+            text, seconds = before[3], before[5]
+        columns = (raw, row.role, row.name, text, row.tool_call_id, seconds, rest, shape)
+        item = self.index.learn_item(number, packed, named=raw is not None)
+        if raw is None:
+            self.index.rows[number] = columns
+        else:
+            self.index.learn_bare(row.bare, item)
+        if row.role is not None or not is_text(packed):
+            self.added_items += 1
+            self.added_tokens += tokens or 0
+        # `checks.item_check` of a row that is not there yet.
+        check = (crc32(pack(columns), number) + self.thread.number & checks.ALL) - checks.HALF
+        return (
+            columns,
+            None if tokens == implied and type(text) is not bytes else tokens,
+            check,
+            item,
+        )
+
+    # -- values and words --------------------------------------------------------------------------
+
+    def add_value(self, body: bytes) -> int:
+        """The number of a value's row, queued unless the same value was stored lately."""
+        digest = blake2b(body, digest_size=16).digest()
+        if digest in self.index.values:
+            return self.index.values[digest]
+        number = self.add_row(body)
+        self.index.learn_value(digest, number)
+        return number
+
+    def add_row(self, body: bytes) -> int:
+        """Queue a new value row; its number."""
+        number = self.thread.next_value
+        self.thread.next_value = number + 1
+        stored = shrink(body) if self.compress else body
+        self.values.append(
+            (
+                self.thread.number,
+                number,
+                stored,
+                checks.check_of(self.thread.number, number, stored),
+            )
+        )
+        self.index.learn_body(number, body)
+        return number
+
+    def intern(self, body: bytes, *, pattern: bool = False) -> int | None:
+        """The number of a word, queued if it is new.
+
+        Args:
+            body: The word.
+            pattern: Whether it may as well stand in its row. Then None, where this thread has so
+                many words that one more is not worth it; or where it is large: a row of a few bytes
+                would stand for all of it (`messages.proportion`).
+        """
+        index = self.index
+        number = index.words.get(body)
+        if number is not None:
+            return number
+        if pattern and (len(body) > PATTERN_BYTES or len(index.words) >= MAX_WORDS):
+            return None
+        number = self.thread.next_word
+        self.thread.next_word = number + 1
+        check = checks.check_of(self.thread.number, number, body)
+        self.words.append((self.thread.number, number, body, check))
+        index.learn_word(number, body)
+        return number
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def commands(self) -> list[Command]:
+        """What is queued, in the order in which it is written; it is queued no more."""
+        commands: list[Command] = []
+        for statement, queue in (
+            (sql.INSERT_ITEM, self.items),
+            (sql.INSERT_VALUE, self.values),
+            (sql.INSERT_WORD, self.words),
+        ):
+            if queue:
+                commands.append(
+                    (statement, queue[0], RUN) if len(queue) == 1 else (statement, queue)
+                )
+        commands += self.rows
+        self.items, self.values, self.words, self.rows = [], [], [], []
+        return commands
+
+    def flush(self) -> Op[None]:
+        """Write what is queued, before the guard: for who reads it again."""
+        yield from self.commands()

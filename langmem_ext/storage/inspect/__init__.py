@@ -1,0 +1,1 @@
+"""Looking at a database as it is: the doctor's checks, and statistics."""

@@ -1,0 +1,170 @@
+"""Migrates the tables in PostgreSQL, in one transaction and one process at a time."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import psycopg
+from psycopg import errors
+
+from langmem_ext.errors import InvalidInput, StorageUnavailable
+from langmem_ext.storage.postgres.roles import settle
+from langmem_ext.storage.postgres.server import Server, storage_error
+from langmem_ext.storage.schema import postgres as postgres_schema
+from langmem_ext.storage.schema.dialect import SCHEMA, Dialect, postgres
+from langmem_ext.storage.schema.migrations import MIGRATIONS, Migration, unknown_migrations
+
+_LOCK: Final = 0x6C6D6578
+"""The advisory lock of those who migrate: "lmex"."""
+
+_DATABASE: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
+_IDENTITY: Final = f"SELECT system_identifier, ({_DATABASE}) FROM pg_control_system()"
+"""Which database it is, whatever it is called: a standby's is its primary's."""
+
+_APPLIED: Final = "SELECT name FROM langmem_migration"
+_HAS_SCHEMA: Final = f"SELECT 1 FROM pg_namespace WHERE oid = to_regnamespace('{SCHEMA}')"
+_UNPARTED: Final = (
+    f"SELECT relname FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'p'"
+    " AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = pg_class.oid)"
+)
+"""Tables that have no partitions yet, and take no row before they have."""
+
+_COUNT_PARTITIONS: Final = (
+    f"SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('{SCHEMA}.item')"
+)
+
+_RECORD: Final = "INSERT INTO langmem_migration (name, applied_at) VALUES (:name, :now)"
+
+
+def migrate(server: Server) -> None:
+    """Make the tables or migrate them; a role that may only write is enough if nothing is missing.
+
+    Args:
+        server: The database, and whether the tables must be there already, and of this release.
+
+    Raises:
+        SchemaTooNew: The database has a migration that this release does not know; nothing was
+            changed.
+        NotADatabase: Its schema holds another program's tables under our names; nothing was
+            changed.
+        InvalidInput: Its tables were made with another number of partitions than the one that is
+            asked for.
+        StorageUnavailable: It cannot be reached, or refuses.
+    """
+    dialect = postgres(server.schema)
+    try:
+        with psycopg.connect(server.direct, **server.options()) as connection:
+            _require_unicode(connection, server)
+            _require_same(connection, server)
+            missing = _missing(connection, dialect)
+            if len(missing) < len(MIGRATIONS):
+                _require_partitions(connection, dialect, server)
+            if not missing:
+                return
+            if server.mode == "ro" or (server.mode == "rw" and len(missing) == len(MIGRATIONS)):
+                raise StorageUnavailable(
+                    f"the {server.place} has no tables of this package in its schema"
+                    f" {server.schema!r}, or older ones: name another one (schema= in its URL), or"
+                    " open it once for writing, as `langmem-ext chat` does"
+                )
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                # Looked at again under the lock: another process may have migrated meanwhile.
+                missing = _missing(connection, dialect)
+                partitions = (
+                    server.partitions
+                    if len(missing) == len(MIGRATIONS)
+                    else _partitions(connection, dialect)
+                )
+                if len(missing) == len(MIGRATIONS):
+                    _begin(connection, dialect)
+                for migration in missing:
+                    _apply(
+                        connection,
+                        postgres(server.schema, partitioned=partitions > 0),
+                        migration,
+                        partitions,
+                    )
+                settle(connection, server.schema)
+    except psycopg.Error as error:
+        raise storage_error(error, server) from error
+
+
+def _require_same(connection: psycopg.Connection[Any], server: Server) -> None:
+    """See that what goes past a pooler comes to the database that the pooler stands before."""
+    if server.direct == server.conninfo:
+        return
+    with psycopg.connect(server.conninfo, **server.options()) as other:
+        here, there = _identity(connection), _identity(other)
+    if here != there:
+        raise InvalidInput(
+            f"direct= in the URL names another database than the {server.place}: give the URL of"
+            " the same one past the pooler; nothing was changed"
+        )
+
+
+def _identity(connection: psycopg.Connection[Any]) -> tuple[Any, ...]:
+    try:
+        return connection.execute(_IDENTITY).fetchone() or ()
+    except errors.InsufficientPrivilege:  # a server that tells nobody
+        return connection.execute(_DATABASE).fetchone() or ()
+
+
+def _require_unicode(connection: psycopg.Connection[Any], server: Server) -> None:
+    """See that the database can hold what people say."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding not in (None, "UTF8"):
+        raise StorageUnavailable(
+            f"the {server.place} has the encoding {encoding}, which cannot hold every text: make"
+            " one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
+
+
+def _missing(connection: psycopg.Connection[Any], dialect: Dialect) -> list[Migration]:
+    """The migrations that the database lacks, in order; writes nothing."""
+    try:
+        with connection.transaction():
+            applied = {str(name) for (name,) in connection.execute(dialect.render(_APPLIED), {})}
+    except (errors.UndefinedTable, errors.InvalidSchemaName):
+        applied = set()
+    if (error := unknown_migrations(applied)) is not None:
+        raise error
+    return [migration for migration in MIGRATIONS if migration.name not in applied]
+
+
+def _partitions(connection: psycopg.Connection[Any], dialect: Dialect) -> int:
+    """Among how many partitions each table's rows are shared out; 0 where they are not."""
+    row = connection.execute(dialect.render(_COUNT_PARTITIONS), {}).fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def _require_partitions(
+    connection: psycopg.Connection[Any], dialect: Dialect, server: Server
+) -> None:
+    """Tables that are there keep the partitions that they were made with."""
+    if server.partitions and server.partitions != (there := _partitions(connection, dialect)):
+        raise InvalidInput(
+            f"the tables of the {server.place} were made with {there or 'no'} partitions: leave"
+            f" partitions={server.partitions} out, or have copy_saver move the threads to another"
+            " schema that is made with it"
+        )
+
+
+def _begin(connection: psycopg.Connection[Any], dialect: Dialect) -> None:
+    """Make the schema if it is not there: who may make tables in one may not always make one."""
+    if connection.execute(dialect.render(_HAS_SCHEMA), {}).fetchone() is None:
+        connection.execute(dialect.render(postgres_schema.CREATE_SCHEMA), {})
+    connection.execute(dialect.render(postgres_schema.MIGRATION_TABLE), {})
+
+
+def _apply(
+    connection: psycopg.Connection[Any], dialect: Dialect, migration: Migration, partitions: int
+) -> None:
+    now = int(time.time())
+    for statement in migration.postgres:
+        connection.execute(dialect.render(statement), {})
+    for (table,) in connection.execute(dialect.render(_UNPARTED), {}).fetchall():
+        for at in range(partitions):
+            connection.execute(dialect.render(postgres_schema.partition(table, at, partitions)), {})
+    connection.execute(dialect.render(_RECORD), {"name": migration.name, "now": now})

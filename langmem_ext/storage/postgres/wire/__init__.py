@@ -1,0 +1,1 @@
+"""How statements travel to a PostgreSQL server, many in one trip."""

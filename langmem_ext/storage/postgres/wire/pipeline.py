@@ -1,0 +1,271 @@
+"""Operations carried out in few round trips: what is sent together. Nothing here does any I/O.
+
+An operation yields one statement after the other, and what it has not to wait for
+(`storage.operation.Command` with `ONE` or `RUN`) is
+gathered: it is sent along with what is asked next, or at the end, in one pipeline. A write that
+rests on what is remembered asks nothing: it is one pipeline with one Sync, which PostgreSQL itself
+makes one transaction. Its guard fails the transaction where another process has written meanwhile,
+and the operation runs again, and asks.
+
+Invariants:
+- A write is one transaction: a pipeline with one Sync, or from BEGIN to COMMIT where it had to ask.
+- A read sees one snapshot.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+from langmem_ext.storage.driver import Job
+from langmem_ext.storage.operation import (
+    ONE,
+    Batch,
+    Effect,
+    Op,
+    Operation,
+    Pause,
+    Rows,
+    Stale,
+    Statement,
+    Together,
+)
+from langmem_ext.storage.postgres.wire.commands import (
+    BEGIN_READ,
+    BEGIN_WRITE,
+    COMMIT,
+    Command,
+    exactly_one,
+    kind_of,
+    one_snapshot,
+)
+from langmem_ext.storage.rows.ids import thread_number
+from langmem_ext.storage.schema.dialect import Dialect
+
+T = TypeVar("T")
+
+QUEUE_BYTES: Final = 4 * 1024 * 1024
+"""What a write sends together, about, where it pauses."""
+
+
+class ExchangeFailed(Exception):
+    """What was sent has failed, and nothing of it is stored; its cause says why."""
+
+
+class GroupFailed(Exception):
+    """One of several operations has failed: none is stored, and each is to be run by itself."""
+
+
+Wire: TypeAlias = Generator[list[Command], Sequence[Rows], T]
+"""Yields what is to be sent in one pipeline with one Sync, and receives the rows of each statement.
+
+Who sends it empties the list: while its answer is awaited, a batch of writes is not kept. Nothing
+to send is a place where others may run. `ExchangeFailed` is raised in it where the exchange failed.
+"""
+
+
+class Transaction(ABC):
+    """One transaction, from the side of those who fill it.
+
+    Args:
+        dialect: Writes statements as PostgreSQL takes them.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._render = dialect.render
+        self.told: Sequence[
+            Any
+        ] = ()  # the results, once all operations have ended: from then on they may be stored
+        self._queue: list[Command] = []
+        self._begun = False
+
+    def carry_out(self, op: Operation[T]) -> Wire[T]:
+        """Run an operation as all of this transaction."""
+        result = yield from self._run(op)
+        self.told = (result,)
+        yield from self._finish()
+        return result
+
+    def _run(self, op: Operation[T]) -> Wire[T]:
+        steps = op()
+        answer: Any = None
+        ended: tuple[T] | None
+        try:
+            while True:
+                ended, asked = self._advance(steps, answer)
+                if ended is not None:
+                    return ended[0]
+                answer = yield from self._ask(asked)
+        finally:
+            steps.close()
+
+    def _advance(self, steps: Op[T], answer: Any) -> tuple[tuple[T] | None, int | None]:
+        """Take steps until something must be asked, or the operation has ended.
+
+        Returns the result, if it has ended, and how many statements are asked (None: one; 0: a
+        pause).
+        """
+        send, queue, render = steps.send, self._queue, self._render
+        try:
+            while True:
+                effect = send(answer)
+                answer = None
+                if type(effect) is tuple:
+                    sql, params, *mode = effect
+                    if type(params) is list:
+                        queue += [Command(render(sql), row) for row in params]
+                        continue
+                    queue.append(
+                        Command(exactly_one(render(sql)) if mode == [ONE] else render(sql), params)
+                    )
+                    if not mode:
+                        return None, None
+                    continue
+                asked, waits = self._queue_other(effect)
+                if waits:
+                    return None, asked
+                answer = ()
+        except StopIteration as done:
+            # Not the exception: its traceback would keep this frame, and all of the operation,
+            # until the garbage is collected.
+            return (done.value,), None
+
+    def _queue_other(self, effect: Effect) -> tuple[int | None, bool]:
+        """Queue any other effect: how many statements it asks, and whether it waits for them."""
+        if isinstance(effect, Statement):
+            self._queue.append(self._named(effect))
+            return None, kind_of(self._queue[-1].sql).returns_rows
+        if isinstance(effect, Batch):
+            sql = self._render(effect.sql)
+            self._queue += [Command(sql, params) for params in effect.params]
+            return None, False
+        if isinstance(effect, Together):
+            self._queue += [
+                (
+                    self._named(one)
+                    if isinstance(one, Statement)
+                    else Command(self._render(one[0]), one[1])
+                )
+                for one in effect.statements
+            ]
+            return len(effect.statements), True
+        assert isinstance(effect, Pause)
+        return 0, True
+
+    def _named(self, statement: Statement) -> Command:
+        sql, params = self._render(statement.sql), statement.params
+        if kind_of(sql).names_thread:
+            params = {**params, "id_number": thread_number(params["id"])}
+        return Command(sql, params)
+
+    def _ask(self, asked: int | None) -> Wire[Any]:
+        """The rows of what was queued last; of several statements, those of each."""
+        if asked == 0:
+            yield from self._pause()
+            return ()
+        queue, self._queue = self._queue, []
+        rows = yield from self._send(queue)
+        return rows[-1] if asked is None else rows[-asked:]
+
+    def _pause(self) -> Wire[None]:
+        """Let others run."""
+        yield []
+
+    @abstractmethod
+    def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
+        """Send what was queued, of which the last is asked for; the rows of each."""
+
+    @abstractmethod
+    def _finish(self) -> Wire[None]:
+        """Send what is left, and end the transaction."""
+
+
+class Write(Transaction):
+    """A transaction that changes something. Where nothing is asked, it is one pipeline."""
+
+    _weighed = _weight = 0
+
+    def carry_out_all(self, jobs: Sequence[Job[Any]]) -> Wire[None]:
+        """Run operations as one transaction.
+
+        Raises:
+            GroupFailed: None is stored, and each is to be run by itself.
+        """
+        for job in jobs:
+            try:
+                job.result = yield from self._run(job.op)
+            except (ExchangeFailed, Stale):
+                raise
+            except Exception as error:
+                if len(jobs) > 1:
+                    # what it has sent would have to be taken back alone
+                    raise GroupFailed from error
+                raise
+        self.told = [job.result for job in jobs]
+        yield from self._finish()
+
+    def _pause(self) -> Wire[None]:
+        # What is long is sent in pieces: all of it need not fit into memory.
+        self._weight += sum(map(Command.weight, self._queue[self._weighed :]))
+        self._weighed = len(self._queue)
+        if self._weight < QUEUE_BYTES:
+            yield []
+            return
+        queue, self._queue = self._queue, []
+        yield from self._send(queue)
+
+    def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
+        begin = () if self._begun else (BEGIN_WRITE,)
+        self._begun = True
+        self._weighed = self._weight = 0
+        return (yield [*begin, *queue])[len(begin) :]
+
+    def _finish(self) -> Wire[None]:
+        queue, self._queue = self._queue, []
+        if self._begun:
+            queue.append(COMMIT)
+        if queue:
+            yield queue
+
+
+GUESSES: Final = 2
+"""How often a read takes what it asks for its last: most ask once, and where nothing is known of a
+thread, twice."""
+
+
+class Read(Transaction):
+    """A transaction that changes nothing, and sees one snapshot.
+
+    Args:
+        dialect: Writes statements as PostgreSQL takes them.
+        hasty: Whether what is asked is mostly all: then it ends the transaction, and if more is
+            asked, all is asked again and compared.
+    """
+
+    def __init__(self, dialect: Dialect, *, hasty: bool = True) -> None:
+        super().__init__(dialect)
+        self._guesses = GUESSES if hasty else 0
+        self._before: list[tuple[Command, Rows]] = []
+
+    def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
+        if self._begun:
+            return (yield [*queue])
+        asked = [*(command for command, _ in self._before), *queue]
+        guesses, self._guesses = self._guesses, self._guesses - 1
+        if guesses <= 0:
+            self._begun = True
+            results = (yield [BEGIN_READ, *asked])[1:]
+        elif len(asked) > 1:
+            results = (yield one_snapshot(asked))[1:-1]
+        else:
+            results = yield asked[:]
+        for (_, rows), again in zip(self._before, results, strict=False):
+            if [*map(tuple, rows)] != [*map(tuple, again)]:
+                raise Stale  # it has changed before the snapshot was taken
+        self._before = list(zip(asked, results, strict=True))
+        return results[len(asked) - len(queue) :]
+
+    def _finish(self) -> Wire[None]:
+        if self._begun or self._queue:
+            yield [*self._queue, COMMIT] if self._begun else one_snapshot(self._queue)

@@ -1,0 +1,443 @@
+"""Operations that delete threads, checkpoints or runs, and then what nothing refers to.
+
+Invariants:
+- What stays reads as before, to the byte: rows that a checkpoint or a pending write refers to stay,
+  and so do the ancestors that a channel is rebuilt from.
+- Right after an operation that took checkpoints, nothing is left of the thread that no checkpoint
+  and no pending write refers to.
+- Numbers are never given again: the thread's `next_*` counters stay. Its generation moves, so
+  whatever any process remembers is void.
+- What an operation would do and what it does is one computation: a dry run differs in not being
+  carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from langmem_ext.messages.manifest import Ranges, length_of, merged
+from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.checkpoints.lookup import read_body
+from langmem_ext.storage.checkpoints.sql import DELETE_THREAD, SELECT_ITEM
+from langmem_ext.storage.checkpoints.thread_row import ThreadRow, find_number, find_thread
+from langmem_ext.storage.operation import (
+    PAUSE,
+    PAUSE_EVERY,
+    Batch,
+    Op,
+    Row,
+    Trace,
+    fetch,
+    operation,
+    operation_leaving,
+)
+from langmem_ext.storage.prune import sql
+from langmem_ext.storage.prune.mark import Meaning, Place, Reach, WriteRow, gaps, newest_of
+from langmem_ext.storage.rows import checksum as checks
+from langmem_ext.storage.rows.checkpoint import Header
+from langmem_ext.storage.search.catch_up import restore_earlier
+from langmem_ext.storage.search.index import leave_open
+from langmem_ext.types import Pruned, ThreadKey
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which checkpoints of a thread stay; a checkpoint goes only if nothing here lets it stay.
+
+    Attributes:
+        last: So many of the newest of each namespace stay; at least one.
+        before: Those that are not older than this stay; None: age lets nothing stay.
+    """
+
+    last: int = 1
+    before: datetime | None = None
+
+
+@operation
+def prune_thread(
+    key: ThreadKey, policy: Policy, *, meaning: Meaning, indexes: Indexes, dry_run: bool
+) -> Op[Pruned]:
+    """Delete the checkpoints that the policy lets go, and what then nothing refers to.
+
+    Args:
+        key: The thread; nothing happens if there is none.
+        policy: What stays.
+        meaning: What checkpoints mean.
+        indexes: What this process knows.
+        dry_run: Show what would be deleted; change nothing.
+    """
+    thread = yield from find_thread(key, indexes, lock=not dry_run)
+    if thread is None:
+        return Pruned()
+    reach = Reach(thread.number, meaning)
+    yield from reach.read()
+    yield from reach.keep((yield from _staying(reach, policy)))
+    if len(reach.kept) == len(reach.rows):
+        return Pruned()
+    # Writes of a checkpoint that is not stored are on their way before it; those before all that
+    # stay come too late for ever.
+    oldest = {place[0]: place[1] for place in sorted(reach.kept, reverse=True)}
+    late = [
+        write
+        for write in reach.writes
+        if write.place not in reach.rows and write.place[1] < oldest.get(write.place[0], b"")
+    ]
+    return (yield from _forget(thread, reach, late, indexes=indexes, dry_run=dry_run))
+
+
+def _staying(reach: Reach, policy: Policy) -> Op[list[Place]]:
+    staying = set(newest_of(reach.rows, policy.last))
+    if policy.before is not None:
+        for count, place in enumerate(reach.rows, start=1):
+            if place not in staying and not _is_older(
+                (yield from reach.header(place)), policy.before
+            ):
+                staying.add(place)
+            if count % PAUSE_EVERY == 0:
+                yield PAUSE
+    return [place for place in reach.rows if place in staying]
+
+
+def _is_older(header: Header, before: datetime) -> bool:
+    """Whether a checkpoint was made before a moment; one whose time is none was not."""
+    try:
+        made = datetime.fromisoformat(header.ts)
+    except (ValueError, TypeError):
+        return False
+    return (made if made.tzinfo is not None else made.replace(tzinfo=UTC)) < before
+
+
+@operation
+def delete_runs(
+    runs: Sequence[str], owner: str | None, *, meaning: Meaning, indexes: Indexes
+) -> Op[Pruned]:
+    """Delete the checkpoints and pending writes of runs, and what then nothing refers to.
+
+    This is done in every thread that the owner may see.
+
+    One that a channel of a later checkpoint is rebuilt from stays.
+    """
+    threads: set[str] = set()
+    for run in runs:
+        for thread_id, owned_by in (yield from fetch(sql.SELECT_THREADS_OF_RUN, run=run)):
+            if owner is None or owned_by == owner:
+                threads.add(thread_id)
+    pruned = Pruned()
+    for thread_id in sorted(threads):  # in the order in which others who do this lock them
+        pruned += yield from _delete_runs_of(ThreadKey(thread_id, owner), runs, meaning, indexes)
+    return pruned
+
+
+def _delete_runs_of(
+    key: ThreadKey, runs: Sequence[str], meaning: Meaning, indexes: Indexes
+) -> Op[Pruned]:
+    thread = yield from find_thread(key, indexes, lock=True)
+    assert thread is not None
+    labels: set[int] = set()
+    for run in runs:
+        labels.update(
+            number
+            for (number,) in (
+                yield from fetch(sql.SELECT_WORDS_OF_RUN, run=run, thread=thread.number)
+            )
+        )
+    reach = Reach(thread.number, meaning)
+    yield from reach.read()
+    yield from reach.keep(place for place, row in reach.rows.items() if row.words[0] not in labels)
+    if len(reach.kept) == len(reach.rows):
+        return Pruned()
+    return (yield from _forget(thread, reach, (), indexes=indexes, dry_run=False))
+
+
+def cut_thread(
+    key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: Indexes
+) -> Op[Pruned]:
+    """Delete what came after a root checkpoint, and the writes of its tasks, which run again.
+
+    Args:
+        key: The thread; nothing happens if there is none.
+        checkpoint: Id of the checkpoint that is the root's newest then.
+        meaning: What checkpoints mean.
+        indexes: What this process knows.
+    """
+    thread = yield from find_thread(key, indexes, lock=True)
+    if thread is None:
+        return Pruned()
+    reach = Reach(thread.number, meaning)
+    yield from reach.read()
+    end = reach.rows[0, checkpoint].key
+    yield from reach.keep(place for place, row in reach.rows.items() if row.key <= end)
+    later = [
+        write
+        for write in reach.writes
+        if reach.key_of(write.place) > end or write.place == (0, checkpoint)
+    ]
+    return (yield from _forget(thread, reach, later, indexes=indexes, dry_run=False, cut=True))
+
+
+def _take_ids(thread: ThreadRow, reach: Reach) -> Op[None]:
+    """Take the ids from messages that got them after what is left of the thread.
+
+    They are still to get one. Texts become texts again.
+
+    Else the graph would give them another, as messages of their own, and what a node then says of
+    these (that they are sensitive, say) would not be said of the ones that are here.
+    """
+    messages, texts = yield from reach.without_id()
+    for number in (*messages, *texts):
+        for row in (yield from fetch(SELECT_ITEM, thread=reach.number, number=number)):
+            is_message = row[2] is not None or row[7] is not None
+            if row[9] != checks.item_check(reach.number, row) or not (
+                row[1] is not None or number in texts and is_message
+            ):
+                continue
+            if number in texts:
+                yield from _take_message(reach.number, number, row)
+            else:
+                check = checks.item_check(reach.number, (row[0], None, *row[2:]))
+                yield from fetch(sql.TAKE_ID, thread=reach.number, number=number, crc=check)
+            if thread.indexed is not None:
+                thread.indexed = yield from leave_open(reach.number, number, row[1], thread.indexed)
+
+
+def _take_message(thread: int, number: int, row: Row) -> Op[None]:
+    """Let a message be the text again that it has come of; nothing is called by it."""
+    [(_, messages, tokens, _)] = yield from fetch(
+        sql.MEASURE_ITEMS, thread=thread, low=number, high=number + 1
+    )
+    check = checks.item_check(thread, (row[0], None, None, None, row[4], None, row[6], None, None))
+    yield from fetch(sql.TAKE_MESSAGE, thread=thread, number=number, crc=check)
+    yield from fetch(sql.LESSEN_THREAD, thread=thread, items=messages, tokens=tokens)
+    yield from fetch(sql.FORGET_TITLE, thread=thread, first=number, end=number + 1)
+
+
+class _Gone(Trace):
+    """No thread. If others have deleted it, both tell that they have."""
+
+    __slots__ = ()
+
+    def is_left(self, thread_id: str) -> Op[bool]:
+        return (yield from find_number(ThreadKey(thread_id), lock=True)) is None
+
+
+@operation_leaving(_Gone())
+def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
+    """Delete a thread with everything it has, whatever is damaged of it, and what stands on it."""
+    number = yield from find_number(key, lock=not dry_run)
+    if number is None:
+        return Pruned()
+    everything = yield from measure_thread(number)
+    if not dry_run:
+        for statement in DELETE_THREAD:
+            yield from fetch(statement, thread=number)
+        indexes.forget_thread(key.id)
+    items = yield from _drop_standing(key.id, dry_run=dry_run)
+    return everything + Pruned(store_items=items)
+
+
+def _drop_standing(thread_id: str, *, dry_run: bool) -> Op[int]:
+    """Delete the store's items that stand on a thread alone; how many these are."""
+    if not (yield from fetch(sql.STANDS, id=thread_id)):
+        return 0
+    [(count,)] = yield from fetch(sql.COUNT_STANDING, id=thread_id)
+    if not dry_run:
+        for statement in sql.DELETE_STANDING:
+            yield from fetch(statement, id=thread_id)
+    return int(count)
+
+
+def measure_thread(number: int) -> Op[Pruned]:
+    """Count everything that a thread has, as its deletion would."""
+    [(checkpoints, checkpoint_bytes)] = yield from fetch(sql.MEASURE_CHECKPOINTS, thread=number)
+    [(writes, write_bytes)] = yield from fetch(sql.MEASURE_WRITES, thread=number)
+    [(items, _, _, item_bytes)] = yield from fetch(sql.MEASURE_ALL_ITEMS, thread=number)
+    [(values, value_bytes)] = yield from fetch(sql.MEASURE_ALL_VALUES, thread=number)
+    [(thread_bytes,)] = yield from fetch(sql.MEASURE_THREAD, thread=number)
+    size = checkpoint_bytes + write_bytes + item_bytes + value_bytes + thread_bytes
+    return Pruned(
+        threads=1, checkpoints=checkpoints, writes=writes, items=items, values=values, bytes=size
+    )
+
+
+# -- carrying it out -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Waste:
+    """Rows of a thread that nothing refers to."""
+
+    items: Ranges
+    values: Ranges
+    words: Ranges
+    namespaces: Sequence[int]
+    messages: int
+    tokens: int
+    figures: Pruned
+
+
+def _forget(
+    thread: ThreadRow,
+    reach: Reach,
+    late: Iterable[WriteRow],
+    *,
+    indexes: Indexes,
+    dry_run: bool,
+    cut: bool = False,
+) -> Op[Pruned]:
+    """Delete what is not kept: checkpoints, pending writes and what then nothing refers to.
+
+    Args:
+        thread: The thread.
+        reach: What of it is kept.
+        late: Pending writes that go, though their checkpoints stay.
+        indexes: What this process knows.
+        dry_run: Only tell what would go.
+        cut: Whether what was given to messages after all that is kept goes too.
+    """
+    gone = [place for place in reach.rows if place not in reach.kept]
+    too_late = {(write.place, write.task) for write in late}
+    going = [
+        write
+        for write in reach.writes
+        if write.place in reach.rows.keys() - reach.kept or (write.place, write.task) in too_late
+    ]
+    leaving = {(write.place, write.task) for write in going}
+    yield from reach.keep_writes(
+        write for write in reach.writes if (write.place, write.task) not in leaving
+    )
+    waste = yield from _find_waste(thread, reach)
+    pruned = waste.figures + Pruned(
+        checkpoints=len(gone),
+        writes=len(going),
+        bytes=sum(reach.rows[place].size for place in gone) + sum(write.size for write in going),
+    )
+    if not dry_run:
+        yield from _delete_checkpoints(reach, gone, going)
+        yield from _delete_waste(reach.number, waste)
+        if cut:
+            yield from _take_ids(thread, reach)
+        if thread.indexed is not None and waste.items:
+            yield from restore_earlier(reach.number, thread.indexed, reach.meaning.codec)
+        newest = next(
+            newest_of({place: row for place, row in reach.rows.items() if place[0] == 0}, 1), None
+        )
+        if newest is not None and newest not in reach.kept:
+            yield from _set_head(reach)
+        indexes.forget_number(reach.number)
+    return pruned
+
+
+def _find_waste(thread: ThreadRow, reach: Reach) -> Op[_Waste]:
+    number = reach.number
+    figures = Pruned()
+    messages = tokens = 0
+    items = gaps(merged(reach.runs), thread.next_item)
+    for start, end in items:
+        [(count, of_messages, of_tokens, size)] = yield from fetch(
+            sql.MEASURE_ITEMS, thread=number, low=start, high=end
+        )
+        figures += Pruned(items=count, bytes=size)
+        messages, tokens = messages + of_messages, tokens + of_tokens
+    values = gaps(merged((value, value + 1) for value in reach.values), thread.next_value)
+    for start, end in values:
+        [(count, size)] = yield from fetch(sql.MEASURE_VALUES, thread=number, low=start, high=end)
+        figures += Pruned(values=count, bytes=size)
+    for start, end in merged(reach.runs):
+        used = yield from fetch(sql.SELECT_ITEM_WORDS, thread=number, low=start, high=end)
+        reach.words.update(word for (word,) in used)
+    words = [
+        (word, size)
+        for word, size in (yield from fetch(sql.SELECT_WORDS, thread=number))
+        if word not in reach.words
+    ]
+    figures += Pruned(bytes=sum(size for _, size in words))
+    named = [space for (space,) in (yield from fetch(sql.SELECT_NAMESPACES, thread=number))]
+    return _Waste(
+        items=items,
+        values=values,
+        words=merged((word, word + 1) for word, _ in words),
+        namespaces=[space for space in named if space not in reach.namespaces],
+        messages=messages,
+        tokens=tokens,
+        figures=figures,
+    )
+
+
+def _delete_checkpoints(reach: Reach, gone: Sequence[Place], going: Sequence[WriteRow]) -> Op[None]:
+    thread = reach.number
+    before: Place | None = None
+    for place, row in reach.rows.items():
+        if place in reach.kept and row.implied and before not in reach.kept:
+            yield from fetch(
+                sql.NAME_PARENT, thread=thread, namespace=place[0], key=row.key, parent=row.parent
+            )
+        before = place
+    for first in range(0, len(gone), PAUSE_EVERY):
+        keys = [(place[0], reach.rows[place].key) for place in gone[first : first + PAUSE_EVERY]]
+        yield Batch(
+            sql.DELETE_CHECKPOINT,
+            [{"thread": thread, "namespace": space, "key": key} for space, key in keys],
+        )
+        yield PAUSE
+    if going:
+        writes = [
+            {
+                "thread": thread,
+                "namespace": one.place[0],
+                "checkpoint": one.place[1],
+                "task": one.task,
+            }
+            for one in going
+        ]
+        yield Batch(sql.DELETE_WRITES, writes)
+
+
+def _delete_waste(number: int, waste: _Waste) -> Op[None]:
+    for statement, ranges in ((sql.DELETE_ITEMS, waste.items), (sql.DELETE_VALUES, waste.values)):
+        for start, end in ranges:
+            yield from fetch(statement, thread=number, low=start, high=end)
+    for start, end in waste.items:
+        yield from fetch(sql.FORGET_TITLE, thread=number, first=start, end=end)
+    for start, end in waste.words:
+        yield from fetch(sql.DELETE_WORDS, thread=number, low=start, high=end)
+    if waste.namespaces:
+        yield Batch(
+            sql.DELETE_NAMESPACE,
+            [{"thread": number, "number": space} for space in waste.namespaces],
+        )
+    yield from fetch(sql.LESSEN_THREAD, thread=number, items=waste.messages, tokens=waste.tokens)
+
+
+def _set_head(reach: Reach) -> Op[None]:
+    """Write what the thread's row says of the root's newest checkpoint, now that it is another."""
+    newest = next(
+        (
+            place
+            for place in newest_of(reach.rows, len(reach.rows))
+            if place[0] == 0 and place in reach.kept
+        ),
+        None,
+    )
+    head: dict[str, int | str | None] = {"head_messages": None, "waiting_for": None}
+    if newest is not None:
+        header = yield from reach.header(newest)
+        lengths = [
+            length_of(ref.runs)
+            for ref in header.values.values()
+            if ref.body is None and ref.row is None
+        ]
+        head = {
+            "head_messages": max(lengths, default=None),
+            "waiting_for": (yield from _waiting_for(reach, header)),
+        }
+    yield from fetch(sql.SET_HEAD, thread=reach.number, **head)
+
+
+def _waiting_for(reach: Reach, header: Header) -> Op[str | None]:
+    ref = header.values.get(reach.meaning.waiting_channel)
+    if ref is None or ref.body is None and ref.row is None:
+        return None
+    body = ref.body if ref.row is None else (yield from read_body(reach.index, ref.row))
+    return None if body is None else reach.meaning.name_in(body)

@@ -1,0 +1,497 @@
+"""A checkpoint's own bytes: everything about it but the values, which it refers to.
+
+What repeats from turn to turn is stored once per thread as a *word*, the checkpoint's form: the
+names of channels and nodes, which of them have the same version, which were updated, which hold a
+value. What is left is small: versions as numbers, values as references to rows, runs of items, or a
+few bytes in place.
+
+A reference is plain data, as it stands in a row (its *entry*), and is carried on, compared and
+written so. `ValueRef` is the same for those who look into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Final, TypeAlias
+
+from langmem_ext.messages.manifest import (
+    LONGEST,
+    NUMBERS,
+    Runs,
+    checked,
+    checked_positions,
+    length_of,
+)
+from langmem_ext.messages.packed import pack, unpack
+from langmem_ext.storage.rows.delta import MAX_PARTS
+
+Version: TypeAlias = str | int | float
+Versions: TypeAlias = Mapping[str, Version]
+
+Entry: TypeAlias = list[Any]
+"""A reference to a value as a row has it: `[where, from, to, from, to, …, [positions without an
+id]]`."""
+
+SMALL_DETAILS: Final = 32
+"""Bytes of details (metadata beyond plain scalars) up to which they are a part of the pattern: an
+empty `parents`, mostly."""
+
+
+PATTERN_BYTES: Final = 1 << 14
+"""What a form takes at most as a word, for which a row of a few bytes stands
+(`messages.proportion`). A larger one stands in the row."""
+
+
+MOST_NAMED: Final = 16 * LONGEST
+"""Messages that all values of a row may name together, each as often as it is named."""
+
+
+@dataclass(slots=True)  # not frozen: that takes several times as long to make
+class ValueRef:
+    """Where a value stands. Never changed.
+
+    Attributes:
+        body: The encoded value, where it is small enough to stand in place; None for a plain list
+            of messages.
+        row: Number of the value row that holds the body instead.
+        deltas: If the value is a compound (`storage.rows.delta`), the value rows that change what
+            `row` holds, in their order.
+        runs: The messages of the value, as item numbers, in the order in which the body refers to
+            them.
+        nameless: Positions in `runs` of messages that had no id when the reference was made, as
+            runs: a few bytes may name very many.
+        manifest: If the runs are many, the value row that holds the first of them
+            (`storage.rows.manifest`), and how many numbers it holds.
+    """
+
+    body: bytes | None = None
+    row: int | None = None
+    runs: Runs = ()
+    nameless: Runs = ()
+    deltas: tuple[int, ...] | None = None
+    manifest: tuple[int, int] | None = None
+
+    def rows(self) -> tuple[int, ...]:
+        """Every value row that the value needs."""
+        rows = () if self.row is None else (self.row, *(self.deltas or ()))
+        return rows if self.manifest is None else (*rows, self.manifest[0])
+
+    def with_beginning(self, runs: Runs) -> ValueRef:
+        """The reference as it was before its first runs went to a row of their own.
+
+        Raises:
+            ValueError: They do not belong together.
+        """
+        whole = checked((*runs, *self.runs))
+        if (
+            self.manifest is None
+            or len(runs) != self.manifest[1]
+            or max(self.nameless, default=0) > length_of(whole)
+        ):
+            raise ValueError("a list of messages does not match its beginning")
+        return replace(self, runs=whole)
+
+
+HEADER_BYTES: Final = 2000
+"""What a header costs in memory, about."""
+
+
+class Header:
+    """A checkpoint without its values. Never changed.
+
+    Args:
+        v: Format number that LangGraph gave it.
+        ts: ISO 8601 time that LangGraph gave it.
+        versions: Version by channel.
+        seen: Versions seen, by node and channel.
+        updated: Channels updated by the step, or None.
+        entries: Where each value stands, by channel, as a row says it.
+        extra: Further keys of the checkpoint, encoded; None where there are none.
+        details: The part of its metadata that is not a plain scalar, encoded; None where there is
+            none.
+        whole: Where lists stand whose runs are not all in their entries (`storage.rows.manifest`).
+        row: The row that it was read from; None while it is not stored.
+
+    Attributes:
+        names: Id of the checkpoint and of its parent as texts, once they are known.
+        size: Bytes that it holds in memory, about. Most of a long fragmented list's are its runs.
+    """
+
+    __slots__ = (
+        "_values",
+        "details",
+        "entries",
+        "extra",
+        "names",
+        "row",
+        "seen",
+        "size",
+        "ts",
+        "updated",
+        "v",
+        "versions",
+        "whole",
+    )
+
+    def __init__(
+        self,
+        v: int,
+        ts: str,
+        versions: Versions,
+        seen: Mapping[str, Versions],
+        updated: Sequence[str] | None,
+        entries: Mapping[str, Entry] | None = None,
+        extra: bytes | None = None,
+        details: bytes | None = None,
+        *,
+        whole: dict[str, ValueRef] | None = None,
+        row: tuple[Any, ...] | None = None,
+    ) -> None:
+        self.v, self.ts, self.versions, self.seen, self.updated = v, ts, versions, seen, updated
+        self.entries = {} if entries is None else entries
+        self.extra, self.details = extra, details
+        self.whole = {} if whole is None else whole
+        self.row = row
+        self.names: tuple[str, str | None] | None = None
+        self._values: dict[str, ValueRef] | None = None
+        self.size = HEADER_BYTES + 8 * sum(map(len, self.entries.values()))
+
+    @property
+    def values(self) -> dict[str, ValueRef]:
+        """Where each value stands, by channel.
+
+        Raises:
+            ValueError: An entry is none (also `TypeError`).
+        """
+        if self._values is None:
+            self._values = {
+                channel: self.whole.get(channel) or value_ref(entry)
+                for channel, entry in self.entries.items()
+            }
+        return self._values
+
+    def following(self, ts: str, versions: Versions, refs: Mapping[str, ValueRef]) -> Header:
+        """A header with other values in some channels, which does not say which were updated."""
+        entries = {**self.entries, **{channel: entry_of(ref) for channel, ref in refs.items()}}
+        whole = {channel: ref for channel, ref in self.whole.items() if channel not in refs}
+        return Header(
+            self.v, ts, versions, self.seen, None, entries, self.extra, self.details, whole=whole
+        )
+
+
+def require_plain(header: Header) -> None:
+    """See that a header says what LangGraph could have said.
+
+    Raises:
+        ValueError: It does not.
+    """
+    seen = header.seen.values()
+    names = [
+        *header.versions,
+        *header.entries,
+        *header.seen,
+        *chain.from_iterable(seen),
+        *(header.updated or ()),
+    ]
+    versions = [
+        *header.versions.values(),
+        *chain.from_iterable(versions.values() for versions in seen),
+    ]
+    if (
+        type(header.v) is not int
+        or type(header.ts) is not str
+        or not {str}.issuperset(map(type, names))
+    ):
+        raise ValueError("its format, time and names are invalid")
+    if not {str, int, float}.issuperset(map(type, versions)):
+        raise ValueError("a version of it is invalid")
+
+
+def longest_list(values: Mapping[str, ValueRef]) -> int | None:
+    """Length of the longest list of messages among a checkpoint's values; None if it has none."""
+    return max(
+        (length_of(ref.runs) for ref in values.values() if ref.body is None and ref.row is None),
+        default=None,
+    )
+
+
+def longest_runs(values: Mapping[str, ValueRef]) -> Runs:
+    """The longest list of messages among a checkpoint's values; empty where it has none."""
+    return max(
+        (ref.runs for ref in values.values() if ref.body is None and ref.row is None),
+        key=length_of,
+        default=(),
+    )
+
+
+# -- encoding --------------------------------------------------------------------------------------
+
+
+def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any]]:
+    """The header in two parts: its form, which repeats each turn, and the checkpoint's own."""
+    table: dict[Version | tuple[type, Version], int] = {}  # 1 and 1.0 are equal, not the same
+    stored: list[Any] = []
+    forms: list[dict[str, int]] = []
+    for of in (header.versions, *header.seen.values()):
+        places: dict[str, int] = {}
+        for name, version in of.items():
+            key = version if type(version) is str else (type(version), version)
+            place = table.get(key)
+            if place is None:
+                place = table[key] = len(table)
+                stored.append(_MADE.get(version) or _encode_version(version))
+            places[name] = place
+        forms.append(places)
+    versions, seen = forms[0], dict(zip(header.seen, forms[1:], strict=True))
+    details, extra = header.details, header.extra
+    small = details is not None and len(details) <= SMALL_DETAILS
+    updated = None if header.updated is None else list(header.updated)
+    form = pack(
+        [header.v, versions, seen, updated, list(header.entries), details if small else None]
+    )
+    body: list[Any] = [
+        _encode_time(header.ts, checkpoint_id),
+        stored,
+        list(header.entries.values()),
+    ]
+    if extra is not None or (details is not None and not small):
+        body += [extra] if small or details is None else [extra, details]
+    return form, body
+
+
+def decode_header(form: bytes, body: Sequence[Any], checkpoint_id: bytes) -> Header:
+    """The header that `encode_header` was given.
+
+    Raises:
+        ValueError: The parts are not a header (also `KeyError`, `IndexError`, `TypeError`,
+            `struct.error`: the caller names the row).
+    """
+    v, versions, seen, updated, held, small = unpack(form)
+    time, packed_versions, entries, *rest = body
+    extra, details = [*rest, None, None][: max(2, len(rest))]  # more of them are a newer release's
+    table = list(map(_decode_version, packed_versions))
+    return Header(
+        v,
+        _decode_time(time, checkpoint_id),
+        {name: table[at] for name, at in versions.items()},
+        {node: {name: table[at] for name, at in of.items()} for node, of in seen.items()},
+        updated,
+        dict(zip(held, entries, strict=True)),
+        extra,
+        details if small is None else small,
+    )
+
+
+def decode_values(entries: Iterable[Any]) -> list[ValueRef]:
+    """The values that a pending write's row refers to.
+
+    Raises:
+        ValueError: They are invalid (also `TypeError`), or name more messages than can be listed.
+    """
+    refs = [value_ref(entry) for entry in entries]
+    require_countable(refs)
+    return refs
+
+
+def require_countable(refs: Iterable[ValueRef]) -> None:
+    """See that what a row refers to can be listed, whether it is there or not.
+
+    Raises:
+        ValueError: It names too many messages.
+    """
+    if sum([length_of(ref.runs) for ref in refs]) > MOST_NAMED:
+        raise ValueError("it refers to more messages than can be listed")
+
+
+def entry_of(ref: ValueRef) -> Entry:
+    """A reference as it stands in a row."""
+    where = (
+        [ref.row, *ref.deltas]
+        if ref.deltas is not None
+        else ref.row
+        if ref.row is not None
+        else ref.body
+    )
+    runs = (
+        ref.runs if ref.manifest is None else (dict([ref.manifest]), *ref.runs[ref.manifest[1] :])
+    )
+    return [where, *runs, list(ref.nameless)] if ref.nameless else [where, *runs]
+
+
+def value_ref(entry: Sequence[Any]) -> ValueRef:
+    """The reference that `entry_of` was given.
+
+    Raises:
+        ValueError: It is none (also `TypeError`).
+    """
+    where, *rest = entry
+    bare = rest.pop() if rest and isinstance(rest[-1], list) else []
+    manifest = _manifest(rest.pop(0)) if rest and isinstance(rest[0], dict) else None
+    runs = checked(rest)
+    nameless = checked_positions(bare, LONGEST if manifest is not None else length_of(runs))
+    if where is None or isinstance(where, bytes):
+        return ValueRef(body=where, runs=runs, nameless=nameless, manifest=manifest)
+    rows = where if isinstance(where, list) else [where]
+    if not all(type(row) is int and 0 <= row < NUMBERS for row in rows):
+        raise ValueError("a value has no position")
+    if len(rows) > MAX_PARTS or len(set(rows)) < len(rows):
+        raise ValueError("a value has too many parts")
+    return ValueRef(
+        row=rows[0], runs=runs, nameless=nameless, deltas=tuple(rows[1:]) if rows is where else None
+    )
+
+
+def _manifest(entry: dict[Any, Any]) -> tuple[int, int]:
+    [(row, count)] = entry.items()
+    if type(row) is not int or type(count) is not int or not 0 <= row < NUMBERS:
+        raise ValueError("the beginning of a list has no position")
+    return row, count
+
+
+# -- versions --------------------------------------------------------------------------------------
+#
+# LangGraph's versions are "%032d." and a random number that tells apart equal steps of different
+# forks. There are three spellings of the number: ours (seven digits), InMemorySaver's and the agent
+# server's. Ours is stored as one number, step and random; the others as `[spelling, step, random]`,
+# a number as `[number]`; a version that does not come back to the letter is stored as it is.
+
+MINOR_DIGITS: Final = 10_000_000
+_SPELLINGS: Final[tuple[Callable[[int, float], str], ...]] = (
+    lambda major, minor: f"{major:032}.{minor:016}",
+    lambda major, minor: f"{major:032}.{minor:.16f}",
+)
+
+
+def next_version(current: Version | None, random: int) -> Version:
+    """The version after `current`, of the same kind; LangGraph cannot compare str with int.
+
+    Args:
+        current: The highest version so far, or None.
+        random: Seven digits that tell this version from the same step of another fork; 0 to
+            `MINOR_DIGITS` - 1.
+    """
+    if isinstance(current, str):
+        major = int(current.split(".")[0])
+    elif current is None:
+        major = 0
+    else:
+        return current + 1
+    version = f"{major + 1:032}.{random / MINOR_DIGITS:016}"  # `_SPELLINGS[0]`
+    if len(_MADE) >= VERSIONS:
+        _MADE.clear()
+    _MADE[version] = (major + 1) * MINOR_DIGITS + random
+    return version
+
+
+VERSIONS: Final = 8192
+"""Versions that are remembered as numbers."""
+
+_MADE: Final[dict[Version, int]] = {}
+"""Those that were made here, lately: to take one apart, and see that it is spelled so again, takes
+longer than to look it up."""
+
+
+@lru_cache(maxsize=VERSIONS, typed=True)
+def _encode_version(version: Version) -> int | str | list[Any]:
+    if not isinstance(version, str):
+        return [version]
+    if len(version) < 34 or version[32] != ".":
+        return version
+    try:
+        major, minor = int(version[:32]), float(version[33:])
+    except ValueError:
+        return version
+    if not 0 <= major < MOST_STEPS:
+        return version
+    digits = round(minor * MINOR_DIGITS)
+    if (
+        digits < MINOR_DIGITS
+        and digits / MINOR_DIGITS == minor
+        and _SPELLINGS[0](major, minor) == version
+    ):
+        return major * MINOR_DIGITS + digits
+    for spelling, spell in enumerate(_SPELLINGS):
+        if spell(major, minor) == version:
+            return [spelling, major, minor]
+    return version
+
+
+MOST_STEPS: Final = 1 << 39
+"""Steps below which a version fits into one number of 64 bits."""
+
+
+def _decode_version(stored: Any) -> Version:
+    if type(stored) is int:
+        return _spell_version(stored)
+    if type(stored) is str:
+        return stored
+    if len(stored) == 1:
+        version: Version = stored[0]
+        return version
+    spelling, major, minor = stored
+    spelled: str = _SPELLINGS[spelling](major, minor)
+    return spelled
+
+
+@lru_cache(maxsize=VERSIONS)
+def _spell_version(stored: int) -> str:
+    major, minor = divmod(stored, MINOR_DIGITS)
+    return _SPELLINGS[0](major, minor / MINOR_DIGITS)
+
+
+# -- times -----------------------------------------------------------------------------------------
+
+_UUID_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
+_UUID_VERSION_6 = 6
+_DIGITS: Final = frozenset("0123456789")
+
+
+def _id_time(checkpoint_id: bytes) -> int | None:
+    """The time that a version 6 UUID carries, in microseconds since 1582."""
+    if len(checkpoint_id) != 16 or checkpoint_id[6] >> 4 != _UUID_VERSION_6:
+        return None
+    ticks = int.from_bytes(checkpoint_id[:8], "big")
+    return (ticks >> 16 << 12 | ticks & 0x0FFF) // 10
+
+
+@lru_cache(maxsize=64)
+def _second(since: int) -> str:
+    """A second since 1582, as a time begins that is in it."""
+    return (_UUID_EPOCH + timedelta(seconds=since)).isoformat()[:19]
+
+
+def _encode_time(ts: str, checkpoint_id: bytes) -> int | str:
+    """Microseconds between the id's time and `ts`, where that spells `ts` again; else `ts`."""
+    base = _id_time(checkpoint_id)
+    if base is None or not ts.endswith("+00:00"):
+        return ts
+    # Most are of the second in which their id was made.
+    second, apart = divmod(base, 1_000_000)
+    micros = ts[20:26]
+    if (
+        ts == f"{_second(second)}.{micros}+00:00"
+        and _DIGITS.issuperset(micros)
+        and micros != "000000"
+    ):
+        return int(micros) - apart
+    try:
+        moment = datetime.fromisoformat(ts)
+    except ValueError:
+        return ts
+    if moment.isoformat() != ts:
+        return ts  # such as 2024-01-01+00:00, which is a time without a zone to Python
+    since = moment - _UUID_EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds - base
+
+
+def _decode_time(stored: int | str, checkpoint_id: bytes) -> str:
+    if isinstance(stored, str):
+        return stored
+    base = _id_time(checkpoint_id)
+    if base is None:
+        raise ValueError("a time is stored relative to an id without a time")
+    return (_UUID_EPOCH + timedelta(microseconds=base + stored)).isoformat()

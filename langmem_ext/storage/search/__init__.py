@@ -1,0 +1,1 @@
+"""The full-text index: kept up, and searched."""

@@ -1,0 +1,505 @@
+"""SQLite: operations on one file or in memory, from any thread, event loop or process.
+
+Invariants:
+- One connection, one lock, whoever uses it. Who holds the lock runs what waits, from BEGIN to
+  COMMIT; nothing else holds it.
+- Write operations that wait at the same time share a transaction, each in a savepoint of its own.
+- Write operations begin with BEGIN IMMEDIATE, so they never fail half-way for a lock; only BEGIN is
+  tried again.
+- Async operations run whole on the driver's own worker thread: one hop, whatever the number of
+  statements, and no tie to an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
+from functools import partial
+from typing import Any, Literal, TypeVar, get_args
+
+from langmem_ext.errors import ConnectionInUse, InvalidInput, StorageUnavailable
+from langmem_ext.storage.driver import Job, Leases, Queue, interrupted, settle
+from langmem_ext.storage.operation import (
+    ONE,
+    Batch,
+    Effect,
+    Operation,
+    Pause,
+    Rows,
+    Stale,
+    Statement,
+    Together,
+)
+from langmem_ext.storage.schema.dialect import SQLITE
+from langmem_ext.storage.sqlite import vacuum as space
+from langmem_ext.storage.sqlite.connection import (
+    BUSY_TIMEOUT_MS,
+    LOCK_DEADLINE_S,
+    absolute,
+    adopt,
+    connect,
+    is_busy,
+    lock_of,
+    path_of,
+    require_log,
+    storage_error,
+)
+from langmem_ext.storage.sqlite.lease import FileLeases
+from langmem_ext.storage.sqlite.migrate import mark_new, migrate, pending, read_rows, refuse_others
+
+T = TypeVar("T")
+
+Synchronous = Literal["full", "normal"]
+
+_render = SQLITE.render
+
+ATTEMPTS = 4
+"""How often an operation is run that finds what is remembered out of date: the second time it
+reads."""
+
+PAUSE_S = 0.002
+"""How long an operation works before it gives way, in seconds."""
+
+
+class SqliteDriver:
+    """Runs operations on one SQLite database.
+
+    Args:
+        path: A file's path, or `:memory:`.
+        connection: A connection to use instead, opened with `check_same_thread=False`; it is not
+            closed with the driver.
+        synchronous: `full` (default): what was acknowledged survives power loss. `normal`: it
+            survives the process being killed; the last commits may be lost with the machine's
+            power.
+        read_only: The file must be there, and is never written.
+        own: The file is this package's alone: one that has another program's tables and none of
+            ours is refused, and one that is made may be read by its user only.
+
+    Raises:
+        StorageUnavailable: The file cannot be opened or written.
+        NotADatabase: It is something else, or with `own` another program's.
+        SchemaTooNew: A newer release wrote it.
+        ConnectionInUse: The passed connection is inside a transaction.
+    """
+
+    remote = False
+    compresses = False
+    counts_pages = True
+
+    def __init__(
+        self,
+        path: str = "",
+        *,
+        connection: sqlite3.Connection | None = None,
+        synchronous: Synchronous = "full",
+        read_only: bool = False,
+        own: bool = False,
+    ) -> None:
+        if synchronous not in get_args(Synchronous):
+            raise InvalidInput(f"synchronous must be 'full' or 'normal', not {synchronous!r}")
+        self.path = absolute(path) if connection is None else path_of(connection)
+        self._owned = connection is None
+        self._closed = False
+        self._forgetting: list[Callable[[str | None], None]] = []
+        self._queue = Queue()
+        self._draining = False
+        self._busy = False
+        self._paused = time.monotonic()
+        self._worker: ThreadPoolExecutor | None = None
+        self._worker_lock = (
+            threading.Lock()
+        )  # not the other one: an event loop must not wait for an operation
+        if self._owned:
+            require_log(self.path)  # before SQLite makes a new one
+        self._connection = (
+            connect(self.path, read_only, own) if connection is None else adopt(connection)
+        )
+        self._shared = lock_of(self._connection)
+        self._lock = self._shared.lock
+        self._cursor = self._connection.cursor()
+        self._cursor.row_factory = None  # a passed connection may have another
+        try:
+            self._prepare(synchronous, read_only, own)
+        except BaseException:
+            if self._owned:
+                self._connection.close()
+            raise
+        # A driver that nobody closes closes its connection when it goes, or the interpreter does:
+        # Python 3.13 warns of one left open.
+        self._close_connection = (
+            weakref.finalize(self, self._connection.close) if self._owned else None
+        )
+        on_disk = bool(self.path) and self.path != ":memory:"
+        self._leases = FileLeases(self.path) if on_disk else Leases()
+
+    def _prepare(self, synchronous: Synchronous, read_only: bool, own: bool) -> None:
+        try:
+            # First of all only looked at: a database that is refused stays as it is to the byte.
+            new = bool(pending(self._connection))
+            if self._owned:
+                refuse_others(self._connection, self.path, complete=read_only, alone=own)
+                if read_only:
+                    return
+                self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+                if new:
+                    # Takes effect only in a file that has no table yet; lets space be given back
+                    # without rewriting the file. Others may have made it meanwhile, and write.
+                    self._begin_again(
+                        lambda: self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                    )
+                self._connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
+                self._connection.execute(space.FORGET_BYTES)
+            if read_rows(self._connection, "PRAGMA journal_mode") != [("wal",)]:
+                self._begin_again(lambda: read_rows(self._connection, "PRAGMA journal_mode = WAL"))
+            if self._owned and new and self.path != ":memory:":
+                self._begin_again(lambda: mark_new(self._connection))
+            try:
+                migrate(self._connection, self._begin_again)
+            except BaseException:
+                if self._owned and new:
+                    # Else the file would say that there is a log, and closing deletes it.
+                    with suppress(sqlite3.Error):  # others use the file: the log stays
+                        read_rows(self._connection, "PRAGMA journal_mode = DELETE")
+                raise
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise storage_error(error, self.path) from error
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def run(self, op: Operation[T], *, write: bool) -> T:
+        """Run `op` as one transaction.
+
+        A write that must wait may be run by another thread, and committed with others.
+        """
+        # The main thread carries out its own operation alone: a signal's handler may raise in it,
+        # wherever it is.
+        if (
+            not write
+            or not (self._busy or self._queue.jobs)
+            or threading.current_thread() is threading.main_thread()
+        ):
+            with self._lock:
+                self._busy = True
+                try:
+                    return self._run_alone(op, "BEGIN IMMEDIATE" if write else "BEGIN")
+                finally:
+                    self._busy = False
+        job = Job(op)
+        self._queue.jobs.append(job)
+        with self._lock:
+            self._busy = True
+            try:
+                while not job.done:
+                    self._run_group(self._queue.take())
+            finally:
+                self._busy = False
+        return job.outcome()
+
+    async def arun(self, op: Operation[T], *, write: bool) -> T:
+        """Async twin of `run`."""
+        if not write:
+            return await self.acall(lambda: self.run(op, write=False))
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        job = Job(op, future)
+        worker = self._open_worker()
+        self._queue.jobs.append(job)
+        if not self._draining:
+            self._draining = True
+            try:
+                worker.submit(self._drain)
+            except RuntimeError as error:
+                self._draining = False
+                self._queue.withdraw(job)
+                raise self._is_closed() from error
+        return await future
+
+    def _drain(self) -> None:
+        """Run whatever waits."""
+        self._draining = False
+        with self._lock:
+            self._busy = True
+            try:
+                while jobs := self._queue.take():
+                    self._run_group(jobs)
+            finally:
+                self._busy = False
+
+    async def acall(self, function: Callable[[], T]) -> T:
+        """Run `function` on the driver's worker thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._open_worker(), function)
+
+    def _open_worker(self) -> ThreadPoolExecutor:
+        worker = self._worker
+        if worker is None:
+            with self._worker_lock:
+                if self._closed:
+                    raise self._is_closed()
+                worker = self._worker = self._worker or ThreadPoolExecutor(
+                    max_workers=1, thread_name_prefix="langmem-sqlite"
+                )
+        return worker
+
+    def _is_closed(self) -> StorageUnavailable:
+        return StorageUnavailable(f"the database {self.path} is closed: open it again")
+
+    def _run_alone(self, op: Operation[T], begin: str) -> T:
+        """Run an operation as one transaction; again, if it is `Stale`."""
+        if self._closed:
+            raise self._is_closed()
+        connection = self._connection
+        if connection.in_transaction:
+            raise ConnectionInUse(
+                "the connection is inside a transaction that this package did not begin: commit or"
+                " roll it back"
+            )
+        execute = self._cursor.execute
+        attempt = 0
+        while True:
+            try:
+                try:
+                    execute(begin)
+                except sqlite3.OperationalError:
+                    self._begin_again(lambda: execute(begin))
+                result = self._drive(op)
+                execute("COMMIT")
+                return result
+            except (Stale, sqlite3.IntegrityError) as error:
+                self._roll_back([Job(op)])
+                attempt += 1
+                if attempt == ATTEMPTS or not op.repeatable:
+                    raise self._known(error) from error
+            except BaseException as error:
+                self._roll_back([Job(op)])
+                if isinstance(error, sqlite3.Error | UnicodeDecodeError):
+                    raise self._known(error) from error
+                raise
+
+    def _run_group(self, jobs: Sequence[Job[Any]]) -> None:
+        """Run operations in one transaction, each in a savepoint, so that each fails by itself.
+
+        If only one waits, it runs alone.
+        """
+        if len(jobs) == 1:
+            self._run_job(jobs[0])
+            return
+        begun = False
+        try:
+            if self._closed:
+                raise self._is_closed()
+            if self._connection.in_transaction:
+                raise ConnectionInUse(
+                    "the connection has an open transaction of another caller: commit or roll it"
+                    " back"
+                )
+            begun = True  # before it is: a signal's handler may raise in between
+            self._begin_again(partial(self._connection.execute, "BEGIN IMMEDIATE"))
+            for job in jobs:
+                self._run_one(job)
+            self._cursor.execute("COMMIT")
+        except BaseException as error:
+            known = self._known(error)
+            for job in jobs:
+                job.fail(known)
+            if begun:
+                self._roll_back(jobs)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            settle(jobs)
+
+    def _run_job(self, job: Job[Any]) -> None:
+        try:
+            job.result = self._run_alone(job.op, "BEGIN IMMEDIATE")
+        except BaseException as error:
+            job.fail(error if isinstance(error, Exception) else interrupted())
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            settle([job])
+
+    def _run_one(self, job: Job[Any]) -> None:
+        attempt = 0
+        self._connection.execute("SAVEPOINT operation")
+        while True:
+            try:
+                job.result = self._drive(job.op)
+                break
+            except Exception as error:
+                if not self._connection.in_transaction:
+                    raise  # SQLite itself has rolled back everything: a full disk, say
+                self._connection.execute("ROLLBACK TO operation")
+                self._forget([job])
+                attempt += 1
+                if attempt == ATTEMPTS or not (
+                    job.op.repeatable and isinstance(error, Stale | sqlite3.IntegrityError)
+                ):
+                    job.fail(self._known(error))
+                    break
+        self._connection.execute("RELEASE operation")
+
+    def _known(self, error: BaseException) -> Exception:
+        """What an operation's caller is told."""
+        if isinstance(error, Stale):
+            return StorageUnavailable("the thread kept changing meanwhile: try again")
+        if isinstance(error, sqlite3.Error | UnicodeDecodeError):
+            known = storage_error(error, self.path)
+            known.__cause__ = error
+            return known
+        # Who interrupts a thread interrupts that thread alone, not those whose operations it
+        # carries out.
+        return error if isinstance(error, Exception) else interrupted()
+
+    def _drive(self, op: Operation[T]) -> T:
+        """Carry out what an operation asks for, inside the open transaction."""
+        steps, execute = op(), self._cursor.execute
+        send = steps.send
+        try:
+            effect = next(steps)
+            while True:
+                if type(effect) is not tuple:
+                    effect = send(self.execute(effect))
+                elif len(effect) == 2:
+                    sql, params = effect
+                    if type(params) is tuple:
+                        effect = send(execute(_render(sql), params).fetchall())
+                    else:
+                        self._cursor.executemany(_render(sql), params)
+                        effect = send(None)
+                else:
+                    sql, params, mode = effect
+                    if execute(_render(sql), params).rowcount != 1 and mode == ONE:
+                        raise Stale
+                    effect = send(None)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            steps.close()
+
+    def execute(self, effect: Effect) -> Any:
+        """Carry out an effect that is more than one statement with numbered parameters."""
+        if isinstance(effect, Statement):
+            return self._cursor.execute(_render(effect.sql), effect.params).fetchall()
+        if isinstance(effect, Together):
+            return [self.execute(statement) for statement in effect.statements]
+        if isinstance(effect, Batch):
+            self._cursor.executemany(_render(effect.sql), effect.params)
+        elif isinstance(effect, Pause):
+            self._pause()
+        elif isinstance(effect, tuple):
+            return self._cursor.execute(_render(effect[0]), effect[1]).fetchall()
+        return ()
+
+    def _pause(self) -> None:
+        """Let other threads run, if this one has worked for a while.
+
+        Giving way costs more than a page of rows.
+        """
+        if time.monotonic() - self._paused > PAUSE_S:
+            time.sleep(0)
+            self._paused = time.monotonic()
+
+    def _roll_back(self, jobs: Sequence[Job[Any]]) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        finally:
+            self._forget(jobs)
+
+    def _forget(self, jobs: Sequence[Job[Any]]) -> None:
+        for forget in self._forgetting:
+            for job in jobs:
+                forget(job.thread)
+
+    def _begin_again(self, begin: Callable[[], T]) -> T:
+        """Try `begin` until another process's lock is gone, with jitter, up to a deadline."""
+        deadline = time.monotonic() + LOCK_DEADLINE_S
+        while True:
+            try:
+                return begin()
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(random.uniform(0.001, 0.02))
+
+    def on_rollback(self, forget: Callable[[str | None], None]) -> None:
+        """Register a function that forgets a failed operation's thread, before the next begins."""
+        self._forgetting.append(forget)
+
+    # -- what it shows of itself -------------------------------------------------------------------
+
+    @property
+    def place(self) -> str:
+        """The file."""
+        return repr(self.path or ":memory:")
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    def glance(self, statement: Statement) -> Rows | None:
+        """What a statement reads; None while the connection is in use, or the file is locked."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if self._closed or self._connection.in_transaction:
+                return None
+            [(patience,)] = read_rows(self._connection, "PRAGMA busy_timeout")
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                return read_rows(self._connection, _render(statement.sql), statement.params)
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {patience}")
+        except sqlite3.Error:
+            return None
+        finally:
+            self._lock.release()
+
+    # -- space -------------------------------------------------------------------------------------
+
+    def compaction(self, *, full: bool) -> Generator[None, None, int]:
+        """Give free space back to the file system, a step at a time."""
+        return space.compaction(self, self._alone, full=full)
+
+    def _alone(self, statement: str) -> Rows:
+        """Run a statement outside any transaction."""
+        with self._lock:
+            if self._closed:
+                raise self._is_closed()
+            try:
+                return read_rows(self._connection, statement)
+            except sqlite3.Error as error:
+                raise storage_error(error, self.path) from error
+
+    # -- leases and closing ------------------------------------------------------------------------
+
+    def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
+        """Hold the right to drive a thread."""
+        return self._leases.lease(thread_id, wait=wait)
+
+    def alease(self, thread_id: str, *, wait: float) -> AbstractAsyncContextManager[None]:
+        """Async twin of `lease`."""
+        return self._leases.alease(thread_id, wait=wait)
+
+    def close(self) -> None:
+        """Finish running operations, and close a connection that the driver opened; idempotent."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.shutdown(wait=True)
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                if self._close_connection is not None:
+                    self._close_connection()
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""
+        await asyncio.to_thread(self.close)

@@ -1,0 +1,175 @@
+"""Migrates a database to this release: each migration and its record in one transaction."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from langmem_ext.errors import NotADatabase, StorageError, StorageUnavailable
+from langmem_ext.storage.operation import Params
+from langmem_ext.storage.schema.dialect import SQLITE
+from langmem_ext.storage.schema.migrations import (
+    APPLICATION_ID,
+    MIGRATION_TABLE,
+    MIGRATIONS,
+    Migration,
+    unknown_migrations,
+)
+
+SMALLEST_PAGE: Final = 512
+"""Bytes."""
+
+_TABLES: Final = (
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    " ORDER BY name"
+)
+
+Again = Callable[[Callable[[], Any]], Any]
+
+
+def migrate(connection: sqlite3.Connection, again: Again) -> None:
+    """Apply what is missing; never undoes, never skips.
+
+    Args:
+        connection: The open database.
+        again: Calls its argument until another process's lock is gone.
+
+    Raises:
+        SchemaTooNew: The database has a migration that this release does not know; nothing was
+            changed.
+        NotADatabase: It holds another program's tables under our names.
+    """
+    if not pending(connection):
+        return
+    again(lambda: connection.execute("BEGIN IMMEDIATE"))
+    try:
+        # Looked at again under the lock: another process may have migrated meanwhile.
+        for migration in pending(connection):
+            connection.execute(MIGRATION_TABLE)
+            for statement in migration.sqlite:
+                connection.execute(SQLITE.render(statement))
+            connection.execute(
+                "INSERT INTO langmem_migration (name, applied_at) VALUES (?, ?)",
+                (migration.name, int(time.time())),
+            )
+        _mark(connection)
+        connection.execute("COMMIT")
+    except BaseException as error:
+        connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.OperationalError) and "already exists" in str(error):
+            raise NotADatabase(
+                f"another program's tables in this database have the same names ({error}): use"
+                " another file"
+            ) from error
+        raise
+
+
+def mark_new(connection: sqlite3.Connection) -> None:
+    """Say in a file that has nothing yet whose it is, so that it is known again if its log is lost.
+
+    What `connection.require_log` reads is said only once there is a log: a process that is killed
+    here leaves a file that can be opened.
+
+    Args:
+        connection: The open database, with a write-ahead log.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not read_rows(connection, "SELECT 1 FROM sqlite_master LIMIT 1"):
+            _mark(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    read_rows(connection, "PRAGMA wal_checkpoint(PASSIVE)")  # into the file itself
+
+
+def _mark(connection: sqlite3.Connection) -> None:
+    if read_rows(connection, "PRAGMA application_id") == [(0,)]:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def pending(connection: sqlite3.Connection) -> list[Migration]:
+    """The migrations that the database lacks, in order; writes nothing.
+
+    Raises:
+        SchemaTooNew: It has one that this release does not know.
+        StorageUnavailable: It was made before the first release.
+    """
+    exists = read_rows(
+        connection,
+        "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'langmem_migration'",
+    )
+    applied = (
+        [name for (name,) in read_rows(connection, "SELECT name FROM langmem_migration")]
+        if exists
+        else []
+    )
+    if (error := unknown_migrations([str(name) for name in applied])) is not None:
+        raise error
+    return [migration for migration in MIGRATIONS if migration.name not in applied]
+
+
+def refuse_others(
+    connection: sqlite3.Connection, path: str, *, complete: bool, alone: bool
+) -> None:
+    """Leave alone the files of other programs, and those that were cut off.
+
+    Args:
+        connection: The open database.
+        path: Its file.
+        complete: Nothing may be added to it: it must be a database of this package, and of this
+            release.
+        alone: Nothing may be added to another program's tables.
+
+    Raises:
+        NotADatabase: It is another program's.
+        StorageUnavailable: It is complete only after a migration.
+        StorageError: Its end is missing.
+    """
+    size = _size_of(path)
+    [(page,)] = read_rows(connection, "PRAGMA page_size")
+    missing = pending(connection)
+    [(application,)] = read_rows(connection, "PRAGMA application_id")
+    others = application not in (0, APPLICATION_ID) or (
+        complete and len(missing) == len(MIGRATIONS)
+    )
+    # SQLite takes a file that is shorter than any page for a new one.
+    if missing and (others or 0 < size < SMALLEST_PAGE):
+        raise NotADatabase(
+            f"{path} is not a langmem_ext database: pass the path of one, or of a file that does"
+            " not exist yet"
+        )
+    if alone and len(missing) == len(MIGRATIONS) and (theirs := read_rows(connection, _TABLES)):
+        names = f"{theirs[0][0]!r}{' and others' if len(theirs) > 1 else ''}"
+        raise NotADatabase(
+            f"{path} is another program's database (it has the table {names}): pass the path of a"
+            " file that does not exist yet"
+        )
+    if size % page and not _size_of(f"{path}-wal"):
+        # SQLite would read zeros for what is missing. With a log, a checkpoint was stopped, and the
+        # log has the whole page.
+        raise StorageError(
+            f"{path} is damaged (its last page is cut off): restore it from a copy, or read what is"
+            " left with sqlite3's .recover"
+        )
+    if missing and complete:
+        raise StorageUnavailable(
+            f"{path} was written by an older release: open it once with write access to upgrade it"
+        )
+
+
+def _size_of(path: str) -> int:
+    return os.path.getsize(path) if os.path.isfile(path) else 0
+
+
+def read_rows(
+    connection: sqlite3.Connection, statement: str, params: Params | None = None
+) -> list[tuple[Any, ...]]:
+    """The rows as tuples, whatever row factory a passed connection has."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    return cursor.execute(statement, params or {}).fetchall()

@@ -1,0 +1,1 @@
+"""Operations on whole threads: lists, history, edits, forks, rows in and out."""

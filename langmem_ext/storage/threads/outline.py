@@ -1,0 +1,321 @@
+"""Operations that read a thread's checkpoints as a tree, and what each step ran and wrote.
+
+No value is decoded.
+
+A thread may have ten thousand checkpoints of ten thousand messages each, so what they hold is read
+only for the few that are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from langmem_ext.messages.manifest import Runs, below, from_on, length_of, ranges_of, tail_of
+from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.checkpoints import sql
+from langmem_ext.storage.checkpoints.get import Reader, read_entries, read_packed, require_each
+from langmem_ext.storage.checkpoints.lookup import (
+    find_checkpoint,
+    find_namespace,
+    find_writes,
+    header_of,
+    learn_all_namespaces,
+    read_word,
+)
+from langmem_ext.storage.checkpoints.messages import catch_up_words, read_messages
+from langmem_ext.storage.checkpoints.thread_row import find_thread
+from langmem_ext.storage.operation import Op, fetch, operation
+from langmem_ext.storage.rows.checkpoint import ValueRef, Versions
+from langmem_ext.storage.rows.ids import decode_id, encode_id
+from langmem_ext.types import Codec, PackedValue, Snapshot, StoredWrite, ThreadKey
+
+SELECT_OUTLINE: Final = (
+    "SELECT coalesce(given_id, id), parent, step, label FROM checkpoint"
+    " WHERE thread = :thread AND namespace = :namespace ORDER BY checkpoint.id DESC"
+)
+
+
+@dataclass(slots=True)  # not frozen: there are thousands
+class Outlined:
+    """A checkpoint as its row says where it stands.
+
+    Attributes:
+        id: Its id.
+        parent: Id of the checkpoint that it follows; None for a first one.
+        step: The step of its run, or None.
+        label: The scalar part of its metadata, as JSON text.
+    """
+
+    id: str
+    parent: str | None
+    step: int | None
+    label: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A pending write without its value: its task, the task's path in the graph, its channel."""
+
+    task: str
+    path: str
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepRead:
+    """What a checkpoint says of its step, apart from values.
+
+    Attributes:
+        ts: ISO 8601 time that LangGraph gave it.
+        versions: Version by channel.
+        seen: Versions seen, by node and channel.
+        updated: Channels that the step before it updated; None where it does not say.
+        refs: Where the value of each channel stands.
+        written: What was written to it: it became the checkpoint that follows.
+    """
+
+    ts: str
+    versions: Versions
+    seen: Mapping[str, Versions]
+    updated: Sequence[str] | None
+    refs: Mapping[str, ValueRef]
+    written: tuple[Written, ...]
+
+
+@operation
+def read_pending(
+    key: ThreadKey, namespace: str, checkpoint: str, *, indexes: Indexes, codec: Codec
+) -> Op[list[StoredWrite]]:
+    """The pending writes of a checkpoint, without the checkpoint; empty where there is none."""
+    reader = yield from _open(key, indexes, codec)
+    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
+    if reader is None or space is None:
+        return []
+    entries = yield from read_entries(
+        reader, (yield from find_writes(reader.index, space, encode_id(checkpoint)))
+    )
+    found = []
+    for task, entry in entries:
+        found.append(
+            StoredWrite(task, entry.channel, (yield from read_packed(reader, entry.value)))
+        )
+    require_each([write.value for write in found], (encode_id(checkpoint), key.id))
+    indexes.keep(reader.index)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ListRead:
+    """A part of a list of messages.
+
+    Attributes:
+        channel: The channel that holds the list.
+        first: The place of the first one that was read.
+        total: How many the list has.
+        messages: Their exact bytes.
+        seconds: The Unix time at which each was stored.
+    """
+
+    channel: str
+    first: int
+    total: int
+    messages: Sequence[Snapshot]
+    seconds: Sequence[int]
+
+
+@operation
+def read_outline(
+    key: ThreadKey, namespace: str, *, indexes: Indexes, codec: Codec
+) -> Op[list[Outlined]]:
+    """Every checkpoint of a thread's namespace, the newest first; empty if none is found."""
+    reader = yield from _open(key, indexes, codec)
+    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
+    if reader is None or space is None:
+        return []
+    rows = yield from fetch(SELECT_OUTLINE, thread=reader.index.number, namespace=space)
+    words = {}
+    for number in {row[3] for row in rows}:
+        words[number] = yield from read_word(reader.index, number)
+    ids = [decode_id(row[0]) for row in rows]
+    before = [*ids[1:], None]  # an empty parent is the row before
+    found = []
+    for at, (_, parent, step, label) in enumerate(rows):
+        follows = None if parent is None else decode_id(parent) if parent else before[at]
+        found.append(Outlined(ids[at], follows, step, words[label]))
+    indexes.keep(reader.index)
+    return found
+
+
+@operation
+def read_steps(
+    key: ThreadKey, namespace: str, ids: Iterable[str], *, indexes: Indexes, codec: Codec
+) -> Op[dict[str, StepRead]]:
+    """What these checkpoints say of their steps, by id; those that are not found are left out."""
+    reader = yield from _open(key, indexes, codec)
+    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
+    if reader is None or space is None:
+        return {}
+    found = {}
+    for checkpoint in ids:
+        row = yield from find_checkpoint(reader.index, space, encode_id(checkpoint))
+        if row is None:
+            continue
+        header = yield from header_of(reader.index, space, row)
+        entries = yield from read_entries(
+            reader, (yield from find_writes(reader.index, space, row[0]))
+        )
+        written = tuple(Written(task, entry.path, entry.channel) for task, entry in entries)
+        found[checkpoint] = StepRead(
+            header.ts, header.versions, header.seen, header.updated, header.values, written
+        )
+    indexes.keep(reader.index)
+    return found
+
+
+@operation
+def read_channel(
+    key: ThreadKey, namespace: str, checkpoint: str, channel: str, *, indexes: Indexes, codec: Codec
+) -> Op[PackedValue | None]:
+    """The value of one channel in a checkpoint; None if there is none, or no such checkpoint."""
+    reader = yield from _open(key, indexes, codec)
+    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
+    row = (
+        None
+        if reader is None or space is None
+        else (yield from find_checkpoint(reader.index, space, encode_id(checkpoint)))
+    )
+    if reader is None or space is None or row is None:
+        return None
+    header = yield from header_of(reader.index, space, row)
+    if (ref := header.values.get(channel)) is None:
+        return None
+    value = yield from read_packed(reader, ref, (space, channel))
+    require_each([value], (row[0], key.id))
+    indexes.keep(reader.index)
+    return value
+
+
+@operation
+def read_list(
+    key: ThreadKey,
+    namespace: str,
+    checkpoint: str,
+    first: int,
+    limit: int,
+    *,
+    indexes: Indexes,
+    codec: Codec,
+) -> Op[ListRead | None]:
+    """Some messages of a checkpoint's conversation, and no others; None if it has no list.
+
+    Args:
+        key: The thread.
+        namespace: That of the checkpoint.
+        checkpoint: Its id.
+        first: The place of the first one; below 0, counted from the end.
+        limit: The maximum number.
+        indexes: What this process knows.
+        codec: Reads items.
+    """
+    reader = yield from _open(key, indexes, codec)
+    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
+    row = (
+        None
+        if reader is None or space is None
+        else (yield from find_checkpoint(reader.index, space, encode_id(checkpoint)))
+    )
+    thread = yield from find_thread(key, indexes)
+    if reader is None or space is None or row is None or thread is None:
+        return None
+    header = yield from header_of(reader.index, space, row)
+    lists = {channel: ref for channel, ref in header.values.items() if is_list(ref)}
+    if not lists:
+        return None
+    channel = (
+        "messages"
+        if "messages" in lists
+        else max(lists, key=lambda name: length_of(lists[name].runs))
+    )
+    ref = lists[channel]
+    total = length_of(ref.runs)
+    first = max(total + first, 0) if first < 0 else min(first, total)
+    runs = _part(ref.runs, first, limit)
+    messages = yield from read_messages(
+        reader.index, codec, runs, below(from_on(ref.nameless, first), limit)
+    )
+    seconds: list[int] = []
+    for low, high in ranges_of(runs):
+        seconds += [
+            time
+            for (time,) in (
+                yield from fetch(
+                    sql.SELECT_ITEM_TIMES, thread=reader.index.number, low=low, high=high
+                )
+            )
+        ]
+    indexes.keep(reader.index)
+    return ListRead(channel, first, total, messages, [thread.epoch + time for time in seconds])
+
+
+def is_list(ref: ValueRef) -> bool:
+    """Whether a value is a plain list of messages."""
+    return ref.body is None and ref.row is None
+
+
+def _part(runs: Runs, first: int, limit: int) -> Runs:
+    """The runs of at most so many items, from a place on.
+
+    >>> _part((0, 3, 5, 9), 2, 3)
+    (2, 3, 5, 7)
+    """
+    part: list[int] = []
+    for start, end in ranges_of(tail_of(runs, length_of(runs) - first)):
+        if limit > 0:
+            part += (start, min(end, start + limit))
+            limit -= part[-1] - start
+    return tuple(part)
+
+
+@operation
+def list_namespaces(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[list[str]]:
+    """The namespaces of a thread's subgraphs, in the order in which they first wrote."""
+    reader = yield from _open(key, indexes, codec)
+    if reader is None:
+        return []
+    yield from learn_all_namespaces(reader.index)
+    indexes.keep(reader.index)
+    return [
+        name
+        for name, number in sorted(reader.index.namespaces.items(), key=lambda pair: pair[1])
+        if number
+    ]
+
+
+def number_of(ref: ValueRef, position: int) -> int:
+    """The number, in its thread, of the message at a position of a list.
+
+    Raises:
+        IndexError: The list is shorter.
+    """
+    for first, end in ranges_of(ref.runs):
+        if position < end - first:
+            return first + position
+        position -= end - first
+    raise IndexError(position)
+
+
+def names_message(ref: ValueRef | None, number: int) -> bool:
+    """Whether a value names the message of this number in its thread."""
+    return ref is not None and any(first <= number < end for first, end in ranges_of(ref.runs))
+
+
+def _open(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Reader | None]:
+    """A reader for a thread that knows its newest words; None where there is none."""
+    thread = yield from find_thread(key, indexes)
+    if thread is None:
+        return None
+    index: ThreadIndex = indexes.of(key.id, thread.row(), codec)
+    yield from catch_up_words(index, thread.number, thread.next_word)
+    return Reader(key.id, index, codec)

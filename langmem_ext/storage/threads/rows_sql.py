@@ -1,0 +1,131 @@
+"""The SQL of threads on their way out of a database and into one: whole rows, by table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from langmem_ext.storage.checkpoints.sql import ITEM_COLUMNS, OWNED
+from langmem_ext.storage.schema.dialect import (
+    BEHIND,
+    KEY,
+    NEW_THREAD,
+    NEW_THREAD_VALUES,
+    OF_ID,
+    OWNER_VALUE,
+    PLACE,
+    PLACE_VALUES,
+    ROW_PLACE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a thread's rows.
+
+    Attributes:
+        name: Its name.
+        columns: All of its columns, the thread's number and the rest of the key first.
+        keys: How many of them, behind the thread's number, are the rest of the key.
+        placed: Whether thread and number may be one column (`storage.schema.dialect.KEY`).
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    keys: int = 1
+    placed: bool = False
+
+    def insert(self) -> str:
+        """The statement that adds a row."""
+        first, second, *others = self.columns
+        place, values = (
+            (PLACE, PLACE_VALUES) if self.placed else (f"{first}, {second}", f":{first}, :{second}")
+        )
+        return (
+            f"INSERT INTO {self.name} ({place}, {', '.join(others)}) VALUES ({values},"
+            f" :{', :'.join(others)})"
+        )
+
+    def page(self) -> str:
+        """The statement that reads the rows behind one, in the order of their keys."""
+        if self.placed:
+            return (
+                f"SELECT {ROW_PLACE}, {', '.join(self.columns[2:])} FROM {self.name} WHERE {BEHIND}"
+                f" ORDER BY {KEY} LIMIT :limit"
+            )
+        key = self.columns[1 : 1 + self.keys]
+        where = f"({', '.join(key)}) > ({', '.join(f':{name}' for name in key)})"
+        return (
+            f"SELECT {', '.join(self.columns)} FROM {self.name} WHERE thread = :thread AND {where}"
+            f" ORDER BY {', '.join(key)} LIMIT :limit"
+        )
+
+    def position(self, thread: int, after: tuple[Any, ...] | None) -> dict[str, Any]:
+        """The parameters of `page`.
+
+        Args:
+            thread: The thread's number.
+            after: The row to go on behind; None: from the first one on.
+        """
+        key = (-1, b"", b"")[: self.keys] if after is None else after[1 : 1 + self.keys]
+        return {"thread": thread} | dict(
+            zip(("after",) if self.placed else self.columns[1:], key, strict=False)
+        )
+
+
+ITEM: Final = Table(
+    "item", ("thread", "number", *ITEM_COLUMNS.split(", ")[1:], "tokens"), placed=True
+)
+VALUE: Final = Table("value", ("thread", "number", "body", "crc"), placed=True)
+NAMESPACE: Final = Table("namespace", ("thread", "number", "name", "crc"))
+WORD: Final = Table("word", ("thread", "number", "body", "crc"))
+CHECKPOINT: Final = Table(
+    "checkpoint",
+    ("thread", "namespace", "id", "parent", "step", "label", "shape", "body", "given_id", "crc"),
+    2,
+)
+WRITE: Final = Table(
+    "pending_write", ("thread", "namespace", "checkpoint", "task", "shape", "body", "crc"), 3
+)
+
+TABLES: Final = (NAMESPACE, WORD, ITEM, VALUE, CHECKPOINT, WRITE)
+"""What is referred to stands before what refers to it."""
+
+THREAD_COLUMNS: Final = (
+    "id",
+    "owner",
+    "title",
+    "titled_by",
+    "status",
+    "created_at",
+    "epoch",
+    "updated_at",
+    "active_at",
+    "items",
+    "tokens",
+    "head_messages",
+    "forked_from",
+    "waiting_for",
+    "tool",
+    "tags",
+    "metadata",
+    "next_item",
+    "next_value",
+    "next_word",
+    "next_namespace",
+)
+"""What a thread's own row says, but for its number, and for what counts in one database alone."""
+
+SELECT_THREAD = f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE {OF_ID} AND {OWNED}"
+SELECT_OWNER = f"SELECT owner FROM thread WHERE {OF_ID}"
+INSERT_THREAD = (
+    f"INSERT INTO thread ({NEW_THREAD}, {', '.join(THREAD_COLUMNS[1:])}, born) VALUES"
+    f" ({NEW_THREAD_VALUES}, {OWNER_VALUE}, :{', :'.join(THREAD_COLUMNS[2:])}, :born) ON CONFLICT"
+    " DO NOTHING RETURNING number"
+)
+INSERT_COPY = (
+    f"INSERT INTO thread (number, {', '.join(THREAD_COLUMNS)}) VALUES (:number,"
+    f" :{', :'.join(THREAD_COLUMNS)})"
+)
+SELECT_IDS = "SELECT number, id FROM thread{where} ORDER BY number LIMIT :limit"
+AFTER: Final = "number > :after"

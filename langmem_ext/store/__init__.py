@@ -1,0 +1,1 @@
+"""LangGraph's long-term store on the database that holds the threads."""

@@ -1,0 +1,90 @@
+r"""Namespaces and keys as bytes, whose order is that of the labels.
+
+A label ends with the byte 1; characters up to 2 are escaped, so that nothing in a label is taken
+for an end. So a prefix of labels is a prefix of bytes, and of no look-alike: `("a",)` is none of
+`("ab",)`.
+
+>>> path_of(("users", "7"))
+b'users\x017\x01'
+>>> labels_of(path_of(("a.b", "")))
+('a.b', '')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from langgraph.store.base import MatchCondition
+
+from langmem_ext.errors import InvalidInput
+
+_END: Final = b"\x01"
+_ESCAPED: Final = re.compile(b"[\x00-\x02]")
+_ESCAPE: Final = re.compile(b"\x02([\x10-\x12])")
+_LAST: Final = b"\xff"
+"""Behind every path: no character begins with it."""
+
+
+def path_of(labels: Sequence[str]) -> bytes:
+    """A namespace as bytes.
+
+    Raises:
+        InvalidInput: It is no tuple of strings.
+    """
+    if isinstance(labels, str) or not isinstance(labels, Sequence):
+        raise InvalidInput(f"a namespace is a tuple of strings, not {type(labels).__name__}")
+    return b"".join(bytes_of(label) + _END for label in labels)
+
+
+def labels_of(path: bytes) -> tuple[str, ...]:
+    """The namespace whose bytes these are."""
+    return tuple(map(text_of, path.split(_END)[:-1]))
+
+
+def bytes_of(name: str) -> bytes:
+    """A label or a key as bytes.
+
+    Raises:
+        InvalidInput: It is no string.
+    """
+    if not isinstance(name, str):
+        raise InvalidInput(f"labels and keys are strings, not {type(name).__name__}")
+    raw = name.encode("utf-8", "surrogatepass")
+    return _ESCAPED.sub(lambda match: bytes((2, match[0][0] + 16)), raw)
+
+
+def text_of(raw: bytes) -> str:
+    """The label or key whose bytes these are."""
+    plain = _ESCAPE.sub(lambda match: bytes((match[1][0] - 16,)), raw)
+    return plain.decode("utf-8", "surrogatepass")
+
+
+def end_of(path: bytes) -> bytes:
+    """Behind all namespaces that begin with this one, and before all others that follow."""
+    return path[:-1] + b"\x02" if path else _LAST
+
+
+def matches(condition: MatchCondition, labels: Sequence[str]) -> bool:
+    """Whether a namespace begins, or ends, as a condition says; `*` stands for any one label.
+
+    Raises:
+        InvalidInput: The condition is of another kind.
+    """
+    wanted = condition.path
+    if condition.match_type == "prefix":
+        part = labels[: len(wanted)]
+    elif condition.match_type == "suffix":
+        part = labels[len(labels) - len(wanted) :] if len(wanted) <= len(labels) else ()
+    else:
+        raise InvalidInput(f"namespaces match by prefix or suffix, not {condition.match_type!r}")
+    pairs = zip(wanted, part, strict=False)
+    return len(part) == len(wanted) and all(one in ("*", other) for one, other in pairs)
+
+
+def common_prefix(conditions: Sequence[MatchCondition]) -> tuple[str, ...]:
+    """The longest prefix without `*` that some condition asks for."""
+    prefixes = [()] + [one.path for one in conditions if one.match_type == "prefix"]
+    plain = [tuple(path[: path.index("*")] if "*" in path else path) for path in prefixes]
+    return max(plain, key=len)

@@ -1,0 +1,516 @@
+"""Operations on a store's items. A batch is one: its reads see what was there before its puts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from langgraph.store.base import Item, MatchCondition, SearchItem
+
+from langmem_ext.errors import DamagedRow, InvalidInput, ThreadDeleted
+from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.checkpoints.late_writes import Origin
+from langmem_ext.storage.checkpoints.thread_row import require_run
+from langmem_ext.storage.operation import (
+    PAUSE,
+    Batch,
+    Op,
+    Operation,
+    Row,
+    Rows,
+    execute,
+    fetch,
+    fetch_one,
+    operation,
+)
+from langmem_ext.storage.rows.checksum import check_of
+from langmem_ext.storage.rows.clock import moment_of
+from langmem_ext.store import statements as sql
+from langmem_ext.store.filters import Narrowing, passes
+from langmem_ext.store.names import end_of, labels_of, matches, text_of
+from langmem_ext.store.ranking import best, fuse, score_words
+from langmem_ext.store.values import load_value
+from langmem_ext.store.vectors import Vectors
+from langmem_ext.types import ThreadKey
+
+PAGE: Final = 500
+"""Items that a filter looks at first, between two pauses; the next page is larger."""
+
+LARGER: Final = 4
+LARGEST_PAGE: Final = 16_000
+"""How much larger each page is than the one before, and the largest."""
+
+SWEPT: Final = 64
+"""Expired items that a transaction deletes, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and when.
+
+    Attributes:
+        owner: Items of others are not there; None: all are.
+        now: The moment, in Unix milliseconds.
+    """
+
+    owner: str | None
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The run of a graph that puts: where its thread is deleted, it puts nothing any more.
+
+    Attributes:
+        key: Its thread.
+        origin: The checkpoint that its task belongs to.
+        indexes: What this process knows of threads.
+    """
+
+    key: ThreadKey
+    origin: Origin
+    indexes: Indexes
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A thread that an item stands on: the item is deleted with the last of its threads.
+
+    Attributes:
+        thread_id: The thread's id.
+        begun: When the thread began that is meant, in Unix milliseconds: where it was deleted
+            since, nothing is put. None: whichever there is, or will be.
+    """
+
+    thread_id: str
+    begun: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """One item is asked for; reading it may begin its time anew."""
+
+    path: bytes
+    key: bytes
+    refresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for: its words, and its vector where there is a model."""
+
+    words: Sequence[str]
+    vector: bytes | None
+    vectors: Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Items below a namespace."""
+
+    path: bytes
+    filter: Mapping[str, Any]
+    narrowing: Narrowing
+    limit: int
+    offset: int
+    query: Query | None
+    refresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Namespaces below one, that match all conditions, cut to a depth."""
+
+    path: bytes
+    conditions: Sequence[MatchCondition]
+    max_depth: int | None
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """An item is stored in place of the one that is there; or where `value` is None, that one goes.
+
+    Attributes:
+        at: Where the caller has it, for errors.
+        ttl: How long it lives after it was last put or read, in milliseconds; None: for ever.
+        words: Those by which it is found; None: no query finds it.
+        vectors: Those of its texts.
+        threads: Those that it stands on.
+        created_at, updated_at, expires_at: What is kept of an item that is stored again; None: its
+            time begins now.
+    """
+
+    at: str
+    path: bytes
+    key: bytes
+    value: str | None
+    plain: bool = True
+    fields: str | None = None
+    signature: int | None = None
+    ttl: int | None = None
+    words: str | None = None
+    vectors: Sequence[bytes] = ()
+    threads: Sequence[Standing] = ()
+    created_at: int | None = None
+    updated_at: int | None = None
+    expires_at: int | None = None
+
+
+Step: TypeAlias = Get | Search | Listing | Put
+Found: TypeAlias = Item | list[SearchItem] | list[tuple[str, ...]] | None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a batch has found, and the numbers of the items whose time begins anew."""
+
+    results: list[Found] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+
+
+@operation
+def run_batch(
+    steps: Sequence[Step], caller: Caller, *, sweep: bool, by: Run | None = None
+) -> Op[Outcome]:
+    """Carry out a batch: first what it reads, in order, then the last put of each key.
+
+    Args:
+        steps: The batch.
+        caller: Who asks.
+        sweep: Whether some of what has expired is deleted on the way.
+        by: The run that puts; None: none that is known.
+
+    Raises:
+        ThreadDeleted: The thread of the run, or one that a put stands on, was deleted meanwhile.
+        InvalidInput: A put's key is another owner's; nothing was changed.
+        DamagedRow: An item that was to be read is damaged.
+    """
+    outcome = Outcome()
+    for step in steps:
+        outcome.results.append((yield from _read(step, caller, outcome.read)))
+    puts = {(step.path, step.key): step for step in steps if isinstance(step, Put)}
+    if puts:
+        yield from _require_threads(puts.values(), by)
+        yield from _refresh(outcome.read, caller)
+        for put in puts.values():
+            yield from _put(put, caller)
+        if sweep:
+            yield from _delete_expired(caller)
+    return outcome
+
+
+@operation
+def refresh(numbers: Sequence[int], caller: Caller) -> Op[None]:
+    """Begin the time of items anew, but of those that have expired."""
+    yield from _refresh(numbers, caller)
+
+
+def _refresh(numbers: Sequence[int], caller: Caller) -> Op[None]:
+    if numbers:
+        params = [{"number": number, "now": caller.now} for number in sorted(set(numbers))]
+        yield Batch(sql.REFRESH_ITEM, params)
+
+
+def _read(step: Step, caller: Caller, read: list[int]) -> Op[Found]:
+    if isinstance(step, Get):
+        where = {"path": step.path, "key": step.key, "owner": caller.owner, "now": caller.now}
+        rows = yield from fetch(sql.SELECT_ITEM, **where)
+        if step.refresh:
+            read += [row[0] for row in rows if row[6] is not None]
+        return _item(Item, rows[0]) if rows else None
+    if isinstance(step, Listing):
+        return (yield from _list(step, caller))
+    if isinstance(step, Search):
+        found = yield from _search(step, caller)
+        if step.refresh:
+            read += [row[0] for row, _ in found if row[6] is not None]
+        return [_item(SearchItem, row, score=score) for row, score in found]
+    return None
+
+
+def _item(kind: Callable[..., Any], row: Row, **more: Any) -> Any:
+    _, path, key, value, created_at, updated_at, _, crc = row
+    require_item(path, key, value, crc)
+    return kind(
+        namespace=labels_of(path),
+        key=text_of(key),
+        value=load_value(value),
+        created_at=moment_of(created_at),
+        updated_at=moment_of(updated_at),
+        **more,
+    )
+
+
+def require_item(path: bytes, key: bytes, value: str, crc: int) -> None:
+    """See that an item is as it was written.
+
+    Raises:
+        DamagedRow: It is not.
+    """
+    if crc != check_of(0, path, key, value):
+        place = f"{text_of(key)!r} in {labels_of(path)!r}"
+        raise DamagedRow(f"the store's item {place} is damaged: put it anew, or delete it")
+
+
+# -- searching ---------------------------------------------------------------------------------
+
+Scored: TypeAlias = list[tuple[Row, float | None]]
+Ranked: TypeAlias = list[tuple[int, float | None]]
+
+
+def _search(search: Search, caller: Caller) -> Op[Scored]:
+    within: dict[str, Any] = {
+        "low": search.path,
+        "high": end_of(search.path),
+        "owner": caller.owner,
+        "now": caller.now,
+    }
+    if search.query is not None:
+        return (yield from _rank(search, search.query, within))
+    if not search.filter:
+        where = {**within, "limit": search.limit, "offset": search.offset}
+        return [(row, None) for row in (yield from fetch(sql.SELECT_SOME, **where))]
+    end = search.offset + search.limit
+    rows = yield from _filtered(search, within, end)
+    return [(row, None) for row in rows[search.offset : end]]
+
+
+def _filtered(search: Search, within: dict[str, Any], enough: int | None) -> Op[list[Row]]:
+    """The items that a filter lets through, up to so many."""
+    narrowed = f" AND {search.narrowing.sql}" if search.narrowing.sql else ""
+    statement = sql.SELECT_PAGE if search.path or not narrowed else sql.SELECT_PAGE_OF_ALL
+    statement = statement.format(narrowing=narrowed)
+    where = {**within, **search.narrowing.params, "after": -1}
+    found: list[Row] = []
+    limit = PAGE
+    while enough is None or len(found) < enough:
+        rows = yield from fetch(statement, **where, limit=limit)
+        found += [row for row in rows if passes(load_value(row[3]), search.filter)]
+        if len(rows) < limit:
+            break
+        where |= {"low": rows[-1][1], "after": rows[-1][0]}
+        limit = min(limit * LARGER, LARGEST_PAGE)
+        yield PAUSE
+    return found
+
+
+def _rank(search: Search, query: Query, within: dict[str, Any]) -> Op[Scored]:
+    rows: dict[int, Row] = {}
+    end = search.offset + search.limit
+    if query.vector is None and not search.filter:
+        wanted = (yield from _rank_by_words(query, within, end))[search.offset :]
+        return (yield from _with_rows(wanted, rows))
+    if search.filter:
+        rows = {row[0]: row for row in (yield from _filtered(search, within, None))}
+        numbers = list(rows)
+    else:
+        numbers = [number for (number,) in (yield from fetch(sql.SELECT_NUMBERS, **within))]
+    words = yield from _score_words(query, within, len(numbers))
+    vectors: dict[int, float] | None = None
+    indexed: frozenset[int] = frozenset()
+    if query.vector is not None:
+        vectors = yield from query.vectors.scores(query.vector, len(numbers), within)
+    else:
+        found = yield from fetch(sql.SELECT_INDEXED, **within)
+        indexed = frozenset(number for (number,) in found)
+    ranked = best(fuse(numbers, words, vectors, indexed), end)
+    return (yield from _with_rows(ranked[search.offset :], rows))
+
+
+def _rank_by_words(query: Query, within: dict[str, Any], end: int) -> Op[Ranked]:
+    """The best so many by their words; what has none of them is read only where it fills a page."""
+    count = sql.COUNT_WITHIN if within["low"] else sql.COUNT_ALL
+    [(total,)] = yield from fetch(count, **within)
+    scores = yield from _score_words(query, within, total)
+    ranked: Ranked = best(scores, end)
+    for words, score in (("NOT NULL", 0.0), ("NULL", None)):
+        if len(ranked) < end:
+            more = yield from fetch(sql.SELECT_FIRST.format(words=words), **within, limit=end)
+            ranked += [(number, score) for (number,) in more if number not in scores]
+    return ranked[:end]
+
+
+def _with_rows(wanted: Ranked, rows: dict[int, Row]) -> Op[Scored]:
+    """Items with their scores; those are read that are not among the rows."""
+    for number, _ in wanted:
+        if number not in rows:
+            [rows[number]] = yield from fetch(sql.SELECT_NUMBERED, number=number)
+    return [(rows[number], score) for number, score in wanted]
+
+
+def _score_words(query: Query, within: dict[str, Any], total: int) -> Op[dict[int, float]]:
+    if not query.words:
+        return {}
+    either = " OR ".join(sql.has_word(at) for at in range(len(query.words)))
+    named = {f"word{at}": word for at, word in enumerate(query.words)}
+    statement = sql.SELECT_WORDS if within["low"] else sql.SELECT_WORDS_OF_ALL
+    rows = yield from fetch(statement.format(either=either), **within, **named)
+    return score_words(query.words, [(number, words) for number, words in rows], total)
+
+
+def _list(listing: Listing, caller: Caller) -> Op[list[tuple[str, ...]]]:
+    where = {"low": listing.path, "high": end_of(listing.path)}
+    rows = yield from fetch(sql.SELECT_PATHS, **where, owner=caller.owner, now=caller.now)
+    found = [labels_of(path) for (path,) in rows]
+    if listing.conditions:
+        found = [one for one in found if all(matches(each, one) for each in listing.conditions)]
+    if listing.max_depth is not None:
+        found = list(dict.fromkeys(one[: listing.max_depth] for one in found))
+    return found[listing.offset : listing.offset + listing.limit]
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+def _require_threads(puts: Iterable[Put], by: Run | None) -> Op[None]:
+    """See that the threads are there that puts come from or stand on, and that they stay."""
+    stored = [put for put in puts if put.value is not None]
+    if by is not None and stored:
+        yield from require_run(by.key, by.origin, by.indexes)
+    begun = {(one.thread_id, one.begun) for put in stored for one in put.threads}
+    for thread_id, moment in sorted(one for one in begun if one[1] is not None):
+        if (yield from fetch_one(sql.LOCK_BEGUN, id=thread_id)) != (moment,):
+            raise ThreadDeleted(thread_id)
+
+
+def _put(put: Put, caller: Caller) -> Op[None]:
+    where = {"path": put.path, "key": put.key, "owner": caller.owner}
+    if put.value is None:
+        for (number,) in (yield from fetch(sql.DELETE_ITEM, **where)):
+            yield from _delete_rows([(number,)])
+        return
+    ends = (
+        caller.now + put.ttl if put.expires_at is None and put.ttl is not None else put.expires_at
+    )
+    rows = yield from fetch(
+        sql.UPSERT_ITEM,
+        **where,
+        value=put.value,
+        plain=int(put.plain),
+        fields=put.fields,
+        signature=put.signature,
+        ttl=put.ttl,
+        expires_at=ends,
+        now=caller.now,
+        created_at=caller.now if put.created_at is None else put.created_at,
+        updated_at=caller.now if put.updated_at is None else put.updated_at,
+        crc=check_of(0, put.path, put.key, put.value),
+        words=put.words,
+    )
+    if not rows:
+        raise InvalidInput(f"{put.at} is another owner's item: take another key or namespace")
+    number, stands = rows[0]
+    if stands:
+        yield from execute(sql.DELETE_STANDING, item=number)
+    if put.threads:
+        threads = sorted({one.thread_id for one in put.threads})
+        standing = [{"thread_id": thread_id, "item": number} for thread_id in threads]
+        yield Batch(sql.INSERT_STANDING, standing)
+    yield from _put_vectors(number, put.vectors, put.signature)
+
+
+def _put_vectors(item: int, vectors: Sequence[bytes], signature: int | None) -> Op[None]:
+    yield from execute(sql.DELETE_VECTORS, item=item)
+    if vectors:
+        rows = [{"item": item, "signature": signature, "vector": vector} for vector in vectors]
+        yield Batch(sql.INSERT_VECTOR, rows)
+
+
+def _delete_expired(caller: Caller) -> Op[int]:
+    where = {"now": caller.now, "owner": caller.owner, "limit": SWEPT}
+    return (yield from _delete_rows((yield from fetch(sql.DELETE_EXPIRED, **where))))
+
+
+def _delete_rows(gone: Rows) -> Op[int]:
+    """Delete what else there is of items that are deleted; how many items these are."""
+    if gone:
+        items = [{"item": number} for (number,) in gone]
+        yield Batch(sql.DELETE_VECTORS, items)
+        yield Batch(sql.DELETE_STANDING, items)
+    return len(gone)
+
+
+@operation
+def delete_expired(caller: Caller) -> Op[int]:
+    """Delete some of what has expired; how many items that were."""
+    return (yield from _delete_expired(caller))
+
+
+@operation
+def count_expired(caller: Caller) -> Op[int]:
+    """How many items have expired and are not deleted yet."""
+    [(count,)] = yield from fetch(sql.COUNT_EXPIRED, now=caller.now, owner=caller.owner)
+    return int(count)
+
+
+def expiring(
+    owner: str | None, now: int, *, dry_run: bool = False, once: bool = False
+) -> Generator[tuple[Operation[int], bool], Any, int]:
+    """Delete items that have expired (`log.retention.ExpiringItems`); how many these are."""
+    caller, swept = Caller(owner, now), 0
+    due = yield count_expired(caller), False
+    while due and not dry_run and (count := (yield delete_expired(caller), True)):
+        swept += count
+        due = not once
+    return due if dry_run else swept
+
+
+@operation
+def delete_owned(owner: str) -> Op[int]:
+    """Delete some of an owner's items, expired ones included; how many that were."""
+    return (yield from _delete_rows((yield from fetch(sql.DELETE_OWNED, owner=owner, limit=SWEPT))))
+
+
+@operation
+def count_rows() -> Op[tuple[int, int]]:
+    """How many items and vectors there are, expired ones included."""
+    [(items, vectors)] = yield from fetch(sql.COUNT_ROWS)
+    return items, vectors
+
+
+# -- indexing anew -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """An item that was put with another index: as it is, and its new words and vectors."""
+
+    number: int
+    value: str
+    crc: int
+    updated_at: int
+    fields: str | None
+    words: str | None = None
+    vectors: Sequence[bytes] = ()
+
+
+@operation
+def read_outdated(signature: int, owner: str | None, after: int, limit: int) -> Op[list[Outdated]]:
+    """Items behind a number that were put with another index than this one, in their order."""
+    where = {"signature": signature, "owner": owner, "after": after, "limit": limit}
+    outdated = []
+    for row in (yield from fetch(sql.SELECT_OUTDATED, **where)):
+        number, path, key, value, _, updated_at, _, crc, fields = row
+        require_item(path, key, value, crc)
+        outdated.append(Outdated(number, value, crc, updated_at, fields))
+    return outdated
+
+
+@operation
+def index_anew(items: Sequence[Outdated], signature: int) -> Op[int]:
+    """Have items found by this index, but for those that were put meanwhile; how many."""
+    done = 0
+    for one in items:
+        where = {
+            "number": one.number,
+            "crc": one.crc,
+            "updated_at": one.updated_at,
+            "words": one.words,
+        }
+        if (yield from fetch(sql.SET_SIGNATURE, **where, signature=signature)):
+            yield from _put_vectors(one.number, one.vectors, signature)
+            done += 1
+    return done

@@ -1,0 +1,404 @@
+"""`DeltaStore`: LangGraph's long-term store on the database that holds the threads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, groupby
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias, TypedDict, TypeVar, Unpack
+
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+
+from langmem_ext._internal.stepping import aperform, perform
+from langmem_ext.checkpointer.opening import Done
+from langmem_ext.errors import InvalidInput
+from langmem_ext.log.message_log import Database, MessageLog, bound_owner, is_address
+from langmem_ext.log.shown import Showing, Shown
+from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.rows.clock import now_ms
+from langmem_ext.store import operations as ops
+from langmem_ext.store.index import Index, words_of
+from langmem_ext.store.lines import head_line, line_of, read_lines, read_page
+from langmem_ext.store.operations import Caller, Outdated
+from langmem_ext.store.planning import Plan, milliseconds, plan_batch, run_of
+from langmem_ext.store.values import load_value
+from langmem_ext.store.vectors import Vectors
+
+T = TypeVar("T")
+
+SWEEP_EVERY: Final = 64
+"""Batches that put something, between two that also delete some of what has expired."""
+
+PAGE: Final = 100
+"""Items that are indexed anew at a time."""
+
+
+class StoreOptions(TypedDict, total=False):
+    """What `DeltaStore` takes besides the database."""
+
+    index: IndexConfig | None
+    ttl: TTLConfig | None
+    owner: str | None
+    hybrid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """An operation is to be run."""
+
+    op: Operation[Any]
+    write: bool
+    by_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Embed:
+    """Texts are to be embedded, or a query."""
+
+    texts: Sequence[str]
+    query: bool = False
+
+
+_Work: TypeAlias = Generator[_Run | _Embed, Any, T]
+"""What is to be done, said once for sync and async callers."""
+
+
+class DeltaStore(Showing, BaseStore):
+    """Items by namespace and key, in one database with the threads or in one of their own.
+
+    One object serves sync and async callers, from any thread and event loop; many processes may use
+    one file. A batch is one transaction: all of it happens, or nothing. Values are JSON, and come
+    back as they were put; filters and TTL are exact. Every item is found by its words; with an
+    embedding model also by what it means, and the two are fused into one score between 0 and 1
+    (`store.ranking`). No SQLite extension is needed.
+
+    Args:
+        source: A `MessageLog`, a `DeltaSaver`, a path or a URL (see `MessageLog.open`).
+        index: How items are found by meaning: LangGraph's `IndexConfig`.
+        ttl: How long items live: LangGraph's `TTLConfig`. What has expired is not there for any
+            read, whatever `omit_expired` says.
+        owner: Bind the store to an owner: items of others are not there for it, and its items are
+            marked with the owner.
+        hybrid: Whether words count where there is a model; without, a score is the cosine.
+
+    Raises:
+        InvalidInput: An option cannot be used, or the source is a saver that encrypts.
+        StorageError: The database cannot be opened.
+
+    Example:
+        `agent = create_agent(model, tools, checkpointer=saver, store=DeltaStore(saver))`
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        source: Database = ":memory:",
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        owner: str | None = None,
+        hybrid: bool = True,
+    ) -> None:
+        self.owner = bound_owner(source, owner)
+        self.ttl_config = ttl
+        if ttl is not None:
+            milliseconds(ttl.get("default_ttl"))
+        self.index_config = index
+        self._index = Index(index)
+        self._hybrid = hybrid or self._index.embeddings is None
+        _require_plain(source)
+        self._opened = is_address(source)
+        self.log = MessageLog.of(source)
+        self._vectors = Vectors(self._index.signature, self._index.dims)
+        if self._index.embeddings is not None:
+            self.log.driver.on_rollback(self._vectors.forget)
+        self._puts = 0
+
+    # -- opening and closing -------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, url: Database, **options: Unpack[StoreOptions]) -> Self:
+        """Open a store by path or URL (see `MessageLog.open`), and make it if there is none."""
+        return cls(url, **options)
+
+    @classmethod
+    async def aopen(cls, url: Database, **options: Unpack[StoreOptions]) -> Self:
+        """Async twin of `open`, which does not block the event loop. Close it by `aclose`."""
+        return await asyncio.to_thread(partial(cls, url, **options))
+
+    def for_owner(self, owner: str) -> DeltaStore:
+        """A store on the same log, with the same options, that is bound to an owner.
+
+        The two share what is kept in memory of vectors. Closing it closes nothing.
+        """
+        bound = copy(self)
+        bound.owner, bound._opened = bound_owner(self.log, owner), False
+        return bound
+
+    def setup(self) -> Awaitable[None]:
+        """Does nothing: opening migrates. For code that calls it, with or without `await`."""
+        return Done()
+
+    def close(self) -> None:
+        """Close the database, if the store has opened it; idempotent."""
+        if self._opened:
+            self.log.close()
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""
+        if self._opened:
+            await self.log.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _shown(self) -> Shown:
+        return Shown(self.log.driver, self.owner)
+
+    # -- batches -------------------------------------------------------------------------------
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations as one transaction: reads see what was there before its puts.
+
+        Of several puts of one key the last counts.
+
+        Raises:
+            InvalidInput: An operation is invalid; nothing was changed.
+            ThreadDeleted: A run puts whose thread, in the same database, was deleted meanwhile.
+            DamagedRow: An item that was to be read is damaged.
+            StorageError: The database refused; it is as it was before.
+        """
+        return perform(self._batch(ops), self._answer)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Async twin of `batch`."""
+        return await aperform(self._batch(ops), self._aanswer)
+
+    def _batch(self, operations: Iterable[Op]) -> _Work[list[Result]]:
+        index = self._index
+        plan = plan_batch(operations, index)
+        texts = (yield _Embed(found)) if (found := plan.all_texts()) else {}
+        queries = {}
+        for query in plan.all_queries():
+            queries[query] = yield _Embed([query], query=True)
+        steps = plan.complete(index, texts, queries, self._vectors, hybrid=self._hybrid)
+        writes = plan.writes
+        self._puts += writes
+        caller = Caller(self.owner, now_ms())
+        by = run_of(self.log) if writes else None
+        op = ops.run_batch(steps, caller, sweep=self._puts % SWEEP_EVERY == 0, by=by)
+        op.heavy = plan.is_heavy
+        outcome = yield _Run(op, writes, by_run=by is not None)
+        if outcome.read and not writes:
+            yield _Run(ops.refresh(outcome.read, caller), write=True)
+        results: list[Result] = outcome.results
+        return results
+
+    def _answer(self, asked: _Run | _Embed) -> Any:
+        if isinstance(asked, _Run):
+            run = (
+                self.log.write_of_run if asked.by_run else partial(self.log.run, write=asked.write)
+            )
+            return run(asked.op)
+        if asked.query:
+            return self._index.embed_query(asked.texts[0])
+        return self._index.embed(asked.texts)
+
+    async def _aanswer(self, asked: _Run | _Embed) -> Any:
+        if isinstance(asked, _Run):
+            if asked.by_run:
+                return await self.log.awrite_of_run(asked.op)
+            return await self.log.arun(asked.op, write=asked.write)
+        if asked.query:
+            return await self._index.aembed_query(asked.texts[0])
+        return await self._index.aembed(asked.texts)
+
+    # -- moving --------------------------------------------------------------------------------
+
+    def export_lines(self) -> Iterator[str]:
+        """All items, as lines of JSON without their ends: `import_lines` stores them again.
+
+        It reads in pages, and others write meanwhile.
+
+        Raises:
+            DamagedRow: An item is damaged.
+        """
+        yield head_line()
+        after = -1
+        while page := self.log.run(read_page(after, self.owner), write=False):
+            yield from map(line_of, page)
+            after = page[-1][0]
+
+    async def aexport_lines(self) -> AsyncIterator[str]:
+        """Async twin of `export_lines`."""
+        yield head_line()
+        after = -1
+        while page := await self.log.arun(read_page(after, self.owner), write=False):
+            for row in page:
+                yield line_of(row)
+            after = page[-1][0]
+
+    def import_lines(self, lines: Iterable[str]) -> int:
+        """Store items of lines, in place of those with the same namespace and key; how many.
+
+        They keep their owners and times, and are found by this store's index. A bound store gives
+        all of them to its owner. It takes many transactions: an import that was stopped can be done
+        again.
+
+        Raises:
+            MalformedExport: A line is none; the pages before it are stored.
+            InvalidInput: A key is another owner's.
+        """
+        return perform(self._import(lines), self._answer)
+
+    async def aimport_lines(self, lines: Iterable[str]) -> int:
+        """Async twin of `import_lines`."""
+        return await aperform(self._import(lines), self._aanswer)
+
+    def _import(self, lines: Iterable[str]) -> _Work[int]:
+        done = 0
+        for page in read_lines(lines):
+            # In their order, so that it is the order of their first put.
+            for owner, group in groupby(page, key=lambda item: self.owner or item.owner):
+                items = list(group)
+                plan = Plan([item.put for item in items])
+                plan.texts = {
+                    at: self._index.texts(item.value, item.fields) for at, item in enumerate(items)
+                }
+                texts = (yield _Embed(found)) if (found := plan.all_texts()) else {}
+                steps = plan.complete(self._index, texts, {}, self._vectors, hybrid=self._hybrid)
+                caller = Caller(owner, now_ms())
+                yield _Run(ops.run_batch(steps, caller, sweep=False), write=True)
+            done += len(page)
+        return done
+
+    # -- upkeep --------------------------------------------------------------------------------
+
+    def reindex(self) -> int:
+        """Have all items found by this store's index: after a change of model, dims or fields.
+
+        Until it has ended, items of another index are found by their words, and never compared with
+        vectors of this one. It works in pages, can be stopped at any moment and goes on where it
+        stopped; items that are put meanwhile are indexed by their put.
+
+        Returns:
+            How many items were indexed.
+
+        Raises:
+            InvalidInput: The model gives vectors of other dims than the index is for.
+            DamagedRow: An item is damaged.
+        """
+        return perform(self._reindex(), self._answer)
+
+    async def areindex(self) -> int:
+        """Async twin of `reindex`."""
+        return await aperform(self._reindex(), self._aanswer)
+
+    def _reindex(self) -> _Work[int]:
+        index, after, done = self._index, -1, 0
+        while True:
+            read = ops.read_outdated(index.signature, self.owner, after, PAGE)
+            page: list[Outdated] = yield _Run(read, write=False)
+            if not page:
+                return done
+            texts = [index.texts(load_value(one.value), _fields_of(one)) for one in page]
+            vectors = yield _Embed(list(dict.fromkeys(chain.from_iterable(texts))))
+            items = [
+                replace(
+                    one,
+                    words=words_of(found),
+                    vectors=[vectors[text] for text in found if text in vectors],
+                )
+                for one, found in zip(page, texts, strict=True)
+            ]
+            done += yield _Run(ops.index_anew(items, index.signature), write=True)
+            after = page[-1].number
+
+    def sweep(self) -> int:
+        """Delete what has expired, a few items at a time; how many items that were.
+
+        Puts delete a little of it as well, and no read returns any: a sweep gives space back.
+        """
+        return perform(self._sweep(), self._answer)
+
+    async def asweep(self) -> int:
+        """Async twin of `sweep`."""
+        return await aperform(self._sweep(), self._aanswer)
+
+    def _sweep(self) -> _Work[int]:
+        return (yield from _repeat(partial(ops.delete_expired, Caller(self.owner, now_ms()))))
+
+    def forget_owner(self, owner: str) -> int:
+        """Delete all items of an owner; how many that were. It can be stopped, and called again.
+
+        Raises:
+            InvalidInput: The owner is no name, or another than the one that the store is bound to.
+        """
+        return perform(self._forget_owner(owner), self._answer)
+
+    async def aforget_owner(self, owner: str) -> int:
+        """Async twin of `forget_owner`."""
+        return await aperform(self._forget_owner(owner), self._aanswer)
+
+    def _forget_owner(self, owner: str) -> _Work[int]:
+        name = bound_owner(self, owner)
+        if name is None:
+            raise InvalidInput("whose items are to be forgotten? give the owner's name")
+        return (yield from _repeat(partial(ops.delete_owned, name)))
+
+
+def _require_plain(source: object) -> None:
+    """See that items are not stored in plain text beside threads that are encrypted."""
+    if isinstance(getattr(source, "serde", None), EncryptedSerializer):
+        raise InvalidInput(
+            "this saver encrypts what it stores, and a store cannot: items are found by their"
+            " text. Use a store of another kind, or accept items in plain text in the same"
+            " database: DeltaStore(saver.log)"
+        )
+
+
+def _repeat(some: Callable[[], Operation[int]]) -> _Work[int]:
+    """Have an operation delete some until there is no more; how much that was."""
+    deleted = 0
+    while count := (yield _Run(some(), write=True)):
+        deleted += count
+    return deleted
+
+
+def _fields_of(item: Outdated) -> Any:
+    """What `index=` of the item's put said."""
+    return None if item.fields is None else json.loads(item.fields)

@@ -1,0 +1,158 @@
+"""The vectors of an index, compared with that of a query.
+
+With numpy (extra `vectors`) the vectors of a large store are kept in memory, and stay true: a
+vector is never changed, and gets a number that no other had, so how many there are and the highest
+number tell whether anything has come or gone. Without numpy they are read and compared one by one,
+with the same results.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from operator import mul
+from typing import TYPE_CHECKING, Any, Final
+
+from langmem_ext.storage.operation import PAUSE, Op, fetch
+from langmem_ext.store import statements as sql
+
+if TYPE_CHECKING:
+    import numpy
+
+    Floats = numpy.ndarray[Any, numpy.dtype[numpy.float32]]
+    Numbers = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
+
+FEW: Final = 1_000
+"""Items whose vectors are read rather than kept."""
+
+PAGE: Final = 2_000
+"""Vectors that are read at a time."""
+
+LARGEST: Final = 512 * 1024 * 1024
+"""Bytes of vectors that are kept, at most; of more, all are read each time."""
+
+HAS_NUMPY: Final = find_spec("numpy") is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Vectors in memory, by their numbers, which rise."""
+
+    numbers: Numbers
+    items: Numbers
+    matrix: Floats
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+class Vectors:
+    """The vectors of one index.
+
+    Args:
+        signature: The index.
+        dims: How many numbers each has.
+    """
+
+    def __init__(self, signature: int, dims: int) -> None:
+        self._signature = signature
+        self._dims = dims
+        self._kept: _Kept | None = None
+
+    def forget(self, thread_id: str | None = None) -> None:
+        """Keep nothing: what was read may have been undone, unless it was a thread's."""
+        if thread_id is None:
+            self._kept = None
+
+    def scores(self, query: bytes, count: int, within: dict[str, Any]) -> Op[dict[int, float]]:
+        """The cosine of each item's best vector and the query's.
+
+        Args:
+            query: The query's vector, as it would be stored.
+            count: How many items are asked for.
+            within: The parameters that say which; where they are many, more may be answered for.
+        """
+        if HAS_NUMPY and count > FEW:
+            kept = yield from self._renewed()
+            if kept is not None:
+                return self._compare(query, kept.items, kept.matrix)
+        rows = yield from fetch(sql.SELECT_VECTORS, **within, signature=self._signature)
+        if HAS_NUMPY:
+            kept = self._stacked([(0, *row) for row in rows])
+            return self._compare(query, kept.items, kept.matrix)
+        return _compare_slowly(query, rows)
+
+    def _renewed(self) -> Op[_Kept | None]:
+        """The vectors as they are now; None where they are too many to be kept."""
+        [(count, last)] = yield from fetch(sql.COUNT_VECTORS, signature=self._signature)
+        if count * self._dims * 4 > LARGEST:
+            self._kept = None
+            return None
+        kept = self._kept or self._stacked([])
+        if len(kept) != count or (count and kept.numbers[-1] != last):
+            kept = self._joined(kept, (yield from self._read(kept)))
+            if len(kept) != count:
+                kept = yield from self._left(kept)
+            if len(kept) != count:  # an earlier number has come late
+                empty = self._stacked([])
+                kept = self._joined(empty, (yield from self._read(empty)))
+            self._kept = kept
+        return kept
+
+    def _read(self, kept: _Kept) -> Op[list[_Kept]]:
+        after = int(kept.numbers[-1]) if len(kept) else -1
+        read: list[_Kept] = []
+        where = {"signature": self._signature, "limit": PAGE}
+        while rows := (yield from fetch(sql.SELECT_VECTORS_BEHIND, **where, after=after)):
+            read.append(self._stacked(rows))
+            after = rows[-1][0]
+            yield PAUSE
+        return read
+
+    def _left(self, kept: _Kept) -> Op[_Kept]:
+        """Without those that have gone."""
+        import numpy  # noqa: PLC0415 (an extra)
+
+        rows = yield from fetch(sql.SELECT_VECTOR_NUMBERS, signature=self._signature)
+        left = numpy.isin(kept.numbers, numpy.array([number for (number,) in rows], numpy.int64))
+        return _Kept(kept.numbers[left], kept.items[left], kept.matrix[left])
+
+    def _stacked(self, rows: Sequence[tuple[int, int, bytes]]) -> _Kept:
+        import numpy  # noqa: PLC0415 (an extra)
+
+        matrix = numpy.frombuffer(b"".join(row[2] for row in rows), "<f4")
+        return _Kept(
+            numpy.array([row[0] for row in rows], numpy.int64),
+            numpy.array([row[1] for row in rows], numpy.int64),
+            matrix.reshape(len(rows), self._dims),
+        )
+
+    def _joined(self, kept: _Kept, more: Sequence[_Kept]) -> _Kept:
+        import numpy  # noqa: PLC0415 (an extra)
+
+        all_ = [kept, *more]
+        return _Kept(
+            numpy.concatenate([one.numbers for one in all_]),
+            numpy.concatenate([one.items for one in all_]),
+            numpy.concatenate([one.matrix for one in all_]),
+        )
+
+    def _compare(self, query: bytes, items: Numbers, matrix: Floats) -> dict[int, float]:
+        import numpy  # noqa: PLC0415 (an extra)
+
+        cosines = matrix @ numpy.frombuffer(query, "<f4")
+        rising = numpy.argsort(cosines, kind="stable")
+        # Of an item's vectors the nearest comes last, and stays.
+        return dict(zip(items[rising].tolist(), cosines[rising].tolist(), strict=True))
+
+
+def _compare_slowly(query: bytes, rows: Sequence[tuple[int, bytes]]) -> dict[int, float]:
+    form = struct.Struct(f"<{len(query) // 4}f")
+    wanted = form.unpack(query)
+    scores: dict[int, float] = {}
+    for item, vector in rows:
+        cosine = sum(map(mul, wanted, form.unpack(vector)))
+        scores[item] = max(scores.get(item, -1.0), cosine)
+    return scores

@@ -1,0 +1,1 @@
+"""What an author of something like this package can test it with."""

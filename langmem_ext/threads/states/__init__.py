@@ -1,0 +1,1 @@
+"""The state that a thread is in, read without its graph."""

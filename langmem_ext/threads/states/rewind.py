@@ -1,0 +1,203 @@
+"""Answers that a thread's open step was given, taken back, so that its question waits again.
+
+LangGraph stores an answer with the task that asked. If the node then raises, the answer stays, and
+every later run replays it. What a task did is in its pending writes; those of LangGraph's own kinds
+can be replaced: an answer by none, an error by none. Nothing else of the thread is touched: not its
+checkpoints and messages, nor what other tasks of the step have done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final, TypeAlias
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, PendingWrite
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+
+Put: TypeAlias = tuple[RunnableConfig, list[tuple[str, Any]], str]
+"""A checkpoint, writes that replace those of a task, and the task's id."""
+
+NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
+"""The task under whose id LangGraph stores what a caller passes to the whole step."""
+
+_CONTROL: Final = frozenset({ERROR, INTERRUPT, RESUME, "__error_source_node__"})
+"""What tells how a task went. A task with any other write has finished, and is not run again."""
+
+
+def rewind(saver: BaseCheckpointSaver[Any], thread_id: str, *, failed: bool = False) -> bool | None:
+    """Take back answers that the thread's open step was given. The caller holds the thread's lease.
+
+    Args:
+        saver: Any checkpointer.
+        thread_id: The thread.
+        failed: Take back the last answer of each task that failed. Else all answers of all tasks
+            that have not finished: they ask again from their first question.
+
+    Returns:
+        Whether anything was taken back; None if there is no thread.
+    """
+    if failed:
+        newest = saver.get_tuple(_root(thread_id))
+        if newest is None or not _failed_with_answer(newest):
+            return None if newest is None else False
+    heads = _Heads(saver)
+    for found in saver.list(heads.config(thread_id)):
+        if not heads.take(found):
+            break
+    puts = heads.plan(failed=failed)
+    for put in puts:
+        saver.put_writes(*put)
+    return bool(puts) if heads.found else None
+
+
+async def arewind(
+    saver: BaseCheckpointSaver[Any],
+    thread_id: str,
+    *,
+    failed: bool = False,
+) -> bool | None:
+    """Async twin of `rewind`."""
+    if failed:
+        newest = await saver.aget_tuple(_root(thread_id))
+        if newest is None or not _failed_with_answer(newest):
+            return None if newest is None else False
+    heads = _Heads(saver)
+    async with aclosing(saver.alist(heads.config(thread_id))) as listed:  # type: ignore[type-var]
+        async for found in listed:
+            if not heads.take(found):
+                break
+    puts = heads.plan(failed=failed)
+    for put in puts:
+        await saver.aput_writes(*put)
+    return bool(puts) if heads.found else None
+
+
+def _root(thread_id: str) -> RunnableConfig:
+    """What names a thread's newest checkpoint."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+
+
+def _failed_with_answer(newest: CheckpointTuple) -> bool:
+    """Whether a failed task may have been answered, itself or in a subgraph.
+
+    What asks in a subgraph is stored with its task here.
+    """
+    tasks = _open_tasks(newest.pending_writes or ())
+    failed = [writes for writes in tasks.values() if writes.get(ERROR) is not None]
+    asked = any(RESUME in writes or INTERRUPT in writes for writes in failed)
+    return asked or bool(failed and RESUME in tasks[NULL_TASK])
+
+
+class _Heads:
+    """The newest checkpoint, and those of the subgraphs of its step, which name it.
+
+    They are listed next to it: mostly before it, and behind it where they were stored earlier by a
+    machine whose clock is behind.
+    """
+
+    def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
+        # InMemorySaver lists one namespace after the other; all others list the newest first.
+        self._sorted = not isinstance(saver, InMemorySaver)
+        self.found: dict[str, CheckpointTuple] = {}
+
+    @staticmethod
+    def config(thread_id: str) -> RunnableConfig:
+        """What lists the checkpoints of all namespaces of a thread."""
+        return {"configurable": {"thread_id": thread_id}}
+
+    def take(self, found: CheckpointTuple) -> bool:
+        """Look at the next checkpoint of the list; whether one that follows may be wanted."""
+        name = found.config["configurable"].get("checkpoint_ns", "")
+        root = self.found.get("")
+        if self._sorted and root is not None and not _is_of_step(found, root):
+            return False
+        self.found.setdefault(name, found)
+        return True
+
+    def plan(self, *, failed: bool) -> list[Put]:
+        """What to store, the root's last: until then, the thread shows that there is more."""
+        root = self.found.get("")
+        if root is None:
+            return []
+        heads = [self.found[name] for name in sorted(self.found, reverse=True)]
+        steps = [
+            _Step(head, failed=failed) for head in heads if head is root or _is_of_step(head, root)
+        ]
+        if not any(step.taken for step in steps):
+            return []
+        puts: list[Put] = []
+        anew = False
+        for step in steps:
+            puts += step.puts(anew)
+            anew |= bool(step.anew)
+        return puts
+
+
+def _is_of_step(head: CheckpointTuple, root: CheckpointTuple) -> bool:
+    """Whether a subgraph has stored a checkpoint in the step of one of the root's."""
+    parents = head.metadata.get("parents")
+    return isinstance(parents, Mapping) and parents.get("") == root.checkpoint["id"]
+
+
+class _Step:
+    """The tasks of a checkpoint's step that have not finished.
+
+    Args:
+        head: The checkpoint.
+        failed: Whether the last answers of tasks that failed are taken back, or all answers.
+
+    Attributes:
+        taken: The answers that are left, by task; tasks that keep theirs are not in it.
+        again: The tasks that will ask another question first than the one that is stored.
+    """
+
+    def __init__(self, head: CheckpointTuple, *, failed: bool) -> None:
+        self._config = head.config
+        self._tasks = _open_tasks(head.pending_writes or ())
+        given = self._tasks.pop(NULL_TASK, {}).get(RESUME)
+        self.taken: dict[str, list[Any] | None] = {}
+        self.anew: set[str] = set()
+        for task, writes in self._tasks.items():
+            answers = writes.get(RESUME) or []
+            answers = answers if isinstance(answers, list) else [answers]
+            fails = writes.get(ERROR) is not None
+            if answers and (fails or not failed):
+                self.taken[task] = answers[:-1] if failed else []
+                if not failed and (len(answers) > 1 or not fails):
+                    self.anew.add(task)
+        errors = any(writes.get(ERROR) is not None for writes in self._tasks.values())
+        if given is not None and (errors or (self._tasks and not failed)):
+            self.taken[NULL_TASK] = None
+
+    def puts(self, inner_anew: bool) -> Iterator[Put]:
+        """What to store, where something was taken back of this step or of a subgraph's.
+
+        Args:
+            inner_anew: Whether a subgraph of one of these tasks will ask another question first.
+        """
+        for task, writes in self._tasks.items():
+            replaced: list[tuple[str, Any]] = []
+            if task in self.taken:
+                replaced.append((RESUME, self.taken[task]))
+            if not replaced and INTERRUPT not in writes:
+                continue
+            if writes.get(ERROR) is not None:
+                replaced.append((ERROR, None))
+            if task in self.anew or (inner_anew and task not in self.taken):
+                replaced.append((INTERRUPT, ()))
+            if replaced:
+                yield self._config, replaced, task
+        if NULL_TASK in self.taken:
+            yield self._config, [(RESUME, None)], NULL_TASK
+
+
+def _open_tasks(writes: Sequence[PendingWrite]) -> dict[str, Mapping[str, Any]]:
+    """The tasks that have not finished, each with its writes by kind; and the whole step's."""
+    tasks: dict[str, dict[str, Any]] = {NULL_TASK: {}}
+    for task, name, value in writes:
+        tasks.setdefault(task, {})[name] = value
+    finished = {task for task, named in tasks.items() if named.keys() - _CONTROL} - {NULL_TASK}
+    return {task: named for task, named in tasks.items() if task not in finished}

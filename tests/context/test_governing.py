@@ -1,0 +1,601 @@
+"""A request is within the budget, stable from turn to turn, and lacks nothing required."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from io import StringIO
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from rich.console import Console
+
+from langmem_ext.context.cut.planning import Governed
+from langmem_ext.context.decisions import RESTORE, ContextEvent
+from langmem_ext.context.govern import govern
+from langmem_ext.context.plan import Plan
+from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.errors import ContextOverflow, InvalidInput
+from langmem_ext.messages.token_costs.tokens import ApproximateCounter
+
+COUNTER = ApproximateCounter()
+
+
+def chat(turns: int, words: int = 40) -> list[BaseMessage]:
+    """A system message, and turns of a question and an answer."""
+    said: list[BaseMessage] = [SystemMessage("Answer briefly.", id="system")]
+    for turn in range(turns):
+        said += [
+            HumanMessage(f"question {turn} " + "word " * words, id=f"q{turn}"),
+            AIMessage(f"answer {turn} " + "word " * words, id=f"a{turn}"),
+        ]
+    return [*said, HumanMessage("the latest question", id="latest")]
+
+
+def round_of(name: str, output: str, *, number: int = 0) -> list[BaseMessage]:
+    call = AIMessage(
+        "",
+        tool_calls=[{"name": name, "args": {"n": number}, "id": f"call-{name}-{number}"}],
+        id=f"ai-{name}-{number}",
+    )
+    return [
+        call,
+        ToolMessage(
+            output, tool_call_id=f"call-{name}-{number}", name=name, id=f"out-{name}-{number}"
+        ),
+    ]
+
+
+def tokens(messages: Sequence[BaseMessage]) -> int:
+    return sum(map(COUNTER.count, messages))
+
+
+def run(messages: Sequence[BaseMessage], budget: int, **given: Any) -> Governed:
+    return govern(messages, budget=budget, counter=COUNTER, **given)
+
+
+def ids(messages: Sequence[BaseMessage]) -> list[str | None]:
+    return [message.id for message in messages]
+
+
+def kinds(events: Sequence[ContextEvent]) -> list[str]:
+    return [event["kind"] for event in events]
+
+
+# -- what fits is sent as it is --------------------------------------------------------------------
+
+
+def test_what_fits_is_sent_as_it_is() -> None:
+    messages = chat(4)
+    governed = run(messages, 10_000)
+    assert governed.messages == messages
+    assert all(sent is given for sent, given in zip(governed.messages, messages, strict=True))
+    assert governed.events == ()
+
+
+def test_the_list_and_its_messages_stay_as_they_are() -> None:
+    messages = [*chat(20), *round_of("look", "x" * 9_000)]
+    before = [message.model_copy(deep=True) for message in messages]
+    run(messages, 900)
+    assert messages == before
+
+
+# -- what does not fit -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["window", "summary", "hybrid"])
+def test_a_long_chat_is_cut_and_says_so(strategy: Any) -> None:
+    messages = chat(30)
+    governed = run(messages, 1_000, policy=ContextPolicy(strategy=strategy))
+    assert 600 <= tokens(governed.messages) <= 1_000
+    assert ids(governed.messages)[:2] == ["system", "q0"]
+    assert governed.messages[-1] is messages[-1]
+    assert kinds(governed.events) == ["cut"]
+    [text] = [message for message in governed.messages if message.id not in ids(messages)]
+    dropped = len(messages) - len(governed.messages) + 1
+    assert governed.events[0]["dropped"] == dropped
+    if strategy == "window":
+        assert (
+            text.content
+            == f"[Earlier conversation trimmed — {dropped} messages removed to stay within context"
+            " budget]"
+        )
+    else:
+        assert "extractive" in text.text
+        assert "agent: answer" in text.text
+
+
+def test_a_cut_begins_with_a_turn() -> None:
+    governed = run(chat(30), 1_000, policy=ContextPolicy(strategy="window"))
+    assert isinstance(governed.messages[3], HumanMessage)
+
+
+def test_old_outputs_are_cut_down_before_anything_is_left_out() -> None:
+    messages = [
+        HumanMessage("read it", id="q"),
+        *round_of("read", "line of a file\n" * 600),
+        AIMessage("Read.", id="a"),
+    ]
+    messages += [HumanMessage("now write", id="q2"), *round_of("write", "ok", number=1)]
+    governed = run(messages, 1_500)
+    assert kinds(governed.events) == ["trim"]
+    assert ids(governed.messages) == ids(messages)
+    output = governed.messages[2]
+    assert isinstance(output, ToolMessage)
+    assert "[…truncated, 9000 chars total]" in output.content
+    assert (output.name, output.tool_call_id, output.id) == ("read", "call-read-0", "out-read-0")
+
+
+def test_outputs_are_not_cut_down_where_that_is_switched_off() -> None:
+    messages = [
+        HumanMessage("read it", id="q"),
+        *round_of("read", "line of a file\n" * 600),
+        AIMessage("Read.", id="a"),
+    ]
+    messages += [HumanMessage("now write", id="q2"), *round_of("write", "ok", number=1)]
+    governed = run(messages, 1_500, policy=ContextPolicy(tool_output_trim_chars=0))
+    assert "trim" not in kinds(governed.events)
+
+
+def test_the_latest_round_is_word_for_word_if_it_fits() -> None:
+    messages = [*chat(20), *round_of("look", "finding " * 300)]
+    governed = run(messages, 1_000)
+    assert governed.messages[-2:] == messages[-2:]
+
+
+def test_the_latest_round_gives_way_where_it_does_not_fit() -> None:
+    messages = [*chat(3), *round_of("look", "finding " * 3_000)]
+    governed = run(messages, 800)
+    assert tokens(governed.messages) <= 800
+    assert governed.messages[-2] is messages[-2]
+    assert "truncated" in governed.messages[-1].text
+    assert "latest" in ids(governed.messages)
+
+
+def test_what_cannot_fit_is_an_error_that_names_the_largest_parts() -> None:
+    messages = [SystemMessage("s " * 3_000, id="system"), HumanMessage("a question", id="q")]
+    with pytest.raises(ContextOverflow) as caught:
+        run(messages, 500, system="short", tools=[])
+    assert caught.value.contributors[0][0] == "the system message system"
+    assert "Make them shorter, or raise the budget" in str(caught.value)
+
+
+def test_system_prompt_and_tools_are_a_part_of_the_budget() -> None:
+    tool = {
+        "type": "function",
+        "function": {
+            "name": "search",
+            "description": "find " * 200,
+            "parameters": {"type": "object", "properties": {}},
+        },
+    }
+    messages = chat(10, words=20)
+    whole = tokens(messages) + 10
+    assert run(messages, whole).events == ()
+    assert run(messages, whole, tools=[tool]).events
+    assert run(messages, whole, system="word " * 100).events
+
+
+def test_an_overflow_tells_of_what_must_be_sent_and_of_nothing_else() -> None:
+    with pytest.raises(ContextOverflow) as caught:
+        run(chat(30), 100, system="word " * 50)
+    assert caught.value.tokens == tokens([chat(30)[at] for at in (0, 1, -1)])
+    assert [name for name, _ in caught.value.contributors] == [
+        "the system prompt",
+        "the human message q0",
+        "the system message system",
+    ]
+    with pytest.raises(ContextOverflow, match="where none are left"):
+        run(chat(3), 50, system="word " * 500)
+
+
+# -- pins ------------------------------------------------------------------------------------------
+
+
+def test_what_is_pinned_is_there() -> None:
+    governed = run(chat(30), 1_000, pins=["a3"])
+    assert "a3" in ids(governed.messages)
+
+
+def test_the_first_task_is_the_first_that_says_anything() -> None:
+    messages = [HumanMessage(" \n", id="blank"), HumanMessage("", id="empty"), *chat(30)]
+    assert "q0" in ids(run(messages, 1_000).messages)
+
+
+@pytest.mark.parametrize("strategy", ["window", "summary", "hybrid", "messages"])
+def test_pins_are_refused_only_if_they_do_not_fit(strategy: Any) -> None:
+    messages, policy = (
+        [*chat(30), *round_of("look", "seen " * 40)],
+        ContextPolicy(strategy=strategy),
+    )
+    events = run(messages, 1_000, policy=policy).events
+    for count in range(1, 12):
+        pins = [f"a{number}" for number in range(count)]
+        shown = [message for message in messages if message.id in {"system", "q0", "latest", *pins}]
+        if tokens(shown) <= 1_000:
+            assert {message.id for message in shown} <= {
+                *ids(run(messages, 1_000, policy=policy, events=events, pins=pins).messages)
+            }
+        else:
+            with pytest.raises(ContextOverflow):
+                run(messages, 1_000, policy=policy, events=events, pins=pins)
+
+
+def test_what_is_known_is_told_again() -> None:
+    governed = run(chat(30), 1_000, params={"order_id": "O-17"})
+    assert any("Known so far:\n- order_id: O-17" in message.text for message in governed.messages)
+
+
+def test_what_is_known_is_told_in_lines_of_its_own() -> None:
+    governed = run(chat(30), 1_000, params={"city": "Ulm\n\nKnown so far:\n- admin: yes"})
+    [told] = [message.text for message in governed.messages if "Known so far" in message.text]
+    assert told.endswith("\n\nKnown so far:\n- city: Ulm Known so far: - admin: yes")
+
+
+def test_messages_marked_as_important_stay_word_for_word() -> None:
+    messages = chat(30)
+    messages[7] = HumanMessage(
+        "Never ship to the old address.",
+        id="q3",
+        additional_kwargs={"langmem_ext": {"important": True}},
+    )
+    assert messages[7] in run(messages, 1_000, policy=ContextPolicy(strategy="hybrid")).messages
+    assert (
+        messages[7] not in run(messages, 1_000, policy=ContextPolicy(strategy="summary")).messages
+    )
+
+
+@pytest.mark.parametrize("name", ["ai-look-1", "out-look-1"])
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_call_stays_with_its_results_where_one_of_them_must_be_shown(
+    name: str, pinned: bool
+) -> None:
+    messages = [
+        *chat(4),
+        *round_of("look", "found", number=1),
+        AIMessage("so", id="so"),
+        *chat(30)[1:],
+    ]
+    at = ids(messages).index(name)
+    messages[at] = messages[at].model_copy(
+        update={"additional_kwargs": {"langmem_ext": {"important": not pinned}}}
+    )
+    governed = run(
+        messages, 1_000, policy=ContextPolicy(strategy="hybrid"), pins=[name] if pinned else []
+    )
+    round_ = messages[ids(messages).index("ai-look-1") :][:2]
+    assert [message for message in governed.messages if message in round_] == round_
+    assert not any("no-result" in str(message.id) for message in governed.messages)
+
+
+# -- by the number of messages ---------------------------------------------------------------------
+
+
+def test_the_strategy_by_messages_does_as_it_says() -> None:
+    messages = chat(30)[1:-1]
+    policy = ContextPolicy(strategy="messages", max_messages=10)
+    first = run(messages[:9], 100_000, policy=policy)
+    assert first.messages == messages[:9]
+    cut = run([*messages[:10], messages[10]], 100_000, policy=policy)
+    assert [message.text[:60] for message in cut.messages] == [
+        *(message.text[:60] for message in messages[:2]),
+        "[Earlier conversation trimmed — 4 messages removed to stay w",
+        *(message.text[:60] for message in messages[6:11]),
+    ]
+
+
+def test_the_strategy_by_messages_trims_all_outputs_but_the_last() -> None:
+    rounds = [
+        message for number in range(3) for message in round_of("look", "x" * 3_000, number=number)
+    ]
+    governed = run(
+        [HumanMessage("look", id="q"), *rounds], 100_000, policy=ContextPolicy(strategy="messages")
+    )
+    texts = [message.text for message in governed.messages if isinstance(message, ToolMessage)]
+    assert texts == [*(["x" * 2_000 + "\n[…truncated, 3000 chars total]"] * 2), "x" * 3_000]
+
+
+def test_the_strategy_by_messages_keeps_the_question_that_is_being_worked_on() -> None:
+    rounds = [
+        message
+        for number in range(30)
+        for message in round_of("look", f"seen {number}", number=number)
+    ]
+    only = [SystemMessage("Look.", id="s"), HumanMessage("look", id="q"), *rounds]
+    assert "q" in ids(run(only, 100_000, policy=ContextPolicy(strategy="messages")).messages)
+    messages = [*chat(2)[1:], *rounds]
+    governed = run(messages, 100_000, policy=ContextPolicy(strategy="messages"), pins=["ai-look-1"])
+    assert {"q0", "a0", "latest", "ai-look-1", "out-look-1"} <= {*ids(governed.messages)}
+    assert len(governed.messages) < 40
+
+
+# -- the same from turn to turn --------------------------------------------------------------------
+
+
+def test_a_request_begins_with_the_one_before_until_something_is_decided() -> None:
+    messages = chat(60)[:-1]
+    events: tuple[ContextEvent, ...] = ()
+    before: list[BaseMessage] = []
+    decided = unchanged = 0
+    for end in range(2, len(messages), 2):
+        governed = run(messages[:end], 3_000, events=events)
+        begins = [message.model_dump() for message in governed.messages[: len(before)]] == [
+            message.model_dump() for message in before
+        ]
+        assert begins or governed.plan.added, (
+            f"the request at {end} is another though nothing was decided"
+        )
+        decided, unchanged = decided + bool(governed.plan.added), unchanged + begins
+        events, before = governed.events, governed.messages
+    assert decided >= 3
+    assert unchanged > 5 * decided
+
+
+def test_events_are_plain_and_say_all() -> None:
+    messages = [*chat(20), *round_of("look", "x" * 9_000), *round_of("look", "ok", number=1)]
+    governed = run(messages, 900)
+    again = run(messages, 900, events=json.loads(json.dumps(governed.events)))
+    assert again.messages == governed.messages
+    assert again.plan.added == ()
+
+
+def test_what_was_decided_can_be_undone() -> None:
+    messages = chat(30)
+    cut = run(messages, 1_000)
+    assert len(cut.messages) < len(messages)
+    assert run(messages, 100_000, events=cut.events).messages == cut.messages
+    assert run(messages, 100_000, events=[*cut.events, RESTORE]).messages == messages
+
+
+def test_a_message_that_is_gone_makes_a_cut_void() -> None:
+    messages = chat(30)
+    cut = run(messages, 1_000)
+    without = [message for message in messages if message.id != cut.events[0]["through"]]
+    assert run(without, 100_000, events=cut.events).messages == without
+
+
+def test_an_id_that_is_used_again_hides_nothing() -> None:
+    messages = chat(30)
+    first = run(messages, 1_000)
+    again = [
+        *messages,
+        AIMessage("later", id=first.events[0]["through"]),
+        HumanMessage("and now?", id="now"),
+    ]
+    assert run(again, 1_000, events=first.events).messages == [*first.messages, *again[-2:]]
+
+
+def test_an_id_that_looks_like_a_place_is_no_place() -> None:
+    messages = [
+        message.model_copy(update={"id": f"@{70 - at}"}) for at, message in enumerate(chat(30))
+    ]
+    first = run(messages, 1_000)
+    assert len(first.messages) < len(messages)
+    assert run(messages, 1_000, events=first.events).messages == first.messages
+
+
+def test_what_is_carried_along_does_not_grow_with_every_cut() -> None:
+    events: tuple[ContextEvent, ...] = ()
+    messages: list[BaseMessage] = []
+    sizes = []
+    for number in range(150):
+        messages += [
+            HumanMessage("so " * 150, id=f"h{number}"),
+            *round_of("look", "seen " * 100, number=number),
+        ]
+        added = run(messages, 1_000, events=events)
+        events = added.events
+        sizes.append(len(json.dumps(events)))
+    assert len(messages) == 450
+    assert max(sizes) < 2 * max(sizes[:20])
+
+
+def test_messages_without_ids_are_known_by_where_they_stand() -> None:
+    messages = [message.model_copy(update={"id": None}) for message in chat(30)]
+    first = run(messages, 1_000)
+    assert first.events
+    again = run([*messages, AIMessage("indeed"), HumanMessage("more")], 1_000, events=first.events)
+    assert again.messages[: len(first.messages)] == first.messages
+    assert again.plan.added == ()
+
+
+def test_a_summary_goes_on_from_the_one_before() -> None:
+    policy = ContextPolicy(strategy="summary", summary_share=0.3)
+    first = run(chat(30), 1_000, policy=policy)
+    second = run(chat(60), 1_000, policy=policy, events=first.events)
+    covered = [key for event in (*first.plan.added, *second.plan.added) for key in event["covers"]]
+    assert len(covered) == len(set(covered)), "no message is summed up twice"
+    assert set(ids(chat(60))) - set(ids(second.messages)) == set(covered) - set(
+        ids(second.messages)
+    )
+
+
+# -- when ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trigger", "acts"),
+    [
+        (("tokens", 300), True),
+        (("tokens", 100_000), False),
+        (("messages", 10), True),
+        (("messages", 100), False),
+        (("fraction", 0.01), True),
+        ([("tokens", 100_000), ("messages", 10)], True),
+        ({"tokens": 300, "messages": 10}, True),
+        ({"tokens": 300, "messages": 100}, False),
+    ],
+)
+def test_a_trigger_acts_before_the_budget_does(trigger: Any, acts: bool) -> None:
+    governed = run(chat(10), 50_000, policy=ContextPolicy(trigger=trigger))
+    assert bool(governed.events) is acts
+
+
+def test_a_trigger_is_not_met_again_at_once() -> None:
+    messages, policy = chat(30), ContextPolicy(trigger=("messages", 20))
+    governed = run(messages, 50_000, policy=policy)
+    assert len(governed.messages) <= 15
+    for turn in range(2):
+        messages += [AIMessage("so", id=f"b{turn}"), HumanMessage("and", id=f"c{turn}")]
+        assert run(messages, 50_000, policy=policy, events=governed.events).plan.added == ()
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        ("tokens", 1_000),
+        ("tokens", 100),
+        ("messages", 20),
+        ("messages", 1),
+        ("fraction", 0.1),
+        ("fraction", 0.001),
+        {"messages": 4, "tokens": 9},
+    ],
+)
+def test_a_trigger_leaves_nothing_out_in_two_turns_that_follow_one_another(trigger: Any) -> None:
+    policy, messages, events, acted = (
+        ContextPolicy(trigger=trigger),
+        list[BaseMessage](),
+        list[ContextEvent](),
+        list[int](),
+    )
+    for turn in range(120):
+        messages.append(HumanMessage(f"question {turn} " + "word " * 40, id=f"q{turn}"))
+        for added in ([], round_of("look", "seen " * 60, number=turn)):
+            messages += added
+            governed = run(messages, 20_000, policy=policy, events=events)
+            events = list(governed.events)
+            acted += [turn] * kinds(governed.plan.added).count("cut")
+        messages.append(AIMessage("so", id=f"a{turn}"))
+    assert acted
+    assert all(later - earlier >= 2 for earlier, later in pairwise(acted))
+
+
+def test_a_trigger_does_not_leave_out_the_latest_round() -> None:
+    messages = [
+        HumanMessage("ask " * 60, id="q"),
+        HumanMessage("ask " * 40, id="p"),
+        *round_of("look", "seen " * 700),
+    ]
+    policy, events = ContextPolicy(trigger=("fraction", 0.5)), list[ContextEvent]()
+    for _ in range(3):
+        governed = run(messages, 500, policy=policy, events=events)
+        assert ids(governed.messages)[-2:] == ["ai-look-0", "out-look-0"]
+        events = list(governed.events)
+
+
+def test_a_trigger_can_be_a_list_as_settings_have_it() -> None:
+    assert run(chat(10), 50_000, policy=ContextPolicy(trigger=["tokens", 300])).events  # type: ignore[arg-type]
+    assert not run(chat(10), 50_000, policy=ContextPolicy(trigger={})).events
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        "tokens",
+        ("words", 3),
+        ("tokens", -1),
+        ("tokens", True),
+        [("tokens",)],
+        {"tokens": "many"},
+        ("tokens", float("nan")),
+    ],
+)
+def test_what_is_no_trigger_is_refused(trigger: Any) -> None:
+    with pytest.raises(InvalidInput, match="a trigger must be like"):
+        ContextPolicy(trigger=trigger)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("strategy", "sumary"),
+        ("target", "0.7"),
+        ("target", 1.5),
+        ("floor", None),
+        ("floor", 0.9),
+        ("floor", float("nan")),
+        ("tool_output_trim_chars", -1),
+        ("offload", "yes"),
+        ("protected_tokens", 0.5),
+        ("least_offload_tokens", True),
+        ("thoughts", "sometimes"),
+        ("summary_share", -0.1),
+        ("least_saved", 20),
+        ("verify", None),
+        ("on_failure", "explode"),
+        ("cooldown", -1),
+        ("nudge_at", None),
+        ("stop_at", 2),
+        ("max_messages", "40"),
+    ],
+)
+def test_what_a_policy_cannot_use_is_refused_by_name(field: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=rf"{field} must be|`{field}` \(.*\) must not"):
+        ContextPolicy(**{field: value})
+
+
+@pytest.mark.parametrize(
+    "events", [[{"kind": "trim"}], [{}], ["cut"], [{"kind": "cut", "through": "a"}]]
+)
+def test_what_is_no_event_is_refused(events: Any) -> None:
+    with pytest.raises(InvalidInput, match="not an event of context governance"):
+        run(chat(1), 1_000, events=events)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [("user", "hello")],
+        [{"role": "user", "content": "hello"}],
+        "hello",
+        [HumanMessage("hello"), "hello"],
+    ],
+)
+def test_what_is_no_message_is_refused(messages: Any) -> None:
+    with pytest.raises(InvalidInput, match="is not a message: .*convert_to_messages"):
+        run(messages, 1_000)
+
+
+@pytest.mark.parametrize("budget", ["1000", -1, 1.5])
+def test_what_is_no_budget_is_refused(budget: Any) -> None:
+    with pytest.raises(InvalidInput, match="budget must be a number of tokens"):
+        run(chat(1), budget)
+
+
+# -- what it says of itself ------------------------------------------------------------------------
+
+
+def printed(plan: Plan) -> list[str]:
+    """The lines that rich makes of a plan, without what fills them up."""
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(plan)
+    return [" ".join(line.split()) for line in console.export_text().splitlines()]
+
+
+def test_a_plan_prints_as_a_table() -> None:
+    plan = run(chat(30), 1_000).plan
+    assert "messages replaced by an extract" in str(plan)
+    assert "<table>" in plan._repr_html_()
+    assert printed(plan) == [" ".join(row) for row in plan.rows]
+    assert plan.after < plan.before
+
+
+def test_a_plan_tells_what_was_left_out_before() -> None:
+    said = chat(30)
+    first = run(said, 1_000)
+    following = run([*said, AIMessage("an answer")], 1_000, events=first.events).plan
+    [(_, left)] = [row for row in first.plan.rows if row[0] == "left out"]
+    assert following.rows[-1] == ("left out before", left)
+    assert "left out before" not in dict(run(said, 1_000).plan.rows)
+    assert "left out before" not in dict(
+        run(said, 1_000, events=[*first.events, {"kind": "restore"}]).plan.rows
+    )
+
+
+def test_a_plan_shows_words_of_others_as_they_are() -> None:
+    plan = Plan(100, 90, 90, 5, 5, stop="[red]<b>look</b> was called again")
+    assert "&lt;b&gt;look&lt;/b&gt;" in plan._repr_html_()
+    assert printed(plan)[-1] == "turn ended [red]<b>look</b> was called again"

@@ -1,0 +1,63 @@
+"""`langmem-ext inspect` shows a database until it is stopped, and says at once what it cannot show."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from patience import PATIENCE_S
+from typer.testing import CliRunner
+
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory
+from langmem_ext.cli.app import app
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("words", [("memory.db",), ("--demo",)])
+def test_a_database_is_shown_until_it_is_stopped(words: tuple[str, ...], tmp_path: Path) -> None:
+    with DeltaSaver.open(str(tmp_path / "memory.db")) as saver:
+        ThreadChatMessageHistory("t", saver).add_user_message("where is my order?")
+    command = [sys.executable, "-m", "langmem_ext.cli", "inspect", *words, "--no-browser"]
+    shown = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        assert shown.stderr is not None
+        address = next(
+            found[0]
+            for line in shown.stderr
+            if (found := re.search(r"http://127\.0\.0\.1:\d+\S*(?=;)", line))
+        )
+        page = httpx.get(address, timeout=PATIENCE_S)
+        assert page.status_code == 200
+        assert "where is my order" in page.text
+        assert ("Waits for" in page.text) == (words == ("--demo",))
+        shown.send_signal(signal.SIGINT)
+        assert shown.wait(PATIENCE_S) == 0
+    finally:
+        shown.kill()
+        shown.communicate()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("missing.db",), 1),
+        (("memory.db", "--graph", "nothing.py:graph"), 2),
+        (("memory.db", "--graph", "langmem_ext.example:make_graph", "--read-only"), 2),
+        (("memory.db", "--price", "m=cheap"), 2),
+        (("memory.db", "--db", "memory.db"), 2),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_at_once(
+    words: tuple[str, ...], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    DeltaSaver.open("memory.db").close()
+    done = CliRunner().invoke(app, ["inspect", "--no-browser", *words])
+    assert done.exit_code == code, done.output
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "missing.db").exists()

@@ -1,0 +1,123 @@
+"""A message is taken, answered, polled for, and what the model was sent for it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from calling import Caller, another, calling
+from patience import auntil
+from served import greeter, notebook, speaker
+
+from langmem_ext.server import Task, TaskState, by_token, create_app
+
+ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
+
+
+@pytest.fixture
+async def caller(url: str) -> AsyncIterator[Caller]:
+    async with calling(create_app(url, graph=speaker("well met"))) as caller:
+        yield caller
+
+
+async def send(caller: Caller, thread_id: str, content: str) -> Any:
+    answer = await caller.http.post(
+        f"/langmem/conversations/{thread_id}/messages", json={"content": content, "purpose": "chat"}
+    )
+    assert answer.status_code == 202, answer.text
+    return answer.json()["message"]
+
+
+async def test_a_message_is_answered_and_its_prompt_can_be_read(caller: Caller) -> None:
+    message = await send(caller, "t1", "Hello")
+    assert (message["conversation_id"], message["content"], message["purpose"]) == (
+        "t1",
+        "Hello",
+        "chat",
+    )
+    answered = await caller.http.get(f"/langmem/messages/{message['id']}/response")
+    assert answered.status_code == 200
+    answer = answered.json()
+    assert (answer["content"], answer["in_reply_to"]) == ("well met", message["id"])
+    for key in (answer["id"], message["id"]):
+        [step] = (await caller.http.get(f"/langmem/messages/{key}/pipeline_steps")).json()
+        assert (step["node"], step["prompt"], step["reply"]) == ("say", "human: Hello", "well met")
+    values: Any = (await caller.sdk.threads.get("t1"))["values"]
+    assert [one["id"] for one in values["messages"]] == [message["id"], answer["id"]]
+
+
+async def test_an_answer_that_is_not_there_yet_is_polled_for() -> None:
+    async with calling(create_app(":memory:", graph=greeter())) as caller:
+        message = await send(caller, "t1", "Hello")
+        asked = (await caller.http.get(f"/langmem/messages/{message['id']}/response")).json()
+        assert (asked["id"], asked["content"]) == (None, "What's your name?")
+        assert (await caller.http.get("/langmem/messages/nothing/response")).status_code == 404
+        assert (
+            await caller.http.get("/langmem/messages/nothing/pipeline_steps")
+        ).status_code == 404
+    async with calling(create_app(":memory:", graph=notebook())) as caller:
+        message = await send(caller, "t1", "Hello")
+        failed = await caller.http.get(f"/langmem/messages/{message['id']}/response")
+        assert (failed.status_code, "no channel 'messages'" in failed.text) == (409, True)
+
+    class Elsewhere:
+        """A queue whose worker is another program."""
+
+        def __init__(self) -> None:
+            self.taken: dict[str, TaskState] = {}
+
+        async def put(self, task: Task) -> None:
+            self.taken[task.id] = TaskState(task)
+
+        async def get(self, task_id: str) -> TaskState | None:
+            return self.taken.get(task_id)
+
+    queue = Elsewhere()
+    async with calling(create_app(":memory:", graph=greeter(), queue=queue)) as caller:
+        message = await send(caller, "t1", "Hello")
+        assert [state.task.payload["content"] for state in queue.taken.values()] == ["Hello"]
+        waiting = await caller.http.get(
+            f"/langmem/messages/{message['id']}/response", params={"wait": 0}
+        )
+        assert (waiting.status_code, waiting.json()["status"]) == (202, "queued")
+
+
+async def test_a_message_that_was_taken_is_delivered_once_though_the_server_ends(url: str) -> None:
+    async with calling(create_app(url, graph=speaker("well met"))) as caller:
+        message = await send(caller, "t1", "Hello")
+    async with calling(create_app(url, graph=speaker("well met"))) as caller:
+        answer = await caller.http.get(f"/langmem/messages/{message['id']}/response")
+        assert answer.json()["content"] == "well met"
+
+        async def said() -> Any:
+            values: Any = (await caller.sdk.threads.get("t1"))["values"]
+            return [one["content"] for one in values["messages"]]
+
+        assert await auntil(said) == ["Hello", "well met"]
+
+
+async def test_another_owners_messages_are_not_there(url: str) -> None:
+    app = create_app(url, graph=speaker("well met"), access=by_token({ANN: "ann", BOB: "bob"}))
+    async with (
+        calling(app, headers={"X-Api-Key": ANN}) as ann,
+        another(app, headers={"X-Api-Key": BOB}) as bob,
+    ):
+        message = await send(ann, "t1", "Hello")
+        answer = (await ann.http.get(f"/langmem/messages/{message['id']}/response")).json()
+        assert (
+            await bob.http.get(f"/langmem/messages/{message['id']}/response")
+        ).status_code == 404
+        assert (
+            await bob.http.get(f"/langmem/messages/{answer['id']}/pipeline_steps")
+        ).status_code == 404
+        assert (await bob.http.get(f"/langmem/tasks/{message['id']}")).status_code == 404
+        refused = await bob.http.post(
+            "/langmem/conversations/t1/messages", json={"content": "mine"}
+        )
+        assert refused.status_code == 404
+    async with calling(create_app(":memory:")) as bare:
+        assert (
+            await bare.http.post("/langmem/conversations/t1/messages", json={"content": "hi"})
+        ).status_code == 501
+        assert await bare.sdk.threads.count() == 0

@@ -1,0 +1,244 @@
+"""LangGraph's SDK runs the served graph: it streams, waits, answers what waits, and one run at a time drives a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+
+import httpx
+import pytest
+from calling import Caller, calling
+from langgraph_sdk.errors import APIStatusError
+from patience import auntil
+from served import greeter, notebook, speaker
+
+from langmem_ext import DeltaSaver
+from langmem_ext.server import Limits, by_token, create_app
+
+INPUT = {"messages": [{"role": "user", "content": "hi", "id": "m1"}]}
+ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
+
+
+@pytest.fixture
+async def greeting(url: str) -> AsyncIterator[Caller]:
+    async with calling(create_app(url, graph=greeter())) as caller:
+        await caller.sdk.threads.create(thread_id="t1")
+        yield caller
+
+
+@pytest.fixture
+async def noting() -> AsyncIterator[Caller]:
+    async with calling(
+        create_app(":memory:", graph=notebook(), limits=Limits(wait=0.05))
+    ) as caller:
+        await caller.sdk.threads.create(thread_id="t1")
+        yield caller
+
+
+async def status_of(call: Awaitable[Any]) -> int:
+    """How the server refuses a call; the SDK has two kinds of errors for it."""
+    with pytest.raises((APIStatusError, httpx.HTTPStatusError)) as refused:
+        await call
+    code: int = refused.value.response.status_code  # type: ignore[attr-defined]
+    return code
+
+
+async def test_a_run_waits_and_is_answered(greeting: Caller) -> None:
+    runs = greeting.sdk.runs
+    asked: Any = await runs.wait("t1", "agent", input=INPUT)
+    [waiting] = asked["__interrupt__"]
+    assert waiting["value"] == {"question": "What's your name?"}
+    assert asked["messages"][0]["content"] == "hi"
+    assert (await greeting.sdk.threads.get("t1"))["status"] == "interrupted"
+    answered: Any = await runs.wait("t1", "agent", command={"resume": "Ann"})
+    assert [message["content"] for message in answered["messages"]] == ["hi", "Hello Ann"]
+    assert "__interrupt__" not in answered
+    assert (await greeting.sdk.threads.get("t1"))["status"] == "idle"
+
+
+async def test_an_answer_is_streamed_as_it_happens(greeting: Caller) -> None:
+    asked = [part async for part in greeting.sdk.runs.stream("t1", "agent", input=INPUT)]
+    assert [part.event for part in asked] == ["metadata", "values", "values"]
+    assert asked[-1].data["__interrupt__"][0]["value"] == {"question": "What's your name?"}
+    modes: Any = ["updates", "values", "messages-tuple"]
+    by_id = {asked[-1].data["__interrupt__"][0]["id"]: "Ann"}
+    answered = [
+        part
+        async for part in greeting.sdk.runs.stream(
+            "t1", "agent", command={"resume": by_id}, stream_mode=modes
+        )
+    ]
+    assert [part.data for part in answered if part.event == "updates"][0] == {
+        "ask": {"name": "Ann"}
+    }
+    assert answered[-1].data["name"] == "Ann"
+    states = await greeting.sdk.threads.get_history("t1")
+    assert {state["metadata"]["run_id"] for state in states if state["metadata"]["step"] > 0} == {
+        answered[0].data["run_id"]
+    }  # type: ignore[index, operator]
+
+
+async def test_what_a_model_says_is_streamed_piece_by_piece() -> None:
+    async with calling(create_app(":memory:", graph=speaker("well met"))) as caller:
+        await caller.sdk.threads.create(thread_id="t1")
+        parts = [
+            part
+            async for part in caller.sdk.runs.stream(
+                "t1", "agent", input=INPUT, stream_mode="messages"
+            )
+        ]
+        grown = [part.data[0]["content"] for part in parts if part.event == "messages/partial"]
+        assert len(grown) > 2
+        assert grown[-1] == "well met"
+        assert parts[1].event == "messages/metadata"
+        await caller.sdk.threads.create(thread_id="t2")
+        pieces = [
+            part.data[0]["content"]
+            async for part in caller.sdk.runs.stream(
+                "t2", "agent", input=INPUT, stream_mode="messages-tuple"
+            )
+            if part.event == "messages"
+        ]
+        assert "".join(pieces) == "well met"
+
+
+async def test_a_run_goes_on_when_nobody_listens_and_is_joined(noting: Caller) -> None:
+    run = await noting.sdk.runs.create("t1", "agent", input={"notes": ["one"]})
+    assert await noting.sdk.runs.join("t1", run["run_id"]) == {"notes": ["one", "noted"]}
+    assert (await noting.sdk.runs.get("t1", run["run_id"]))["status"] == "success"
+    assert [one["run_id"] for one in await noting.sdk.runs.list("t1")] == [run["run_id"]]
+
+
+async def test_one_run_at_a_time_drives_a_thread_and_can_be_stopped(noting: Caller) -> None:
+    run = await noting.sdk.runs.create("t1", "agent", input={"notes": ["slowly"]})
+    assert (await noting.sdk.threads.get("t1"))["status"] == "busy"
+    assert [thread["thread_id"] for thread in await noting.sdk.threads.search(status="busy")] == [
+        "t1"
+    ]
+    for strategy in ("reject", "enqueue"):
+        second = noting.sdk.runs.wait(
+            "t1", "agent", input={"notes": []}, multitask_strategy=strategy
+        )  # type: ignore[call-overload]
+        assert await status_of(second) == 409
+    assert (
+        await status_of(noting.sdk.threads.update_state("t1", {"notes": ["x"]}, as_node="note"))
+        == 409
+    )
+    await noting.sdk.runs.cancel("t1", run["run_id"], wait=True)
+    assert (await noting.sdk.runs.get("t1", run["run_id"]))["status"] == "interrupted"
+    state = await noting.sdk.threads.get_state("t1")
+    assert (state["values"], state["next"]) == ({"notes": ["slowly"]}, ["note"])
+
+
+async def test_a_run_is_stopped_with_its_server_and_its_thread_goes_on(url: str) -> None:
+    async with calling(create_app(url, graph=notebook())) as caller:
+        await caller.sdk.threads.create(thread_id="t1")
+        await caller.sdk.runs.create("t1", "agent", input={"notes": ["slowly"]})
+        await auntil(lambda: _has_begun(caller))
+    async with DeltaSaver.from_conn_string(url) as saver, saver.alease("t1", wait=0):
+        pass  # it is free
+    async with calling(create_app(url, graph=notebook())) as caller:
+        assert (await caller.sdk.threads.get_state("t1"))["next"] == ["note"]
+
+
+async def _has_begun(caller: Caller) -> bool:
+    return (await caller.sdk.threads.get_state("t1"))["next"] == ["note"]
+
+
+async def test_a_failure_of_the_graph_is_told_without_what_it_holds(noting: Caller) -> None:
+    parts = [
+        part async for part in noting.sdk.runs.stream("t1", "agent", input={"notes": ["fail"]})
+    ]
+    assert (parts[-1].event, parts[-1].data) == (
+        "error",
+        {"error": "RuntimeError", "message": "RuntimeError"},
+    )
+    result: Any = await noting.sdk.runs.wait(
+        "t1", "agent", input={"notes": ["fail"]}, raise_error=False
+    )
+    assert result["__error__"]["error"] == "RuntimeError"
+    assert "4711" not in json.dumps([part.data for part in parts])
+    assert (await noting.sdk.threads.get("t1"))["status"] == "error"
+
+
+async def test_a_client_chooses_neither_the_owner_nor_the_thread_by_its_config() -> None:
+    app = create_app(":memory:", graph=greeter(), access=by_token({ANN: "ann", BOB: "bob"}))
+    async with calling(app, headers={"X-Api-Key": ANN}) as ann:
+        await ann.sdk.threads.create(thread_id="t1")
+        config: Any = {
+            "configurable": {
+                "owner": "bob",
+                "thread_id": "t2",
+                "__pregel_checkpointer": "none",
+                "tz": "Europe/Rome",
+            }
+        }
+        await ann.sdk.runs.wait("t1", "agent", input=INPUT, config=config)
+        assert [thread["thread_id"] for thread in await ann.sdk.threads.search()] == ["t1"]
+        run = await ann.sdk.runs.create("t1", "agent", command={"resume": "Ann"})
+        ann.http.headers["X-Api-Key"] = BOB
+        assert await status_of(ann.sdk.runs.get("t1", run["run_id"])) == 404
+        assert await status_of(ann.sdk.runs.join("t1", run["run_id"])) == 404
+        assert await status_of(ann.sdk.runs.cancel("t1", run["run_id"])) == 404
+        assert await status_of(ann.sdk.runs.wait("t1", "agent", input=INPUT)) == 404
+        assert (
+            await status_of(ann.sdk.runs.wait("t1", "agent", input=INPUT, if_not_exists="create"))
+            == 404
+        )
+
+
+async def test_a_run_forks_where_it_is_told_to_and_stops_where_it_is_told_to(
+    noting: Caller,
+) -> None:
+    await noting.sdk.runs.wait("t1", "agent", input={"notes": ["one"]})
+    first = (await noting.sdk.threads.get_state("t1"))["checkpoint"]
+    await noting.sdk.runs.wait("t1", "agent", input={"notes": ["two"]})
+    forked: Any = await noting.sdk.runs.wait(
+        "t1", "agent", input={"notes": ["three"]}, checkpoint_id=first["checkpoint_id"]
+    )
+    assert forked == {"notes": ["one", "noted", "three", "noted"]}
+    await noting.sdk.runs.wait("t1", "agent", input={"notes": ["four"]}, interrupt_before=["note"])
+    assert (await noting.sdk.threads.get_state("t1"))["next"] == ["note"]
+    gone_on: Any = await noting.sdk.runs.wait("t1", "agent", input=None)
+    assert gone_on["notes"][-2:] == ["four", "noted"]
+
+
+async def test_what_needs_a_queue_is_said_not_to_be_served(noting: Caller) -> None:
+    runs = noting.sdk.runs
+    for call in (
+        runs.wait(None, "agent", input={}),
+        runs.create("t1", "agent", input={}, webhook="https://example.com"),
+        runs.create("t1", "agent", input={}, after_seconds=5),
+        runs.create("t1", "agent", input={}, multitask_strategy="rollback"),
+        noting.sdk.crons.search(),
+    ):
+        assert await status_of(call) == 501
+    assert await status_of(runs.create("t1", "another", input={})) == 404
+    assert await status_of(runs.create("nobody", "agent", input={})) == 404
+    assert await status_of(runs.create("t1", "agent", command={"goto": [{"node": "note"}]})) == 422  # type: ignore[arg-type]
+
+
+async def test_user_interfaces_find_the_graph(noting: Caller) -> None:
+    assert (await noting.http.get("/info")).status_code == 200
+    assert (await noting.http.get("/ok")).json() == {"ok": True}
+    [assistant] = await noting.sdk.assistants.search()
+    assert (assistant["graph_id"], assistant["metadata"]) == ("agent", {"created_by": "system"})
+    assert await noting.sdk.assistants.get(assistant["assistant_id"]) == assistant
+    assert await noting.sdk.assistants.search(graph_id="other") == []
+    run = await noting.sdk.runs.create("t1", assistant["assistant_id"], input={"notes": ["x"]})
+    assert run["assistant_id"] == assistant["assistant_id"]
+    async with calling(create_app(":memory:")) as bare:
+        assert await bare.sdk.assistants.search() == []
+
+
+async def test_many_clients_do_not_wait_for_each_other(noting: Caller) -> None:
+    names = [f"many-{at}" for at in range(8)]
+
+    async def one(name: str) -> Any:
+        return await noting.sdk.runs.wait(
+            name, "agent", input={"notes": [name]}, if_not_exists="create"
+        )
+
+    assert [found["notes"][0] for found in await asyncio.gather(*map(one, names))] == names

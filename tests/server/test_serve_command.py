@@ -1,0 +1,103 @@
+"""`langmem-ext serve` serves a database until it is stopped, and nobody without a token beyond this machine."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.errors import AuthenticationError
+from patience import PATIENCE_S, until
+from typer.testing import CliRunner
+
+from langmem_ext.cli.app import app
+
+GRAPH = """
+from langgraph.graph import START, MessagesState, StateGraph
+
+graph = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", "hello")]}).add_edge(START, "answer")
+"""
+TOKEN = "0123456789abcdef-ann"
+
+
+@contextmanager
+def serving(folder: Path, *words: str) -> Iterator[str]:
+    """The command, running in a folder; its URL. Ends as by Ctrl-C."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "langmem_ext.cli",
+            "serve",
+            "memory.db",
+            "--port",
+            str(port),
+            *words,
+        ],
+        cwd=folder,
+    )
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        until(answers)
+        yield f"http://127.0.0.1:{port}"
+        server.send_signal(signal.SIGINT)
+        server.wait(PATIENCE_S)
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.process
+def test_a_database_is_served_and_outlives_the_server(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(GRAPH)
+    with serving(tmp_path) as url, get_sync_client(url=url) as client:
+        client.threads.create(thread_id="t1")
+        page = httpx.get(f"{url}/langmem/ui/")
+        assert (page.status_code, "t1" in page.text) == (200, True)
+    (tmp_path / "tokens").write_text(f"# who may come in\n{TOKEN} ann\n")
+    with serving(
+        tmp_path, "--graph", "app.py:graph", "--graph-id", "greeter", "--tokens", "tokens"
+    ) as url:
+        with get_sync_client(url=url) as stranger, pytest.raises(AuthenticationError):
+            stranger.threads.get("t1")
+        assert httpx.get(f"{url}/langmem/ui/").status_code == 404
+        with get_sync_client(url=url, headers={"Authorization": f"Bearer {TOKEN}"}) as ann:
+            assert ann.threads.count() == 0  # t1 is nobody's
+            assert ann.threads.create()["metadata"]["graph_id"] == "greeter"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--host", "0.0.0.0"),
+        ("--host", "example.com"),
+        ("--tokens", "missing"),
+        ("--tokens", "empty"),
+        ("--tokens", "short"),
+        ("--graph", "nothing.py:graph"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_at_once(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").write_text("# none\n")
+    (tmp_path / "short").write_text("secret ann\n")
+    done = CliRunner().invoke(app, ["serve", "memory.db", *words])
+    assert done.exit_code == 2, done.output
+    assert "secret" not in done.output
+    assert not (tmp_path / "memory.db").exists()

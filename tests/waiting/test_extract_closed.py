@@ -1,0 +1,297 @@
+"""Enums, yes or no, counts, numbers and sums of money are read, never from other words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import pytest
+
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.extract import Reply, extract
+
+NOW = datetime(2024, 5, 15, 10, 30)
+
+SIZE = Param(
+    name="size",
+    type=ParamType.ENUM,
+    description="Size of the pizza",
+    enum={"small": ("little",), "medium": (), "extra_large": ("XL", "huge")},
+)
+WRAP = Param(
+    name="gift_wrap", type=ParamType.BOOLEAN, description="Whether the order is gift wrapped"
+)
+PEOPLE = Param(name="party_size", type=ParamType.INTEGER, description="Number of people")
+BOXES = Param(name="quantity", type=ParamType.INTEGER, description="Number of boxes")
+WEIGHT = Param(name="weight", type=ParamType.NUMBER, description="Weight of the parcel")
+BUDGET = Param(name="budget", type=ParamType.MONEY)
+
+
+def answer(
+    param: Param, text: str, prompt: str = "What is it?", others: Sequence[Param] = ()
+) -> Extraction:
+    return extract(param, Reply(text, prompt=prompt, others=others, now=NOW))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("small please", "small"),
+        ("Make it a Medium", "medium"),
+        ("XL", "extra_large"),
+        ("extra large", "extra_large"),
+        ("extra-large!", "extra_large"),
+        ("the little one", "small"),
+        ("mediun", "medium"),
+        ("not small, medium", "medium"),
+        ("small? no, medium", "medium"),
+        ("medium instead of small", "medium"),
+        ("the second one", "medium"),
+    ],
+)
+def test_an_enum_is_one_of_its_values_however_it_is_said(text: str, value: str) -> None:
+    assert answer(SIZE, text, "Small, medium or extra large?").value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "anything but huge",
+        "small or medium",
+        "round",
+        "cancel that",
+        "no idea",
+        "what sizes are there?",
+    ],
+)
+def test_an_enum_abstains_when_no_single_value_is_named(text: str) -> None:
+    assert answer(SIZE, text).status != "filled"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yes",
+        "Yes please",
+        "sure thing",
+        "why not",
+        "that's fine",
+        "no problem",
+        "true",
+        "wrap it please",
+        "I'd like it wrapped",
+        "y",
+    ],
+)
+def test_a_boolean_is_true_when_the_user_agrees(text: str) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").value is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no",
+        "Nope",
+        "no, thanks",
+        "not really",
+        "of course not",
+        "no wrapping",
+        "don't wrap it",
+        "false",
+        "I don't think so",
+    ],
+)
+def test_a_boolean_is_false_when_the_user_refuses(text: str) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").value is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I guess so",
+        "please do",
+        "of course",
+        "by all means",
+        "uh huh",
+        "yess",
+        "please",
+        "I'd appreciate that",
+        "if possible",
+        "👍",
+        "we would",
+    ]
+    + [
+        "I think so",
+        "that would be nice",
+        "yes, with wrapping",
+        "that's no problem",
+        "wrapping wouldn't hurt",
+        "if possible",
+    ],
+)
+def test_a_boolean_is_true_in_other_words_than_yes(text: str) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").value is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'd rather not",
+        "no need",
+        "nope thanks",
+        "nah",
+        "not needed",
+        "that won't be necessary",
+        "I'll pass",
+        "skip it",
+        "sorry, no",
+        "noo",
+    ]
+    + [
+        "we don't",
+        "without",
+        "sure, without it",
+        "leave it out",
+        "I can do without",
+        "prefer not to",
+        "without wrapping",
+    ],
+)
+def test_a_boolean_is_false_in_other_words_than_no(text: str) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").value is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["maybe", "only if it's free", "no, I do", "yes, I don't", "I think I am late", "we will see"],
+)
+def test_a_boolean_is_neither_when_the_user_is_of_two_minds(text: str) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").status == "abstained"
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("not now", "declined"),
+        ("No, not now", "declined"),
+        ("I don't know", "declined"),
+        ("what does it cost?", "question"),
+        ("yes or no?", "question"),
+        ("I don't care", "dontcare"),
+        ("no, I do want it wrapped", "abstained"),
+        ("it's Anna", "abstained"),
+        ("hmm", "abstained"),
+    ],
+)
+def test_a_boolean_is_neither_when_the_user_does_not_say(text: str, status: str) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").status == status
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("four", 4),
+        ("12", 12),
+        ("just me", 1),
+        ("only myself", 1),
+        ("me and my wife", 2),
+        ("my husband and I", 2),
+        ("a couple", 2),
+        ("the two of us", 2),
+        ("party of 6", 6),
+        ("3 adults and 2 kids", 5),
+        ("me and 3 friends", 4),
+        ("me, my wife, my parents and 2 children", 6),
+        ("4 people, 3 adults and 1 baby", 4),
+        ("it's for two", 2),
+        ("me and two friends, so three in total", 3),
+        ("3 people and I need it by noon", 3),
+        ("there will be 5 of us at 7pm", 5),
+        ("change it from 4 people to 6 people", 6),
+    ],
+)
+def test_a_number_of_people_is_counted(text: str, value: int) -> None:
+    assert answer(PEOPLE, text, "How many people?").value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "around 8pm",
+        "on the 3rd",
+        "seven or eight",
+        "2-3",
+        "3.5",
+        "-3",
+        "table 4",
+        "one minute, please",
+        "how many can come?",
+        "not sure",
+    ],
+)
+def test_a_number_of_people_is_not_read_from_other_numbers(text: str) -> None:
+    assert answer(PEOPLE, text, "How many people?").status != "filled"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3 boxes", 3),
+        ("ten", 10),
+        ("a dozen", 12),
+        ("1,200", 1200),
+        ("2 crates with 40 boxes", 40),
+        ("one box", 1),
+    ],
+)
+def test_a_count_is_the_number_before_its_own_noun(text: str, value: int) -> None:
+    assert answer(BOXES, text).value == value
+
+
+@pytest.mark.parametrize("text", ["the big one", "O-12345", "at 5pm", "$40"])
+def test_a_count_is_not_read_from_pronouns_codes_times_or_sums(text: str) -> None:
+    assert answer(BOXES, text).status != "filled"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2.5", 2.5),
+        ("two and a half", 2.5),
+        ("about 3 kg", 3),
+        ("-4.5", -4.5),
+        ("3 point 7", 3.7),
+        ("one hundred", 100),
+    ],
+)
+def test_a_number_may_have_a_fraction(text: str, value: float) -> None:
+    assert answer(WEIGHT, text).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("$1,250.50", 1250.5),
+        ("50 bucks", 50),
+        ("twenty euros", 20),
+        ("€20", 20),
+        ("100", 100),
+        ("2k", 2000),
+        ("one hundred and five dollars and 20 cents", 105.2),
+        ("no more than 300 dollars by June 1st", 300),
+    ],
+)
+def test_a_sum_of_money_is_its_amount(text: str, value: float) -> None:
+    assert answer(BUDGET, text).value == value
+
+
+@pytest.mark.parametrize("text", ["a lot", "tomorrow at 5", "whatever it costs", "why?"])
+def test_a_sum_of_money_is_not_read_from_anything_else(text: str) -> None:
+    assert answer(BUDGET, text).status != "filled"
+
+
+def test_a_whole_number_with_allowed_values_takes_no_other() -> None:
+    rooms = Param(name="rooms", type=ParamType.INTEGER, enum={"1": (), "2": (), "3": ()})
+    assert answer(rooms, "two").value == 2
+    assert answer(rooms, "seven").status == "abstained"

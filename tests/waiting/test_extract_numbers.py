@@ -1,0 +1,166 @@
+"""Numbers are read as what they count: people, times, sums, ages, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.extract import Reply, extract, find
+
+NOW = datetime(2024, 5, 15, 10, 30)
+
+PEOPLE = Param(name="people", type=ParamType.INTEGER, description="number of people")
+BAGS = Param(name="quantity", type=ParamType.INTEGER, description="number of bags")
+AGE = Param(name="age", type=ParamType.INTEGER, description="age of the child")
+HOURS = Param(name="rental_hours", type=ParamType.NUMBER)
+WHOLE_HOURS = Param(
+    name="hours", type=ParamType.INTEGER, description="how many hours the boat is rented"
+)
+MINUTES = Param(
+    name="duration", type=ParamType.INTEGER, description="length of the meeting in minutes"
+)
+AMOUNT = Param(name="amount", type=ParamType.MONEY)
+PHONE = Param(name="phone", type=ParamType.PHONE)
+
+
+def answer(param: Param, text: str, prompt: str = "How many?") -> Extraction:
+    return extract(param, Reply(text, prompt=prompt, now=NOW))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a table for 4 friday 7pm", 4),
+        ("a table for 2 tonight at 9", 2),
+        ("table friday 7pm party of 4", 4),
+        ("for two, please", 2),
+        ("dinner for 6 on the 12th", 6),
+        ("at 8 for 4", 4),
+        ("for the two of us", 2),
+        ("just me and my wife", 2),
+        ("4 adults and 2 kids", 6),
+        ("we are 5", 5),
+        ("there will be six", 6),
+        ("just me", 1),
+        ("12 Mill Lane, for 3", 3),
+    ],
+)
+def test_a_message_that_answers_nothing_marks_how_many_people(text: str, value: int) -> None:
+    assert find(PEOPLE, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for 4 days",
+        "for 4 pm",
+        "for 2 hours",
+        "for 20 bucks",
+        "for 12 Mill Lane",
+        "table 4",
+        "call 07700 900123",
+        "3 dogs",
+        "for 5k",
+        "at 8",
+    ]
+    + ["my 7 year old daughter", "leave me alone", "for 2 rooms"],
+)
+def test_a_message_that_answers_nothing_does_not_count_people_by_other_numbers(text: str) -> None:
+    assert find(PEOPLE, text, now=NOW).status == "abstained"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("both", 2),
+        ("couple of us", 2),
+        ("me + 1", 2),
+        ("a couple with our kid", 3),
+        ("my nan, me and 2 kids", 4),
+        ("my 7 year old and me", 2),
+        ("me, my wife and our 3 year old", 3),
+        ("3 friends, me and my parents", 6),
+        ("14 plus one highchair", 14),
+        ("we are 5, no 6", 6),
+        ("4 people, sorry, 5", 5),
+        ("with our grandparents visiting, there are 6 adults", 6),
+    ],
+)
+def test_people_are_counted_as_they_are_named(text: str, value: int) -> None:
+    assert answer(PEOPLE, text).value == value
+
+
+@pytest.mark.parametrize("text", ["at 8", "12 Mill Lane", "07700 900123", "my 7 year old", "8 pm"])
+@pytest.mark.parametrize("param", [PEOPLE, BAGS, AMOUNT], ids=lambda param: param.name)
+def test_a_number_of_something_else_is_no_answer(param: Param, text: str) -> None:
+    assert answer(param, text).value in (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("my 7 year old", 7), ("she's seven years old", 7), ("aged 12", 12), ("9", 9)],
+)
+def test_an_age_is_one_where_it_is_wanted(text: str, value: int) -> None:
+    assert answer(AGE, text, "How old?").value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "hours", "minutes"),
+    [
+        ("an hour", 1, 60),
+        ("hour and a half", 1.5, 90),
+        ("an hour and a half", 1.5, 90),
+        ("two and a half hours", 2.5, 150),
+        ("half an hour", 0.5, 30),
+        ("three quarters of an hour", 0.75, 45),
+        ("90 minutes", 1.5, 90),
+        ("1 hour 30 minutes", 1.5, 90),
+        ("1h30", 1.5, 90),
+        ("2.5 hours", 2.5, 150),
+        ("a couple of hours", 2, 120),
+        ("for 45 min please", 0.75, 45),
+    ],
+)
+def test_a_length_of_time_is_in_the_parameters_unit(text: str, hours: float, minutes: int) -> None:
+    assert answer(HOURS, text, "How long?").value == hours
+    assert answer(MINUTES, text, "How long?").value == minutes
+    assert answer(WHOLE_HOURS, text, "How long?").value == (
+        hours if isinstance(hours, int) else None
+    )
+    assert find(HOURS, f"rent me a boat, {text}", now=NOW).value == hours
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("twenty bucks", 20), ("50 quid", 50), ("20 dollars, no, 30", 30), ("1500", 1500)],
+)
+def test_a_sum_is_read_as_it_is_said(text: str, value: int) -> None:
+    assert answer(AMOUNT, text, "How much?").value == value
+
+
+@pytest.mark.parametrize("text", ["what? no, 87654321", "87654321", "0123", "at 5"])
+def test_digits_that_number_something_are_no_sum(text: str) -> None:
+    assert answer(AMOUNT, text, "How much?").status != "filled"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("07700 900123", "07700900123"),
+        ("call me on 020 7946 0958", "02079460958"),
+        ("555-0147", "5550147"),
+        ("my number is 555 0147", "5550147"),
+        ("+44 7700 900123", "+447700900123"),
+        ("(415) 555-2671", "+14155552671"),
+    ],
+)
+def test_a_local_telephone_number_is_its_digits(text: str, value: str) -> None:
+    assert answer(PHONE, text, "Your number?").value == value
+    assert find(PHONE, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize("text", ["12345", "2024-05-01", "$555-0147", "555 0147 is the order"])
+def test_other_digits_are_no_telephone_number(text: str) -> None:
+    assert find(PHONE, text, now=NOW).status == "abstained"

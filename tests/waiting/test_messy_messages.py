@@ -1,0 +1,410 @@
+"""What people write besides values: wishes and what is told, what is ruled out, second thoughts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from benchmarks.damage import MESSAGES, damaged
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.extract import Reply, extract, find
+from langmem_ext.waiting.extract.dates.spelling import Spelled
+from langmem_ext.waiting.understand.acts import begins_with_yes, tells, yes_or_no
+from langmem_ext.waiting.understand.daytime import after
+from langmem_ext.waiting.understand.intents.classifier import ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.understand.intents.similarity import units_of
+from langmem_ext.waiting.understand.values import Reading, read_values
+
+NOW = datetime(2026, 3, 4, 10, 15)
+CATALOG = IntentCatalog.from_dict(
+    {
+        "intents": [
+            {
+                "id": "move_tour",
+                "description": "Move a tour to another day",
+                "examples": ["move my tour"],
+                "required": ["new_day"],
+            },
+            {
+                "id": "cancel_tour",
+                "description": "Cancel a tour",
+                "examples": ["we can't come to the tour"],
+                "required": ["code"],
+            },
+            {
+                "id": "order_guide",
+                "description": "Order a printed guide",
+                "examples": ["send me the guide"],
+                "required": ["language"],
+            },
+        ],
+        "params": {
+            "new_day": {"type": "date", "future": True},
+            "code": {"type": "identifier", "pattern": r"T-\d{3}"},
+            "language": {"type": "enum", "enum": ["finnish", "swedish"]},
+        },
+    }
+)
+
+
+def param(name: str, kind: str, **fields: Any) -> Param:
+    return Param(name=name, type=ParamType(kind), **fields)
+
+
+def answer(text: str, asked: Param, prompt: str = "Which?") -> Extraction:
+    return extract(asked, Reply(text, prompt=prompt, now=NOW))
+
+
+def intents_of(text: str) -> list[str | None]:
+    every = {name: find(each, text, now=NOW) for name, each in CATALOG.params.items()}
+    found = {name: value.span for name, value in every.items() if value.span}
+    request = ClassifyRequest(text, CATALOG, now=NOW, found=found)
+    classified = RuleClassifier().classify(request)
+    return [classified.intent_id, *(other.intent_id for other in classified.also)]
+
+
+# -- what is wished for and what is told -----------------------------------------------------------
+
+
+def test_a_clause_that_tells_how_things_are_is_no_wish() -> None:
+    assert tells("my train leaves at noon")
+    assert not tells("my brother needs a ticket")
+    assert not tells("could we meet later?")
+
+
+def test_the_wish_of_a_message_is_its_request_whatever_it_tells() -> None:
+    assert intents_of("we can't come on monday, could you move our tour?") == ["move_tour"]
+
+
+def test_two_requests_that_are_joined_are_both_taken() -> None:
+    assert intents_of("cancel the tour T-204 and send me the printed guide") == [
+        "cancel_tour",
+        "order_guide",
+    ]
+
+
+def test_an_allowed_value_speaks_for_the_one_intent_that_takes_it() -> None:
+    assert intents_of("mother would like one in finnish") == ["order_guide"]
+
+
+# -- yes and no ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "decided"),
+    [
+        ("yes, it was a gift", True),
+        ("correct, see you there", True),
+        ("yes, such a pity", True),
+        ("yes, that's right too", True),
+        ("yes, that is wrong", None),
+        ("yes and a window seat", None),
+        ("my wife said yes", None),
+        ("yes, unless it snows", None),
+    ],
+)
+def test_a_yes_may_be_followed_by_a_remark_that_changes_nothing(
+    text: str, decided: bool | None
+) -> None:
+    assert yes_or_no(text, (), "Shall I send it?") is decided
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("he is", True),
+        ("they aren't", False),
+        ("sadly not", False),
+        ("nobody", False),
+        ("as far as I know yes, all of them", True),
+    ],
+)
+def test_short_words_answer_a_yes_or_no_question(text: str, value: bool) -> None:
+    assert answer(text, param("present", "boolean"), "Is everybody present?").value is value
+
+
+def test_not_yet_answers_how_things_are_and_puts_off_what_is_wished() -> None:
+    signed = param("signed", "boolean")
+    assert answer("not yet", signed, "Is it signed?").value is False
+    assert answer("not yet", signed, "Would you like to sign it?").status == "declined"
+
+
+# -- values that are not meant ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("not thursday, the day after", "2026-03-06"),
+        ("not saturday, she works saturdays. sunday", "2026-03-08"),
+        ("tuesday doesn't suit, wednesday would", "2026-03-11"),
+        ("monday or tuesday, tuesday is better", "2026-03-10"),
+        ("mon, or tue if that's full", "2026-03-09"),
+    ],
+)
+def test_a_day_that_is_ruled_out_is_not_taken(text: str, day: str) -> None:
+    assert answer(text, param("day", "date", future=True)).value == day
+
+
+def test_a_day_since_when_something_is_so_is_none_of_the_future() -> None:
+    assert (
+        find(
+            param("day", "date", future=True),
+            "waiting since monday, please come on friday",
+            now=NOW,
+        ).value
+        == "2026-03-06"
+    )
+
+
+def test_an_address_that_is_forbidden_is_not_taken() -> None:
+    text = "don't send it to 4 Hill Road, send it to 9 Lake Road"
+    assert find(param("address", "address"), text, now=NOW).value == "9 Lake Road"
+
+
+def test_of_two_values_the_one_that_leads_somewhere_is_meant() -> None:
+    plan = param("plan", "enum", enum={"silver": (), "gold": ()})
+    assert answer("silver is too little for us, go up to gold", plan).value == "gold"
+
+
+# -- the meaning of values -------------------------------------------------------------------------
+
+
+def test_the_words_of_a_value_may_stand_in_any_order() -> None:
+    fault = param("fault", "enum", enum={"broken_lamp": (), "flat_tyre": ()})
+    assert find(fault, "the lamp at the back is broken", now=NOW).value == "broken_lamp"
+
+
+def test_a_word_that_means_what_one_value_means_answers() -> None:
+    state = param("state", "enum", enum={"lost": (), "late": ()})
+    assert answer("it has disappeared", state).value == "lost"
+    assert answer("it's green", state).status == "abstained"
+
+
+def test_a_known_value_that_is_said_again_gives_way_to_another() -> None:
+    day = param("day", "date", future=True)
+    reply = Reply("thursday is her choir night. friday", filled={"day": "2026-03-05"}, now=NOW)
+    assert extract(day, reply).value == "2026-03-06"
+
+
+def test_the_own_words_of_a_parameter_tell_two_days_apart() -> None:
+    days = (
+        param("fetch", "date", description="the day we fetch it"),
+        param("bring_back", "date", description="the day we bring it back"),
+    )
+    read = read_values(days, Reading("bring it back on monday, fetch it on friday", NOW))
+    assert {name: found.value for name, found in read.items()} == {
+        "fetch": "2026-03-06",
+        "bring_back": "2026-03-09",
+    }
+
+
+def test_a_number_is_what_its_noun_counts() -> None:
+    group = (
+        param("adults", "integer", description="number of adults"),
+        param("children", "integer", description="number of children"),
+    )
+    read = read_values(group, Reading("2 adults and 3 kids", NOW))
+    assert {name: found.value for name, found in read.items()} == {"adults": 2, "children": 3}
+
+
+def test_a_typed_value_of_another_parameter_is_no_open_answer() -> None:
+    asked = (
+        param("item", "text", description="what was left"),
+        param("phone", "phone", description="your number"),
+    )
+    read = read_values(
+        asked, Reading("0161 496 0555", NOW, asked="item", prompt="What did you leave?")
+    )
+    assert set(read) == {"phone"}
+
+
+def test_a_name_written_small_stands_behind_whoever_it_is_of() -> None:
+    assert (
+        find(param("name", "person"), "a ticket for my sister ines lund on friday", now=NOW).value
+        == "ines lund"
+    )
+
+
+def test_what_was_lost_is_what_the_message_says_was_left() -> None:
+    item = param("item", "text", description="what was lost")
+    assert (
+        find(item, "hello, I left my green hat at yours on monday", now=NOW).value == "my green hat"
+    )
+    assert answer("last monday", item, "What did you lose?").status == "abstained"
+
+
+# -- values where they are said without having been asked for --------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "value"),
+    [
+        ("3 St. John's Square", param("home", "address"), "3 St. John's Square"),
+        (
+            "Apartment 12, Kestrel House, 4 Wharf Street, Leith",
+            param("home", "address"),
+            "Apartment 12, Kestrel House, 4 Wharf Street, Leith",
+        ),
+        ("the last day of march", param("day", "date"), "2026-03-31"),
+        ("the end of next month", param("day", "date"), "2026-04-30"),
+    ],
+)
+def test_an_answer_is_read_whole(text: str, asked: Param, value: str) -> None:
+    found = answer(text, asked)
+    assert (found.status, found.value) == ("filled", value)
+
+
+@pytest.mark.parametrize(
+    ("text", "looked_for", "value"),
+    [
+        (
+            "please change my address as well: 7b Saltmarket, Ayr",
+            param("home", "address"),
+            "7b Saltmarket, Ayr",
+        ),
+        ("we are moving to 7 Elm Grove, Stroud", param("home", "address"), "7 Elm Grove, Stroud"),
+        (
+            "845.50 every month",
+            param("interval", "enum", enum={"weekly": (), "monthly": ()}),
+            "monthly",
+        ),
+        ("2 tickets from york to edinburgh", param("origin", "place", role="from"), "york"),
+        (
+            "the lamp on quarry road is out",
+            param("street", "place", description="street of the lamp"),
+            "quarry road",
+        ),
+        (
+            'could you write "Happy Days" on it?',
+            param("inscription", "text", description="words on the cake"),
+            "Happy Days",
+        ),
+        ("saturday morning, 9", param("start", "time"), "09:00"),
+    ],
+)
+def test_a_value_is_read_where_nothing_asked_for_it(
+    text: str, looked_for: Param, value: str
+) -> None:
+    found = find(looked_for, text, now=NOW)
+    assert (found.status, found.value) == ("filled", value)
+
+
+def test_a_day_that_is_not_possible_is_not_the_new_one_and_may_be_the_one_that_is_cancelled() -> (
+    None
+):
+    text = "i can't come on friday"
+    assert find(param("new_day", "date", future=True), text, now=NOW).value is None
+    assert find(param("missed", "date"), text, now=NOW).value == "2026-03-06"
+
+
+@pytest.mark.parametrize("kind", ["text", "place", "address"])
+def test_a_name_that_is_told_answers_no_other_question(kind: str) -> None:
+    assert (
+        answer("my name's Hannah Brandt", param("street", kind), "In which street?").status
+        == "abstained"
+    )
+
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["we don't need the tour anymore", "the tour is no longer needed"])
+def test_who_no_longer_needs_a_thing_wants_it_cancelled(text: str) -> None:
+    assert intents_of(text) == ["cancel_tour"]
+
+
+def test_a_thing_beside_one_that_is_wished_for_is_wished_for_too() -> None:
+    assert intents_of("could you cancel my tour and a printed guide") == [
+        "cancel_tour",
+        "order_guide",
+    ]
+
+
+@pytest.mark.parametrize("text", ["yesss", "yesss thank u", "okkk"])
+def test_a_drawn_out_yes_is_a_yes(text: str) -> None:
+    assert yes_or_no(text, (), "Is that right?") is True
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "value"),
+    [
+        ("On Thursday, 8/16/2018", param("day", "date"), "2018-08-16"),
+        ("sacramento works for me", param("city", "place"), "sacramento"),
+    ],
+)
+def test_an_answer_in_a_frame_is_as_sure_as_one_without(
+    text: str, asked: Param, value: str
+) -> None:
+    found = answer(text, asked)
+    assert (found.status, found.value) == ("filled", value)
+    assert found.confidence >= 0.5
+
+
+def test_a_kind_of_thing_is_no_place() -> None:
+    found = answer("I am looking for Cantonese restaurants in Millbrae", param("city", "place"))
+    assert found.value == "Millbrae"
+
+
+@pytest.mark.parametrize(
+    ("text", "agrees"),
+    [
+        ("yes srory aobut short notice", True),
+        ("yes thhats one", True),
+        ("thats riight", True),
+        ("yes but at 5", False),
+        ("yes only if it is dry", False),
+        ("yes, what does it cost", False),
+        ("ok and then I need a van", False),
+    ],
+)
+def test_a_yes_may_be_followed_by_misspelt_words_but_by_no_condition(
+    text: str, agrees: bool
+) -> None:
+    decided = yes_or_no(text, (), "Is that right?") or begins_with_yes(text)
+    assert bool(decided) is agrees
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("its quartr past twevle", "it's quarter past twelve"),
+        ("u open 2moro", "you open tomorrow"),
+        ("1 apil", "1 april"),
+        ("me@its.com, R. Smith", "me@its.com, R. Smith"),
+    ],
+)
+def test_small_words_are_read_as_they_were_meant(written: str, meant: str) -> None:
+    assert Spelled(written).text == meant
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "said", "day"),
+    [
+        ("2026-03-20", "2026-03-09", "till monday", "2026-03-23"),
+        ("2026-04-02", "2026-03-09", "back on the 9th", "2026-04-09"),
+        ("2026-04-02", "2026-03-09", "until 9 March", "2026-03-09"),
+        ("2026-04-02", "2026-04-09", "the 9th", "2026-04-09"),
+    ],
+)
+def test_an_end_named_by_weekday_or_number_lies_behind_its_beginning(
+    begin: str, end: str, said: str, day: str
+) -> None:
+    assert after(begin, end, said) == day
+
+
+def test_a_question_word_with_an_apostrophe_asks_for_the_same() -> None:
+    assert units_of("where's it")[0].concepts == units_of("wheres it")[0].concepts != frozenset()
+
+
+def test_damage_is_the_same_each_time_and_leaves_wanted_words_alone() -> None:
+    says = ["Could somebody please collect the yellow wardrobe tomorrow afternoon?"]
+    talk = {"title": "t", "says": says, "want": [{"x": {"item": "wardrobe"}}]}
+    desk = {"conversations": [talk], "catalog": {"intents": []}}
+    for kind in MESSAGES:
+        changed = damaged(desk, kind)["conversations"][0]["says"]
+        assert changed == damaged(desk, kind)["conversations"][0]["says"]
+        assert "wardrobe" in changed[0]

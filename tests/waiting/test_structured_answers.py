@@ -1,0 +1,543 @@
+"""Promise: an interrupt of somebody else's graph is passed nothing that it does not take."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langmem_ext.errors import ConversationError, InvalidInput, LangmemExtError
+from langmem_ext.waiting.interrupts.foreign import Asked, plan_answers, plan_resume, question_of
+from langmem_ext.waiting.interrupts.response_schema import fits
+
+ALL = ["approve", "edit", "reject", "respond"]
+
+
+def batch(*names: str, allowed: Any = ALL, **more: Any) -> dict[str, Any]:
+    """A request of LangChain's middleware, as it stands in an interrupt."""
+    return {
+        "action_requests": [
+            {"name": name, "args": {"amount": 5}, "description": f"run {name}"} for name in names
+        ],
+        "review_configs": [{"action_name": name, "allowed_decisions": allowed} for name in names],
+        **more,
+    }
+
+
+def answer(value: Any, text: str, schema: Any = None) -> Any:
+    return plan_answers({"id": Asked(value, schema)}, text)["id"]
+
+
+def decisions(*one: dict[str, Any]) -> dict[str, Any]:
+    return {"decisions": list(one)}
+
+
+APPROVE = {"type": "approve"}
+EDIT = {"type": "edit", "edited_action": {"name": "pay", "args": {"amount": 3}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "decision"),
+    [
+        ("approve", APPROVE),
+        (" Yes! ", APPROVE),
+        ("y", APPROVE),
+        ("OK.", APPROVE),
+        ("reject", {"type": "reject"}),
+        ("No.", {"type": "reject"}),
+        (
+            "no, because it is late\nand dear",
+            {"type": "reject", "message": "because it is late\nand dear"},
+        ),
+        ("no because it is late", {"type": "reject", "message": "because it is late"}),
+        ("reject: too dear", {"type": "reject", "message": "too dear"}),
+        ("reject too dear", {"type": "reject", "message": "too dear"}),
+        ("No — too dear", {"type": "reject", "message": "too dear"}),
+        ("respond: it is paid", {"type": "respond", "message": "it is paid"}),
+        ('edit {"amount": 3}', EDIT),
+        (json.dumps(EDIT), EDIT),
+        (json.dumps(decisions(EDIT)), EDIT),
+        (json.dumps([EDIT]), EDIT),
+    ],
+)
+def test_a_decision_is_said_in_words_or_as_json(text: str, decision: dict[str, Any]) -> None:
+    assert answer(batch("pay"), text) == decisions(decision)
+    assert answer({"type": "tool_approval", "name": "pay", "args": {"amount": 5}}, text) == decision
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "maybe",
+        "yes, but only 3",
+        "no problem",
+        "not now",
+        "okay then do it",
+        "edit",
+        "edit 3",
+        "edit {amount: 3}",
+        "respond",
+        "[]",
+        "{}",
+        "null",
+        "7",
+        '"approve"',
+        '{"decisions": "approve"}',
+        '{"decisions": []}',
+        '{"decisions": [{"type": "approve"}, {"type": "approve"}]}',
+        '{"type": "accept"}',
+        '{"type": "respond"}',
+        '{"type": "reject", "message": 7}',
+        '{"type": "edit", "edited_action": {"name": "refund", "args": {}}}',
+        '{"type": "edit", "edited_action": {"name": "pay", "args": [3]}}',
+        '{"type": "edit", "edited_action": {"name": "pay"}}',
+        '{"type": "edit"}',
+        'edit {"amount": NaN}',
+        'edit {"amount": 1' + "0" * 30 + "}",
+        'edit {"amount": "\\ud800"}',
+        "[" * 100_000,
+    ],
+)
+def test_what_is_no_decision_is_refused_with_what_can_be_said(text: str) -> None:
+    with pytest.raises(InvalidInput, match="approve.*edit.*reject.*respond.*decisions"):
+        answer(batch("pay"), text)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "refused"),
+    [(["approve"], "no"), (["reject"], "yes"), (["reject"], 'edit {"amount": 1}'), ([], "yes")],
+)
+def test_a_decision_that_is_not_allowed_is_refused(allowed: list[str], refused: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        answer(batch("pay", allowed=allowed), refused)
+    assert all(kind not in str(error.value) for kind in ALL if kind not in allowed)
+
+
+def test_an_error_quotes_neither_arguments_nor_what_was_said() -> None:
+    value = batch("pay")
+    value["action_requests"][0]["args"] = {"card": "4111"}
+    with pytest.raises(InvalidInput) as error:
+        answer(value, "4242")
+    assert "card" in str(error.value)
+    assert "4111" not in str(error.value)
+    assert "4242" not in str(error.value)
+
+
+def test_words_are_for_all_tool_calls_and_json_is_for_each() -> None:
+    value = batch("pay", "refund")
+    assert answer(value, "yes") == decisions(APPROVE, APPROVE)
+    assert answer(value, "no: late") == decisions(*[{"type": "reject", "message": "late"}] * 2)
+    assert answer(value, json.dumps(decisions(EDIT, APPROVE))) == decisions(EDIT, APPROVE)
+    for text in (
+        'edit {"amount": 3}',
+        json.dumps(APPROVE),
+        json.dumps([APPROVE]),
+        json.dumps([APPROVE, EDIT]),
+    ):
+        with pytest.raises(InvalidInput, match="for all of them"):
+            answer(value, text)
+
+
+def test_any_text_is_the_answer_of_a_tool_that_only_asks() -> None:
+    value = batch("pay", allowed=["respond"])
+    for text in ("no", "the blue one", '{"colour": "blue"}', "7"):
+        assert answer(value, text) == decisions({"type": "respond", "message": text})
+    assert answer(value, "respond: no") == decisions({"type": "respond", "message": "no"})
+
+
+def test_a_person_is_asked_in_words() -> None:
+    told = question_of(Asked(batch("pay", "refund", allowed=["approve", "reject"])))
+    assert told is not None
+    assert told.startswith(
+        "run pay\n\nrun refund\n\nSay approve, reject (or reject: why) for all of them; or JSON"
+    )
+    assert question_of(Asked("What?")) == "What?"
+
+
+WAITING = {"param": "order_id", "prompt": "Which?", "attempt": 1}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "What's your name?",
+        None,
+        7,
+        [],
+        [1],
+        {},
+        {"question": "Which?"},
+        WAITING,
+        {**batch("pay"), **WAITING, "response_schema": {"type": "object"}},
+    ],
+)
+@pytest.mark.parametrize("text", ["blue", "yes", "7", '{"a": 1}', "[]"])
+def test_any_other_question_is_answered_with_the_text(value: Any, text: str) -> None:
+    assert answer(value, text) == text
+
+
+@pytest.mark.parametrize(
+    ("schema", "taken", "refused"),
+    [
+        (
+            {"type": "object", "required": ["a"]},
+            {'{"a": 1}': {"a": 1}},
+            ["blue", "7", "{}", '[{"a": 1}]'],
+        ),
+        (
+            {"type": "array", "items": {"type": "object"}},
+            {"[{}]": [{}], "{}": [{}]},
+            ["blue", "[1]"],
+        ),
+        ({"type": "integer"}, {"7": 7, " 7 ": 7, "7.0": 7.0}, ["seven", "7.5", "true", "null"]),
+        ({"type": "boolean"}, {"yes": True, "No.": False, "true": True}, ["maybe", "1", "ok"]),
+        ({"type": "string"}, {"7": "7", '{"a": 1}': '{"a": 1}', "null": "null"}, []),
+        ({"enum": ["card", "voucher"]}, {"card": "card", '"voucher"': "voucher"}, ["cash"]),
+        ({"type": ["object", "null"]}, {"null": None, "{}": {}}, ["blue"]),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "number"}}}, {"1.5": 1.5}, ["blue"]),
+        ({"$ref": "#"}, {"blue": "blue"}, []),
+        ({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, {"blue": "blue"}, []),
+        ({"anyOf": [{"type": "object"}, {"type": "string"}]}, {"{}": {}, "blue": "blue"}, []),
+    ],
+)
+def test_a_declared_schema_is_kept_to(
+    schema: dict[str, Any], taken: dict[str, Any], refused: list[str]
+) -> None:
+    for value, declared in ((None, schema), ({"response_schema": schema}, None)):
+        for text, meant in taken.items():
+            said = answer(value, text, declared)
+            assert (said, type(said)) == (meant, type(meant))
+        for text in refused:
+            with pytest.raises(InvalidInput, match="structured answer"):
+                answer(value, text, declared)
+
+
+def test_a_form_of_an_mcp_server_is_answered_with_its_responses() -> None:
+    form = {
+        "key": "k",
+        "message": "Which?",
+        "mode": "form",
+        "requested_schema": {"type": "object", "required": ["n"]},
+    }
+    value = {
+        "type": "mcp_elicitation",
+        "tool_name": "t",
+        "requests": [form, {"key": "u", "mode": "url", "url": "https://example.com"}],
+    }
+    good = {
+        "responses": {"k": {"action": "accept", "content": {"n": 1}}, "u": {"action": "decline"}}
+    }
+    assert answer(value, json.dumps(good)) == good
+    bad: list[Any] = [
+        {"responses": {}},
+        {"responses": {**good["responses"], "k": {"action": "accept", "content": {}}}},
+        {"k": 1},
+    ]
+    for text in ("yes", *map(json.dumps, bad)):
+        with pytest.raises(InvalidInput, match="JSON"):
+            answer(value, text)
+
+
+def test_a_request_of_the_agent_inbox_is_answered_with_a_list_of_one() -> None:
+    request = {
+        "action_request": {"action": "pay", "args": {}},
+        "config": {"allow_respond": True, "allow_edit": False, "allow_accept": True},
+    }
+    response = {"type": "response", "args": "so"}
+    for value in (request, [request]):
+        for text in (json.dumps(response), json.dumps([response]), "so"):
+            assert answer(value, text) == [response]
+        assert answer(value, "yes") == [{"type": "accept", "args": {"action": "pay", "args": {}}}]
+        for text in ('{"type": "ignore", "args": null}', "ignore"):
+            assert answer(value, text) == [{"type": "response", "args": text}], (
+                "ignoring is not allowed"
+            )
+    silent = {**request, "config": {"allow_ignore": True}}
+    assert answer(silent, "no") == [{"type": "ignore", "args": None}]
+    for text in ("yes", "so", '{"type": "accept", "args": null}'):
+        with pytest.raises(InvalidInput, match="JSON"):
+            answer(silent, text)
+
+
+def test_of_several_questions_the_first_is_answered_or_each_by_its_id() -> None:
+    waiting = {
+        "a": Asked(batch("pay")),
+        "b": Asked({"type": "tool_approval", "name": "refund", "args": {}}),
+    }
+    assert plan_answers(waiting, "yes") == {"a": decisions(APPROVE)}
+    assert plan_answers(waiting, '{"b": "no, late"}') == {
+        "b": {"type": "reject", "message": "late"}
+    }
+    assert plan_answers(
+        {**waiting, "c": Asked("Who?")}, '{"c": "Ada", "b": {"type": "approve"}}'
+    ) == {"c": "Ada", "b": APPROVE}
+    for text in ("blue", "{}", '{"d": 1}', '{"a": "yes", "d": 1}', '{"a": "yes", "b": "perhaps"}'):
+        with pytest.raises(InvalidInput):
+            plan_answers(waiting, text)
+
+
+# -- what people say ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        ("edit amount to 20", {"amount": 20, "payee": "Bob"}),
+        ("edit the amount to 20, and payee: Ann and Co", {"amount": 20, "payee": "Ann and Co"}),
+        ("change payee to Ann", {"amount": 5, "payee": "Ann"}),
+        ("set amount = 7.5", {"amount": 7.5, "payee": "Bob"}),
+    ],
+)
+def test_arguments_are_changed_in_words(text: str, args: dict[str, Any]) -> None:
+    old = {"amount": 5, "payee": "Bob"}
+    edited = {"type": "edit", "edited_action": {"name": "pay", "args": args}}
+    assert answer({"type": "tool_approval", "name": "pay", "args": old}, text) == edited
+    inbox = {"action_request": {"action": "pay", "args": old}, "config": {"allow_edit": True}}
+    assert answer(inbox, text) == [{"type": "edit", "args": {"action": "pay", "args": args}}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "edit amount to much",
+        "edit colour to red",
+        "edit amount",
+        "edit amount to 5 or so, colour red",
+    ],
+)
+def test_a_change_that_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        answer(batch("pay"), text)
+
+
+FORM = {
+    "type": "mcp_elicitation",
+    "tool_name": "book",
+    "requests": [
+        {
+            "key": "seat",
+            "message": "Which seat?",
+            "mode": "form",
+            "requested_schema": {
+                "type": "object",
+                "required": ["row"],
+                "properties": {
+                    "row": {"type": "integer", "minimum": 1, "maximum": 30},
+                    "side": {
+                        "type": "string",
+                        "oneOf": [
+                            {"const": "w", "title": "Window"},
+                            {"const": "a", "title": "Aisle"},
+                        ],
+                    },
+                },
+            },
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "response"),
+    [
+        ("12", {"action": "accept", "content": {"row": 12}}),
+        (
+            "row: 12, side: the second one",
+            {"action": "accept", "content": {"row": 12, "side": "a"}},
+        ),
+        ("row is 12 and side is window", {"action": "accept", "content": {"row": 12, "side": "w"}}),
+        ('{"row": 12}', {"action": "accept", "content": {"row": 12}}),
+        ('{"action": "cancel"}', {"action": "cancel"}),
+        ("No.", {"action": "decline"}),
+        ("cancel", {"action": "cancel"}),
+    ],
+)
+def test_a_form_is_filled_in_with_words(text: str, response: dict[str, Any]) -> None:
+    assert answer(FORM, text) == {"responses": {"seat": response}}
+
+
+@pytest.mark.parametrize(
+    "text", ["31", "row: 0", "window", "yes", "row: 12, side: roof", '{"row": "x"}', ""]
+)
+def test_a_form_is_not_filled_in_wrongly(text: str) -> None:
+    with pytest.raises(InvalidInput, match="JSON that fits"):
+        answer(FORM, text)
+
+
+def test_a_form_is_shown_with_its_fields() -> None:
+    shown = question_of(Asked(FORM))
+    assert shown.splitlines() == [
+        "book asks:",
+        "Which seat?",
+        "  row: integer",
+        "  side: one of Window, Aisle (may be left out)",
+        "Say the values (or name: value, …), decline, or cancel.",
+    ]
+    link = {
+        "type": "mcp_elicitation",
+        "tool_name": "pay",
+        "requests": [{"key": "k", "message": "Pay", "mode": "url", "url": "https://x.example"}],
+    }
+    assert "Visit https://x.example" in question_of(Asked(link))
+    assert answer(link, "done") == {"responses": {"k": {"action": "accept"}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("the second one", "voucher"),
+        ("2nd", "voucher"),
+        ("the last", "voucher"),
+        ("Card!", "card"),
+        ("third", "third"),
+    ],
+)
+def test_a_listed_option_is_chosen_by_its_place(text: str, meant: str) -> None:
+    assert answer({"question": "How?", "options": ["card", "voucher"]}, text) == meant
+
+
+def test_what_nobody_knows_is_shown_line_by_line() -> None:
+    assert question_of(Asked({"order_id": "O-1", "total": 5})) == "order id: O-1\ntotal: 5"
+    assert (
+        question_of(Asked({"question": "How?", "options": ["card", "voucher"]}))
+        == "How?\n  1. card\n  2. voucher"
+    )
+
+
+# -- what clients send ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "sent", "resumed"),
+    [
+        (batch("pay"), decisions(APPROVE), decisions(APPROVE)),
+        (batch("pay"), APPROVE, decisions(APPROVE)),
+        (batch("pay"), "yes", decisions(APPROVE)),
+        (batch("pay"), {"interruptId": "id", "status": "cancelled"}, decisions({"type": "reject"})),
+        (
+            FORM,
+            {"action": "accept", "content": {"row": 1}},
+            {"responses": {"seat": {"action": "accept", "content": {"row": 1}}}},
+        ),
+        (FORM, {"row": 1}, {"responses": {"seat": {"action": "accept", "content": {"row": 1}}}}),
+        (FORM, {"seat": {"action": "decline"}}, {"responses": {"seat": {"action": "decline"}}}),
+        (
+            FORM,
+            {"interruptId": "id", "status": "cancelled"},
+            {"responses": {"seat": {"action": "cancel"}}},
+        ),
+        (
+            FORM,
+            {"interruptId": "id", "status": "resolved", "payload": {"row": 2}},
+            {"responses": {"seat": {"action": "accept", "content": {"row": 2}}}},
+        ),
+        ("Who?", {"any": ["thing"]}, {"any": ["thing"]}),
+        (
+            "Who?",
+            {"interruptId": "id", "status": "cancelled"},
+            {"__agui_cancelled__": True, "interrupt_id": "id"},
+        ),
+    ],
+)
+def test_a_clients_answer_is_passed_on_in_the_form_that_the_graph_takes(
+    value: Any, sent: Any, resumed: Any
+) -> None:
+    assert plan_resume({"id": Asked(value)}, sent) == {"id": resumed}
+    assert plan_resume({"id": Asked(value)}, {"id": sent}) == {"id": resumed}
+    if "interruptId" in sent:
+        assert plan_resume({"id": Asked(value)}, [sent]) == {"id": resumed}
+
+
+def test_a_clients_answer_to_another_question_is_refused() -> None:
+    waiting = {"a" * 32: Asked("Who?"), "b" * 32: Asked("Where?")}
+    assert plan_resume(waiting, {"b" * 32: "here"}) == {"b" * 32: "here"}
+    with pytest.raises(ConversationError, match="no longer asked"):
+        plan_resume(waiting, {"c" * 32: "here"})
+    with pytest.raises(ConversationError, match="2 questions"):
+        plan_resume(waiting, "here")
+    with pytest.raises(InvalidInput):
+        plan_resume({"id": Asked(FORM)}, {"row": 31})
+
+
+# -- whatever comes -------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+KEYWORDS = st.sampled_from(
+    [
+        "type",
+        "enum",
+        "const",
+        "required",
+        "properties",
+        "items",
+        "anyOf",
+        "allOf",
+        "$ref",
+        "action_requests",
+        "review_configs",
+        "name",
+        "args",
+    ]
+    + [
+        "requests",
+        "response_schema",
+        "action_request",
+        "config",
+        "description",
+        "allowed_decisions",
+        "prefixItems",
+        "minItems",
+        "key",
+        "mode",
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        "object",
+        "string",
+        "#/properties",
+        "#",
+        "tool_approval",
+        "mcp_elicitation",
+        "approve",
+        "edit",
+        "pay",
+    ]
+)
+PAYLOADS = st.recursive(
+    JSON | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYWORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(
+    value=PAYLOADS,
+    schema=PAYLOADS,
+    text=st.text(max_size=20) | JSON.map(json.dumps) | st.sampled_from(["yes", "no: x", "edit {}"]),
+)
+def test_no_payload_and_no_text_raise_anything_but_a_refusal(
+    value: Any, schema: Any, text: str
+) -> None:
+    asked = Asked(value, schema)
+    question_of(asked)
+    for waiting in ({"a": asked}, {"a": asked, "b": Asked(schema, value)}):
+        try:
+            answers = plan_answers(waiting, text)
+        except LangmemExtError:
+            continue
+        assert set(answers) <= set(waiting)
+
+
+@given(value=JSON, schema=PAYLOADS)
+def test_any_value_fits_a_schema_or_not(value: Any, schema: Any) -> None:
+    assert fits(value, schema) in (True, False)

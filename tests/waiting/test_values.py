@@ -1,0 +1,122 @@
+"""Each value of a message goes to the best parameter, and an ambiguous one to none."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.understand.daytime import chosen, likely
+from langmem_ext.waiting.understand.values import Reading, left_open, read_values
+
+NOW = datetime(2026, 3, 4, 10, 15)
+
+
+def param(name: str, kind: str, **more: Any) -> Param:
+    return Param(name=name, type=ParamType(kind), prompt=f"Which {name}?", **more)
+
+
+BOOKING = [
+    param("day", "date", description="day of the booking"),
+    param("time", "time", description="time of the booking"),
+    param("people", "integer", description="number of people"),
+    param("name", "person", description="name for the booking"),
+]
+
+
+def read(params: list[Param], text: str, **more: Any) -> dict[str, Any]:
+    return {
+        name: found.value for name, found in read_values(params, Reading(text, NOW, **more)).items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a table for 4 on friday at 19:30", {"people": 4, "day": "2026-03-06", "time": "19:30"}),
+        ("table tonight at 9 for two people", {"people": 2, "day": "2026-03-04", "time": "21:00"}),
+        ("4 people, my name is Ruth Lee", {"people": 4, "name": "Ruth Lee"}),
+        ("asdf", {}),
+    ],
+)
+def test_one_message_may_give_several_values(text: str, expected: dict[str, Any]) -> None:
+    assert read(BOOKING, text) == expected
+
+
+def test_no_two_values_share_a_word() -> None:
+    found = read_values(BOOKING, Reading("for 4 on the 4th at 4 pm", NOW))
+    spans = sorted(extraction.span for extraction in found.values() if extraction.span)
+    assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False))
+
+
+def test_a_bare_value_is_the_answer_to_what_was_asked() -> None:
+    assert read(BOOKING, "7", asked="people", prompt="How many people?") == {"people": 7}
+    assert read(BOOKING, "Ruth", asked="name", prompt="Under which name?") == {"name": "Ruth"}
+
+
+def test_a_date_goes_to_the_parameter_that_the_words_before_it_name() -> None:
+    visit = [
+        param("visit", "date", description="day of the visit"),
+        param("birthday", "date", description="date of birth"),
+    ]
+    assert read(visit, "born 14 May 1982, visit on friday") == {
+        "birthday": "1982-05-14",
+        "visit": "2026-03-06",
+    }
+
+
+def test_as_many_values_as_parameters_are_taken_in_their_order() -> None:
+    stay = [
+        param("bring", "date", description="day one"),
+        param("fetch", "date", description="day two"),
+    ]
+    assert read(stay, "friday and sunday") == {"bring": "2026-03-06", "fetch": "2026-03-08"}
+    assert read(stay, "friday") == {}, "it could be either"
+
+
+def test_an_hour_is_read_by_what_the_request_is_about() -> None:
+    clock = [param("time", "time", description="time")]
+    assert read(clock, "at half past two", about="book a lesson") == {"time": "14:30"}
+    assert read(clock, "at nine", about="bring a car for repair", asked="time", prompt="When?") == {
+        "time": "09:00"
+    }
+    assert read(clock, "at nine", about="book a table", asked="time", prompt="When?") == {
+        "time": "21:00"
+    }
+    reading = Reading("at seven", NOW, about="book a lesson", asked="time", prompt="When?")
+    assert read_values(clock, reading) == {}
+    assert left_open(clock, reading)["time"].choices == ("07:00", "19:00")
+
+
+def test_a_likely_hour_is_none_where_both_are() -> None:
+    assert likely(("07:00", "19:00"), "a lesson") is None
+    assert likely(("19:00", "07:00"), "a table for two") == "19:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("in the evening", "19:00"),
+        ("morning please", "07:00"),
+        ("pm", "19:00"),
+        ("am", "07:00"),
+        ("the second", "19:00"),
+        ("the earlier one", "07:00"),
+        ("hm", None),
+    ],
+)
+def test_one_of_two_readings_is_chosen_in_any_words(text: str, value: str | None) -> None:
+    assert chosen(text, ("07:00", "19:00")) == value
+
+
+def test_a_truth_value_is_not_read_from_a_sentence_about_something_else() -> None:
+    flags = [
+        param(
+            "injured",
+            "boolean",
+            description="whether there is an injury the trainer should know of",
+        )
+    ]
+    assert read(flags, "Hey, I'd like to work with a personal trainer") == {}
