@@ -147,6 +147,8 @@ history = ThreadChatMessageHistory("t", saver)
 history.add_user_message("hello")
 
 async def main():
+    # A slow machine is no fault; development mode would tell of it.
+    asyncio.get_running_loop().slow_callback_duration = 3600
     async with saver.alease("t"):
         print(len(await history.aget_messages()))
 
