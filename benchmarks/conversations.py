@@ -1,9 +1,9 @@
 """Score whole conversations: where does a user end who writes as people write?
 
-`python -m benchmarks.conversations FILE… [--show] [--damage KIND…]`: each file holds a catalog, its tools and ten
-conversations (`talks/README.md` says how). Every message goes through `converse` on a database in
-memory. Right: just the wanted calls were made, and nothing was stored that the user did not say.
-Wrong: another call, or a wrong value, was stored. Else the conversation is unfinished.
+`python -m benchmarks.conversations FILE… [--show] [--damage KIND…]`: each file holds a catalog, its
+tools and ten conversations (`talks/README.md` says how). Every message goes through `converse` on a
+database in memory. Right: just the wanted calls were made, and nothing was stored that the user did
+not say. Wrong: another call, or a wrong value, was stored. Else the conversation is unfinished.
 `--damage typos` (or `all`) plays them as hasty people write them (`damage.py`).
 """
 

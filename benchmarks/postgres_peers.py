@@ -345,8 +345,8 @@ def measure(plan: Plan, names: Sequence[str]) -> tuple[dict[str, Figures], dict[
             name: lanes.enter_context(closing(Apart(partial(work, name, plan), Path(folder))))
             for name in names
         }
-        # All turns of a thread, as the other shapes have it: a server that has just got the processor
-        # is not a busy one.
+        # All turns of a thread, as the other shapes have it: a server that has just got the
+        # processor is not a busy one.
         samples, figures, errors = race(begun, burst=TURNS_OF_A_THREAD * len(plan.delays_ms))
     return {
         name: figures[name] | summary(samples[name]) | means(samples[name]) for name in figures

@@ -3,9 +3,9 @@
     python -m benchmarks.real_model .venv-model/bin/python --memories conversations.json
 
 The file is a list of conversations: each a list of OpenAI's messages, or an object that has one.
-The shortest are taken. The model is held to the memory's form by a grammar; its words are its own, and
-are printed to be judged. What is checked: each conversation ends in a memory or in a reason, what
-was stored cites messages of its thread alone, and a second run has nothing left to do.
+The shortest are taken. The model is held to the memory's form by a grammar; its words are its own,
+and are printed to be judged. What is checked: each conversation ends in a memory or in a reason,
+what was stored cites messages of its thread alone, and a second run has nothing left to do.
 """
 
 from __future__ import annotations

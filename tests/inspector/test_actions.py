@@ -1,4 +1,6 @@
-"""What is done in the inspector: a question answered, a thread forked and run again, a bundle made that can be imported."""
+"""What is done in the inspector: a question answered, a thread forked and run again, a bundle made
+that can be imported.
+"""
 
 from __future__ import annotations
 

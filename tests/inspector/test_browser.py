@@ -1,4 +1,5 @@
-"""The inspector as its reader has it: in Chromium, over HTTP, with the database of a demonstration and those of other savers.
+"""The inspector as its reader has it: in Chromium, over HTTP, with the database of a demonstration
+and those of other savers.
 
 `LANGMEM_EXT_SHOTS=FOLDER` keeps what the pages looked like: on a desk, in the dark and on a phone.
 """

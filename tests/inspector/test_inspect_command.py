@@ -1,4 +1,6 @@
-"""`langmem-ext inspect` shows a database until it is stopped, and says at once what it cannot show."""
+"""`langmem-ext inspect` shows a database until it is stopped, and says at once what it cannot
+show.
+"""
 
 from __future__ import annotations
 

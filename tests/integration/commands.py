@@ -1,4 +1,5 @@
-"""Commands of the shell, carried out in this process: with arguments, environment, folder and pipes of their own.
+"""Commands of the shell, carried out in this process: with arguments, environment, folder and pipes
+of their own.
 
 What a command does from its arguments on is what it does in a shell. That it finds its imports by
 itself, ends on signals and writes to a terminal is tested with programs (`test_config_command`,

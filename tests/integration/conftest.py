@@ -18,7 +18,9 @@ from conversation import Conversation, Server
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> Iterator[None]:
-    """Ctrl-C reaches the processes that the tests start: a shell that runs the tests in the background has their whole family ignore it."""
+    """Ctrl-C reaches the processes that the tests start: a shell that runs the tests in the
+    background has their whole family ignore it.
+    """
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

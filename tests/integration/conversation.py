@@ -15,7 +15,9 @@ from patience import PATIENCE_S
 
 
 class Server:
-    """The process that forks one process for each step; started once, it imports everything before the first fork."""
+    """The process that forks one process for each step; started once, it imports everything before
+    the first fork.
+    """
 
     def __init__(self) -> None:
         script = Path(desk.__file__)
@@ -41,7 +43,9 @@ class Server:
 
 
 class Conversation:
-    """One user at the desk; nothing survives a step but the database, by its URL, and the shop, which is a file."""
+    """One user at the desk; nothing survives a step but the database, by its URL, and the shop,
+    which is a file.
+    """
 
     thread = "t1"
 

@@ -1,4 +1,5 @@
-"""A small order desk to converse with: catalog, tools over a file, and a server that runs every step in a process of its own.
+"""A small order desk to converse with: catalog, tools over a file, and a server that runs every
+step in a process of its own.
 
 Run as a script it reads one JSON command a line, forks a fresh process for it, and prints one JSON
 answer a line. The forked process opens the database, does one thing, closes it and exits, so every
@@ -165,7 +166,9 @@ Key = Annotated[str, InjectedToolArg]
 
 
 class Shop:
-    """What the tools act on: one row for each call, one for each effect; an effect happens once for one key."""
+    """What the tools act on: one row for each call, one for each effect; an effect happens once for
+    one key.
+    """
 
     def __init__(self, path: Path | str) -> None:
         self.path = path
@@ -273,7 +276,9 @@ def async_desk() -> Any:
 
 
 def kill_at(saver: BaseCheckpointSaver[Any], call: int, when: str) -> None:
-    """Make this process die without warning `when` ("before" or "after") the saver's `call`-th write, counted from 1."""
+    """Make this process die without warning `when` ("before" or "after") the saver's `call`-th
+    write, counted from 1.
+    """
     numbers = itertools.count(1)
 
     def mortal(method: Callable[..., Any]) -> Callable[..., Any]:

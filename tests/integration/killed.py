@@ -39,7 +39,9 @@ MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 class Noting:
-    """A sink that writes each event to a file, where a kill loses nothing of it: what it is about, without when and how long."""
+    """A sink that writes each event to a file, where a kill loses nothing of it: what it is about,
+    without when and how long.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -55,7 +57,8 @@ class Noting:
 
 
 def talk(folder: Path, first: int, dies_at: int | None, url: str | None = None) -> int:
-    """Send the messages from `first` on, noting each answer in a file; the number of steps that the database took.
+    """Send the messages from `first` on, noting each answer in a file; the number of steps that the
+    database took.
 
     It is a file beside the others where no URL is given.
     """

@@ -1,4 +1,6 @@
-"""A museum's desk: its graph, and conversations with it for every way to drive one (`museum.yaml`)."""
+"""A museum's desk: its graph, and conversations with it for every way to drive one
+(`museum.yaml`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A server of OpenAI's Chat Completions on this machine: what it answers, and how it fails, is scripted request by request.
+"""A server of OpenAI's Chat Completions on this machine: what it answers, and how it fails, is
+scripted request by request.
 
 It refuses what OpenAI refuses: messages that break the rules, and requests longer than its window.
 """
@@ -105,7 +106,9 @@ class OpenAIServer:
         self._thread.join()
 
     def begin(self, answers: Mapping[str, Callable[[Sequence[BaseMessage]], Reply]]) -> None:
-        """Begin anew, with other answers: what was asked and scripted is forgotten, and who still waits is let go."""
+        """Begin anew, with other answers: what was asked and scripted is forgotten, and who still
+        waits is let go.
+        """
         self.over.set()
         self.over = threading.Event()
         self.window, self.windows, self.answers = 1_000_000, {}, dict(answers)

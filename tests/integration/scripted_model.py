@@ -1,4 +1,6 @@
-"""A double of a chat model: it answers by a function of what it is asked, and keeps what it was asked with which tools."""
+"""A double of a chat model: it answers by a function of what it is asked, and keeps what it was
+asked with which tools.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The benchmarks at their smallest: every shape runs for every contender and gives figures, and a record can be kept, read and drawn.
+"""The benchmarks at their smallest: every shape runs for every contender and gives figures, and a
+record can be kept, read and drawn.
 
 No test looks at a time.
 """

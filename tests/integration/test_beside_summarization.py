@@ -1,4 +1,5 @@
-"""What LangChain's `SummarizationMiddleware` does to a conversation, and ours must not: each on the same messages, with the peer beside it.
+"""What LangChain's `SummarizationMiddleware` does to a conversation, and ours must not: each on the
+same messages, with the peer beside it.
 
 Ours is asserted. Then the peer's own behaviour is looked at: a release that has mended it is told
 by a skip, so that the comparison is not kept up for nothing.
@@ -43,7 +44,9 @@ SUMMARY = "The user asks about numbered orders and each was found."
 
 
 class ListeningModel(BaseChatModel):
-    """Test double of a model: answers a conversation with `answer`, a request to summarise with `summary`, and keeps what it was asked."""
+    """Test double of a model: answers a conversation with `answer`, a request to summarise with
+    `summary`, and keeps what it was asked.
+    """
 
     answer: str = "Fine."
     summary: str = SUMMARY
@@ -159,7 +162,9 @@ def test_no_result_is_left_without_its_call() -> None:
 
 
 def test_a_summary_is_made_of_what_gives_way_to_it() -> None:
-    """A single question, and more tool output than the peer reads: it writes a placeholder and asks no model."""
+    """A single question, and more tool output than the peer reads: it writes a placeholder and asks
+    no model.
+    """
     messages: list[AnyMessage] = [HumanMessage("Look into all of it.", id="h")]
     for number in range(12):
         messages += [

@@ -26,7 +26,8 @@ def read_iban(param, reply):
     for word in reply.text.replace(",", " ").split():
         if word.startswith("DE"):
             start = reply.text.index(word)
-            yield Extraction("filled", word, span=(start, start + len(word)), confidence=0.9, reason="begins with DE")
+            span = (start, start + len(word))
+            yield Extraction("filled", word, span=span, confidence=0.9, reason="begins with DE")
 
 def check(value):
     return None if len(value) == 6 else "it must have six signs"

@@ -1,4 +1,6 @@
-"""Promise: what people do with conversations is done from within a chat, at a terminal or in a pipe, and no question that waits is lost."""
+"""Promise: what people do with conversations is done from within a chat, at a terminal or in a
+pipe, and no question that waits is lost.
+"""
 
 from __future__ import annotations
 

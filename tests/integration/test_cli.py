@@ -95,7 +95,8 @@ def fail_at_times(state):
     return fail(state) if state["messages"][-1].text == "fail" else {"messages": ["hello"]}
 
 
-builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": ["hello"]}).add_edge(START, "answer")
+builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": ["hello"]})
+builder.add_edge(START, "answer")
 compiled = builder.compile()
 failing = StateGraph(MessagesState).add_node("fail", fail).add_edge(START, "fail")
 stuck = StateGraph(MessagesState).add_node("answer", fail_at_times).add_edge(START, "answer")
@@ -127,7 +128,9 @@ number = 7
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, and in it the shop's database; nothing of the machine's settings leaks in."""
+    """The current folder, and in it the shop's database; nothing of the machine's settings leaks
+    in.
+    """
     monkeypatch.chdir(tmp_path)
     for name in ("LANGMEM_EXT_DB", "LANGMEM_EXT_MODEL"):
         monkeypatch.delenv(name, raising=False)
@@ -533,7 +536,11 @@ def answer(state):
     if state["messages"][-1].text == "fail":
         raise RuntimeError(EVIL)
     call = {{"name": EVIL, "args": {{}}, "id": "c1"}}
-    told = [AIMessage("", tool_calls=[call]), ToolMessage(EVIL, name=EVIL, tool_call_id="c1"), AIMessage(EVIL)]
+    told = [
+        AIMessage("", tool_calls=[call]),
+        ToolMessage(EVIL, name=EVIL, tool_call_id="c1"),
+        AIMessage(EVIL),
+    ]
     return {{"messages": told}}
 
 

@@ -1,4 +1,6 @@
-"""Settings at the command line, as a user has them: shown with where each comes from, and heeded by the commands."""
+"""Settings at the command line, as a user has them: shown with where each comes from, and heeded by
+the commands.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a message does while a confirmation or a question waits: what runs, is stored, is asked next.
+"""What a message does while a confirmation or a question waits: what runs, is stored, is asked
+next.
 
 A tool that asks for a yes runs only with the values that the confirmation showed, and only after a
 yes to just that. A question or another request is served, and then the same is asked again. No
@@ -239,7 +240,8 @@ REMARKS = [
     "no problem", "no idea", "no hurry", "I don't know", "yes no", "no yes", "no no, that's fine",
     "no need to ask, go ahead", "yes, but not now", "yes, if it's not shipped",
     "only if it has not been shipped", "yes, unless it was sent", "yes after my holidays",
-    "yes and a gift too", "yes that is wrong", "yes, and also cancel O-12345", "fine, but tell me the price first",
+    "yes and a gift too", "yes that is wrong", "yes, and also cancel O-12345",
+    "fine, but tell me the price first",
     "my neighbour has O-12345", "I want O-12345 delivered", "I actually like O-12345 more",
     "no, my neighbour has O-12345", "O-778 and O-12345", "O-12345, O-778",
     "either O-778 or O-12345", "not O-12345", "keep O-778", "it's O-778", "that is O-778", "O-778",
@@ -628,7 +630,9 @@ def test_a_value_that_fits_two_parameters_corrects_the_one_that_it_was_said_of()
 
 
 class Claiming:
-    """Stands in for a model that sees the same intent, and values for it, in everything that the rules leave open."""
+    """Stands in for a model that sees the same intent, and values for it, in everything that the
+    rules leave open.
+    """
 
     def __init__(self, intent_id: str, **params: Any) -> None:
         self.claim = Classification(intent_id, params, 0.8, "model")

@@ -1,4 +1,5 @@
-"""An agent whose models are asked over HTTP: however a call fails, nothing is lost, and the thread goes on.
+"""An agent whose models are asked over HTTP: however a call fails, nothing is lost, and the thread
+goes on.
 
 The server is real, and so is the client (langchain-openai); the answers are scripted.
 """

@@ -1,4 +1,5 @@
-"""Agents with `ContextMiddleware`: what their model is sent is governed, whatever stands beside it, and what is stored stays whole.
+"""Agents with `ContextMiddleware`: what their model is sent is governed, whatever stands beside it,
+and what is stored stays whole.
 
 The models are doubles that answer by a function; the agents, tools, savers and databases are real.
 """
@@ -534,7 +535,9 @@ async def test_deep_agents_work_beside_it(run: Any) -> None:
 
 
 async def test_what_the_provider_counts_puts_the_next_requests_right(run: Any) -> None:
-    """The model's tokenizer makes twice as many tokens as ours: after the first answer no request has more than the budget of them."""
+    """The model's tokenizer makes twice as many tokens as ours: after the first answer no request
+    has more than the budget of them.
+    """
 
     def answer(messages: Sequence[BaseMessage]) -> AIMessage:
         tokens = 2 * cost(messages)

@@ -1,4 +1,5 @@
-"""The conversations of `museum.yaml`, word for word, by every way to drive the graph: each leads to the same end.
+"""The conversations of `museum.yaml`, word for word, by every way to drive the graph: each leads to
+the same end.
 
 `converse` on a file that is closed and opened between messages, plain `invoke`, the dev server's
 SDK, and a graph with a model.
@@ -134,7 +135,9 @@ def test_by_plain_invoke(conversation: Said) -> None:
 
 
 class ReadingModel(ScriptedModel):
-    """A test double for a model that reads: it calls the tool it is bound to with what a conversation says it would read."""
+    """A test double for a model that reads: it calls the tool it is bound to with what a
+    conversation says it would read.
+    """
 
     reads: dict[str, dict[str, Any]]
 
@@ -218,7 +221,8 @@ with DeltaSaver.open(sys.argv[2]) as saver:
     turn = converse(graph, sys.argv[3], thread_id="t", now=datetime.fromisoformat(sys.argv[4]))
     values = graph.get_state({"configurable": {"thread_id": "t"}}).values
 messages = [message.model_dump(mode="json") for message in values["messages"]]
-print(json.dumps([turn.reply, turn.waiting_for, {"messages": messages, "params": values["params"]}]))
+state = {"messages": messages, "params": values["params"]}
+print(json.dumps([turn.reply, turn.waiting_for, state]))
 """
 """A turn in a process of its own, which knows of the others what the file holds."""
 
@@ -361,7 +365,9 @@ def test_the_model_reads_the_running_summary() -> None:
 
 
 def test_tomorrow_is_the_users_in_the_time_zone_of_the_configuration(tmp_path: Path) -> None:
-    """The two zones never have the same date and hour: of one moment, "tomorrow" is noted for each as it is there."""
+    """The two zones never have the same date and hour: of one moment, "tomorrow" is noted for each
+    as it is there.
+    """
     days = {}
     for tz in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
         with DeltaSaver.open(":memory:") as saver:

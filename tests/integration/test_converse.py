@@ -1,4 +1,6 @@
-"""What `converse` promises its caller: delivered once, one at a time, from any state, sync and async alike, on any graph."""
+"""What `converse` promises its caller: delivered once, one at a time, from any state, sync and
+async alike, on any graph.
+"""
 
 from __future__ import annotations
 

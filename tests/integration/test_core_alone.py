@@ -33,7 +33,9 @@ OF_THE_WAITING_GRAPH = {
 
 
 def brought(requirements: list[str]) -> set[str]:
-    """The distributions that these requirements bring, with all that those need; extras of this package are followed."""
+    """The distributions that these requirements bring, with all that those need; extras of this
+    package are followed.
+    """
     found: set[str] = set()
     waiting = [Requirement(text) for text in requirements]
     while waiting:
@@ -165,11 +167,13 @@ builder.add_edge(START, "answer")
 async def talk():
     async with DeltaSaver.open(new) as saver:
         graph = builder.compile(checkpointer=saver)
-        return await graph.ainvoke({"messages": [HumanMessage("Where is it?")]}, {"configurable": {"thread_id": "t"}})
+        asked = {"messages": [HumanMessage("Where is it?")]}
+        return await graph.ainvoke(asked, {"configurable": {"thread_id": "t"}})
 
 with DeltaSaver.open(new) as saver:
     graph = builder.compile(checkpointer=saver)
-    graph.invoke({"messages": [HumanMessage("Where is my order?")]}, {"configurable": {"thread_id": "t"}})
+    asked = {"messages": [HumanMessage("Where is my order?")]}
+    graph.invoke(asked, {"configurable": {"thread_id": "t"}})
 assert len(asyncio.run(talk())["messages"]) == 4
 
 report = import_checkpoints(old, new, verify=True)

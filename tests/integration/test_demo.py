@@ -38,7 +38,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 
 
 def play(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """The whole demonstration, with variables in its environment, and no others that name a database."""
+    """The whole demonstration, with variables in its environment, and no others that name a
+    database.
+    """
     command = [sys.executable, "-m", "graphs.demo", "--folder", str(folder)]
     environment = {
         name: value for name, value in os.environ.items() if name not in VARIABLES

@@ -1,4 +1,5 @@
-"""The order desk in the agent server, as `langgraph.json` describes it, and other processes beside it.
+"""The order desk in the agent server, as `langgraph.json` describes it, and other processes beside
+it.
 
 The server is a real `langgraph dev` in a folder of its own; the command line and a program with the
 graph share its database file.

@@ -1,4 +1,6 @@
-"""Promise: a command imports what it needs and no more: help and completion only the parser, a listing neither LangGraph nor LangChain."""
+"""Promise: a command imports what it needs and no more: help and completion only the parser, a
+listing neither LangGraph nor LangChain.
+"""
 
 from __future__ import annotations
 

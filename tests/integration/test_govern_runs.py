@@ -1,4 +1,6 @@
-"""The measurement of recorded conversations, on a few invented ones: what it counts, and that it sees what is wrong where something is."""
+"""The measurement of recorded conversations, on a few invented ones: what it counts, and that it
+sees what is wrong where something is.
+"""
 
 from __future__ import annotations
 

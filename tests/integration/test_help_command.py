@@ -1,4 +1,6 @@
-"""Promise: who reads nothing but the help finds yesterday's conversation, reads it, goes on with it, copies it and takes it elsewhere."""
+"""Promise: who reads nothing but the help finds yesterday's conversation, reads it, goes on with
+it, copies it and takes it elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def greet(name: str) -> str:
     return name
 
 TOOLS = [greet]
-graph = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", "hello")]}).add_edge(START, "answer")
+graph = StateGraph(MessagesState)
+graph.add_node("answer", lambda state: {"messages": [("ai", "hello")]}).add_edge(START, "answer")
 """
 
 

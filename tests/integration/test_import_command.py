@@ -1,4 +1,6 @@
-"""`langmem-ext import-checkpoints`, as a user runs it: as a process, in a pipe and at a terminal, killed and run again."""
+"""`langmem-ext import-checkpoints`, as a user runs it: as a process, in a pipe and at a terminal,
+killed and run again.
+"""
 
 from __future__ import annotations
 
@@ -311,7 +313,9 @@ moving.BATCH, moving.Moving._store = 1, store_slowly
 
 @pytest.fixture
 def slowly(tmp_path: Path) -> dict[str, str]:
-    """An environment in which an import stores one checkpoint at a time, and takes long enough to be stopped."""
+    """An environment in which an import stores one checkpoint at a time, and takes long enough to
+    be stopped.
+    """
     (tmp_path / "sitecustomize.py").write_text(SLOWLY)
     return {
         **os.environ,

@@ -1,4 +1,5 @@
-"""Users who do anything, in any order, on a database that is closed and opened between their messages.
+"""Users who do anything, in any order, on a database that is closed and opened between their
+messages.
 
 Whatever they do, the graph never goes round without asking, loses no value, calls no tool with an
 argument it would refuse or twice for one request, and never waits for a value that it has. A tool

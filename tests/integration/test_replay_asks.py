@@ -1,4 +1,6 @@
-"""The replay of asks, run as its users run it, on a few invented rows: what is counted, and that nothing is lost."""
+"""The replay of asks, run as its users run it, on a few invented rows: what is counted, and that
+nothing is lost.
+"""
 
 from __future__ import annotations
 

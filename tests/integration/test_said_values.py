@@ -1,4 +1,5 @@
-"""A value is stored as it was meant, or it is asked for: what people say that is easily taken for something else.
+"""A value is stored as it was meant, or it is asked for: what people say that is easily taken for
+something else.
 
 Each conversation runs through `converse` on a file that is opened anew for every message.
 """

@@ -1,4 +1,6 @@
-"""The measurement of labelled secrets, run on a few invented rows: what it counts, and that it sees a leak where there is one."""
+"""The measurement of labelled secrets, run on a few invented rows: what it counts, and that it sees
+a leak where there is one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Histories and sessions on the waiting graph's threads: they see what the graph sees, and what they write leaves its question answerable.
+"""Histories and sessions on the waiting graph's threads: they see what the graph sees, and what
+they write leaves its question answerable.
 
 Every step of a user's is a process of its own, and so is everything in between: what waits, waits
 in the database.

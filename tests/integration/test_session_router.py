@@ -39,7 +39,9 @@ class ToolCall:
 def classify(
     text: str, waiting: str | None, last_intent: str | None
 ) -> tuple[str | None, dict[str, Any]]:
-    """The intent of a message and the parameters in it: while one is waited for, the message is first taken as an attempt to give it."""
+    """The intent of a message and the parameters in it: while one is waited for, the message is
+    first taken as an attempt to give it.
+    """
     found: dict[str, Any] = {"order_id": match[0] if (match := re.search(r"O-\d+", text)) else None}
     if waiting == "gift" and text.lower() in ("yes", "no"):
         found["gift"] = text.lower() == "yes"
@@ -58,7 +60,9 @@ def plan(intent: str, params: Mapping[str, Any]) -> AskUser | ToolCall:
 
 
 class Router:
-    """A router as a program would write one; what it keeps between two messages is in the memory alone."""
+    """A router as a program would write one; what it keeps between two messages is in the memory
+    alone.
+    """
 
     def __init__(self, memory: ConversationMemory, mode: Mode) -> None:
         self.memory = memory

@@ -162,7 +162,9 @@ async def test_the_tools_work_from_an_event_loop() -> None:
 
 @pytest.mark.process
 def test_many_processes_may_act_at_once(database: Path) -> None:
-    """They find no shop, make it together, and act once for the key that they share and once for each key of their own."""
+    """They find no shop, make it together, and act once for the key that they share and once for
+    each key of their own.
+    """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = (
         "import json, sys, test_shop; print(json.dumps(test_shop.open_tickets(int(sys.argv[1]))))"

@@ -1,4 +1,6 @@
-"""Promise: what people do with conversations is done from the command line, by a person at a terminal or by a program in a pipe."""
+"""Promise: what people do with conversations is done from the command line, by a person at a
+terminal or by a program in a pipe.
+"""
 
 from __future__ import annotations
 
@@ -304,7 +306,9 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(db: str) -> None:
 
 @pytest.fixture
 def read_only(db: str) -> Iterator[list[str]]:
-    """The database may only be read, and so may its folder; how a command is begun to which that applies."""
+    """The database may only be read, and so may its folder; how a command is begun to which that
+    applies.
+    """
     # The system lets its superuser write whatever the file says.
     prefix = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
     if prefix and shutil.which(prefix[0]) is None:

@@ -1,4 +1,6 @@
-"""People say more than values: each of these conversations goes on where a person would, the database opened anew for every message."""
+"""People say more than values: each of these conversations goes on where a person would, the
+database opened anew for every message.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: conversations are searched, moved, counted, swept and pruned from the command line, and nothing goes that was not meant."""
+"""Promise: conversations are searched, moved, counted, swept and pruned from the command line, and
+nothing goes that was not meant.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def db(place: str) -> str:
-    """A database of a chat and a tool's thread of long ago, and of a chat of today with a secret."""
+    """A database of a chat and a tool's thread of long ago, and of a chat of today with a
+    secret.
+    """
     with closing(DeltaSaver.open(place, synchronous="normal")) as saver:
         for thread, text in (
             ("old-chat", "Where is the lamp?"),

@@ -1,4 +1,6 @@
-"""What users do while they are asked, each step in a process of its own; and the graph wherever LangGraph can run it."""
+"""What users do while they are asked, each step in a process of its own; and the graph wherever
+LangGraph can run it.
+"""
 
 from __future__ import annotations
 
@@ -505,7 +507,9 @@ class Outer(TypedDict):
 
 
 def bigger(shop: desk.Shop, saver: Any, *, own_thread: bool = False) -> Any:
-    """The desk inside another graph; with `own_thread` it remembers its session between the outer graph's turns."""
+    """The desk inside another graph; with `own_thread` it remembers its session between the outer
+    graph's turns.
+    """
     graph = StateGraph(Outer)
     desk.COUNTER.path = shop.path
     inner = desk.BUILDER.compile(checkpointer=True if own_thread else None)

@@ -205,7 +205,9 @@ async def test_a_fact_goes_with_the_last_thread_that_it_stands_on(
 
 
 def reading(*facts: tuple[str, str, list[int]]) -> Any:
-    """A double that finds these facts, whatever it reads, and writes a memory when it is asked for one."""
+    """A double that finds these facts, whatever it reads, and writes a memory when it is asked for
+    one.
+    """
     found = {
         "facts": [
             {"subject": subject, "text": text, "messages": numbers}

@@ -37,7 +37,9 @@ CANARY = "canary"
 
 @pytest.fixture
 def db(tmp_path: Path) -> str:
-    """A database in which Ann and Bob have talked, with a memory and a fact of each conversation."""
+    """A database in which Ann and Bob have talked, with a memory and a fact of each
+    conversation.
+    """
     path = str(tmp_path / "memory.db")
     with closing(MessageLog.open(path)) as log:
         remember(log)

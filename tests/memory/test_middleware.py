@@ -1,4 +1,6 @@
-"""An agent's prompt has the memory of its thread, the same in every call of a request, and nobody else's words become one."""
+"""An agent's prompt has the memory of its thread, the same in every call of a request, and nobody
+else's words become one.
+"""
 
 from __future__ import annotations
 

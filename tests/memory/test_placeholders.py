@@ -38,7 +38,8 @@ Student question: How do plants grow?
 ALL_KEYS_INJECTED = """\
 You are a curiosity coach. Help the student with their question.
 
-Context: These are some details of the conversation till now. `main_topics` is "photosynthesis, plant biology, gardening", `action` is "observe plants at home, try growing seeds", `typical_observation` is "Shows curiosity about nature and enjoys hands-on learning".
+Context: These are some details of the conversation till now. \
+`main_topics` is "photosynthesis, plant biology, gardening", `action` is "observe plants at home, try growing seeds", `typical_observation` is "Shows curiosity about nature and enjoys hands-on learning".
 
 Student question: How do plants grow?
 """  # noqa: E501 - to the letter
@@ -51,8 +52,10 @@ Now answer the student's new question.
 """
 
 SPECIFIC_KEYS_INJECTED = """\
-Previous topics discussed: These are some details of the conversation till now. `main_topics` is "photosynthesis, plant biology, gardening".
-Suggested activities: These are some details of the conversation till now. `action` is "observe plants at home, try growing seeds".
+Previous topics discussed: These are some details of the conversation till now. \
+`main_topics` is "photosynthesis, plant biology, gardening".
+Suggested activities: These are some details of the conversation till now. \
+`action` is "observe plants at home, try growing seeds".
 
 Now answer the student's new question.
 """
@@ -63,7 +66,8 @@ Student info: {{CONVERSATION_MEMORY__typical_observation}}
 """
 
 INVALID_KEY_INJECTED = """\
-Context: These are some details of the conversation till now. `main_topics` is "photosynthesis, plant biology, gardening".
+Context: These are some details of the conversation till now. \
+`main_topics` is "photosynthesis, plant biology, gardening".
 Student info: These are some details of the conversation till now. `typical_observation` is "Shows curiosity about nature and enjoys hands-on learning".
 """  # noqa: E501 - to the letter
 

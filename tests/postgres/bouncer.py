@@ -21,7 +21,8 @@ STARTS_WITHIN = PATIENCE_S
 
 
 class Bouncer:
-    """A PgBouncer on a free port of this machine, which lends a server's connections for a transaction each.
+    """A PgBouncer on a free port of this machine, which lends a server's connections for a
+    transaction each.
 
     Attributes:
         url: The server's, through it.

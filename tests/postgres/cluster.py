@@ -127,7 +127,9 @@ class Cluster:
         return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() in ("ready", "standby")
 
     def stop(self, mode: StopMode = "fast") -> None:
-        """Stop it: "fast" ends sessions, "immediate" leaves a crash behind, of which the next start recovers."""
+        """Stop it: "fast" ends sessions, "immediate" leaves a crash behind, of which the next start
+        recovers.
+        """
         self._end(signal.SIGINT if mode == "fast" else signal.SIGQUIT)
 
     def restart(self, mode: StopMode = "fast") -> None:
@@ -147,7 +149,8 @@ class Cluster:
             raise RuntimeError("processes of a server that has ended still run")
 
     def standby(self) -> Cluster:
-        """Begin a synchronous standby: from now on no commit here is acknowledged before it is in the other's log too.
+        """Begin a synchronous standby: from now on no commit here is acknowledged before it is in
+        the other's log too.
 
         So this one stays behind waiting, at its next commit, when the standby goes first.
         """

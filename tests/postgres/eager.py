@@ -1,4 +1,6 @@
-"""A task factory whose tasks begin as they are made: Python's own, which came with 3.12, or what does the same."""
+"""A task factory whose tasks begin as they are made: Python's own, which came with 3.12, or what
+does the same.
+"""
 
 from __future__ import annotations
 

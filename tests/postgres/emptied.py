@@ -1,4 +1,5 @@
-"""Tables on PostgreSQL that are made once and emptied after each test: to make and drop them takes longer than most tests do.
+"""Tables on PostgreSQL that are made once and emptied after each test: to make and drop them takes
+longer than most tests do.
 
 What is handed out is as if it had just been made: `Emptied.give_back` keeps it only if nothing but
 rows has changed, which it looks up in the server's catalogues, and drops it where anything else
@@ -37,17 +38,34 @@ _RELATIONS = "(SELECT oid FROM pg_class WHERE relnamespace = %(schema)s::regname
 
 # A row of a catalogue that has been changed has another xmin.
 _MADE = f"""
-    SELECT to_jsonb(one) || jsonb_build_object('namespace', xmin::text) FROM pg_namespace AS one WHERE oid = %(schema)s::regnamespace
-    UNION ALL SELECT to_jsonb(one) - '{_VOLATILE}'::text[] FROM pg_class AS one WHERE relnamespace = %(schema)s::regnamespace
+    SELECT to_jsonb(one) || jsonb_build_object('namespace', xmin::text)
+    FROM pg_namespace AS one WHERE oid = %(schema)s::regnamespace
+    UNION ALL
+    SELECT to_jsonb(one) - '{_VOLATILE}'::text[]
+    FROM pg_class AS one WHERE relnamespace = %(schema)s::regnamespace
     UNION ALL SELECT jsonb_build_object('attribute', attrelid, 'number', attnum, 'xmin', xmin::text)
         FROM pg_attribute WHERE attrelid IN {_RELATIONS}
-    UNION ALL SELECT jsonb_build_object('index', indexrelid, 'xmin', xmin::text) FROM pg_index WHERE indrelid IN {_RELATIONS}
-    UNION ALL SELECT jsonb_build_object('default', oid, 'xmin', xmin::text) FROM pg_attrdef WHERE adrelid IN {_RELATIONS}
-    UNION ALL SELECT jsonb_build_object('constraint', oid, 'xmin', xmin::text) FROM pg_constraint WHERE conrelid IN {_RELATIONS}
-    UNION ALL SELECT jsonb_build_object('trigger', oid, 'xmin', xmin::text) FROM pg_trigger WHERE tgrelid IN {_RELATIONS}
-    UNION ALL SELECT jsonb_build_object('policy', oid, 'xmin', xmin::text) FROM pg_policy WHERE polrelid IN {_RELATIONS}
-    UNION ALL SELECT jsonb_build_object('rule', oid, 'xmin', xmin::text) FROM pg_rewrite WHERE ev_class IN {_RELATIONS}
-    UNION ALL SELECT jsonb_build_object('function', oid, 'xmin', xmin::text) FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace
+    UNION ALL
+    SELECT jsonb_build_object('index', indexrelid, 'xmin', xmin::text)
+    FROM pg_index WHERE indrelid IN {_RELATIONS}
+    UNION ALL
+    SELECT jsonb_build_object('default', oid, 'xmin', xmin::text)
+    FROM pg_attrdef WHERE adrelid IN {_RELATIONS}
+    UNION ALL
+    SELECT jsonb_build_object('constraint', oid, 'xmin', xmin::text)
+    FROM pg_constraint WHERE conrelid IN {_RELATIONS}
+    UNION ALL
+    SELECT jsonb_build_object('trigger', oid, 'xmin', xmin::text)
+    FROM pg_trigger WHERE tgrelid IN {_RELATIONS}
+    UNION ALL
+    SELECT jsonb_build_object('policy', oid, 'xmin', xmin::text)
+    FROM pg_policy WHERE polrelid IN {_RELATIONS}
+    UNION ALL
+    SELECT jsonb_build_object('rule', oid, 'xmin', xmin::text)
+    FROM pg_rewrite WHERE ev_class IN {_RELATIONS}
+    UNION ALL
+    SELECT jsonb_build_object('function', oid, 'xmin', xmin::text)
+    FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace
 """
 
 _CONTENTS = """
@@ -137,7 +155,9 @@ class Emptied:
         return True
 
     def _is_left(self) -> bool:
-        """Whether nobody uses the schema of the test that is over: all connections have ended but those that earlier tests have left."""
+        """Whether nobody uses the schema of the test that is over: all connections have ended but
+        those that earlier tests have left.
+        """
         deadline = time.monotonic() + PATIENCE
         while others := self.sessions() - self._left:
             if time.monotonic() > deadline:

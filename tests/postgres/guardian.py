@@ -1,4 +1,5 @@
-"""Ends what runs in a folder and deletes the folder, as soon as its standard input ends: the process that began it has gone, or says so.
+"""Ends what runs in a folder and deletes the folder, as soon as its standard input ends: the
+process that began it has gone, or says so.
 
 Run as a script, with the folder as its argument. It outlives a killed test process by as long as
 this takes.
@@ -21,7 +22,9 @@ GRACE = 10.0
 
 
 def processes_in(folder: Path) -> Iterator[psutil.Process]:
-    """Processes whose working folder lies in `folder`: PostgreSQL's and PgBouncer's do not leave theirs, nobody else enters it."""
+    """Processes whose working folder lies in `folder`: PostgreSQL's and PgBouncer's do not leave
+    theirs, nobody else enters it.
+    """
     for process in psutil.process_iter():
         try:
             if Path(process.cwd()).is_relative_to(folder):
@@ -60,7 +63,9 @@ def _signal(folder: Path, number: signal.Signals) -> None:
 
 
 def _remove_shared_memory(pid_file: Path) -> None:
-    """A killed postmaster leaves a System V segment behind, which the seventh line of its file names."""
+    """A killed postmaster leaves a System V segment behind, which the seventh line of its file
+    names.
+    """
     lines = pid_file.read_text(encoding="utf-8").splitlines()
     if len(lines) >= 7 and shutil.which("ipcrm"):
         subprocess.run(["ipcrm", "-m", lines[6].split()[1]], check=False, capture_output=True)

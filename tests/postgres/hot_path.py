@@ -1,4 +1,6 @@
-"""What an application does with one thread, over and over: a checkpointer's work, a chat history's, and what is shown of a thread."""
+"""What an application does with one thread, over and over: a checkpointer's work, a chat history's,
+and what is shown of a thread.
+"""
 
 from __future__ import annotations
 

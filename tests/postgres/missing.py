@@ -10,7 +10,9 @@ import pytest
 
 
 def missing(what: str) -> NoReturn:
-    """Skip the test that runs, saying why; with CI=true fail it: there nothing is left out unseen."""
+    """Skip the test that runs, saying why; with CI=true fail it: there nothing is left out
+    unseen.
+    """
     if os.environ.get("CI") == "true":
         pytest.fail(f"{what} (CI=true: a test that needs it may not be skipped)", pytrace=False)
     pytest.skip(what)

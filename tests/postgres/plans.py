@@ -1,4 +1,6 @@
-"""How PostgreSQL carried out what it was sent: the plans that `auto_explain` writes to a server's log, with what was met on the way."""
+"""How PostgreSQL carried out what it was sent: the plans that `auto_explain` writes to a server's
+log, with what was met on the way.
+"""
 
 from __future__ import annotations
 

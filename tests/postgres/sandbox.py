@@ -1,4 +1,6 @@
-"""Where servers that tests start live: a folder and an account of their own, both left as they were found."""
+"""Where servers that tests start live: a folder and an account of their own, both left as they were
+found.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ as root."""
 
 @cache
 def account() -> pwd.struct_passwd | None:
-    """The account that servers run under; None for the one that runs the tests, which has no privileges either."""
+    """The account that servers run under; None for the one that runs the tests, which has no
+    privileges either.
+    """
     if os.geteuid() != 0:
         return None
     for name in ACCOUNTS:

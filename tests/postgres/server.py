@@ -1,4 +1,5 @@
-"""The PostgreSQL server that tests share: a database for the process that runs them, a schema for each test.
+"""The PostgreSQL server that tests share: a database for the process that runs them, a schema for
+each test.
 
 The server is the one that LANGMEM_EXT_POSTGRES names by its URL, else the one on port 5432 of this
 machine where `postgres` may come in without a password, else one that is made for this run.
@@ -129,13 +130,17 @@ class Shared:
         return self._schemas[-1]
 
     def tables(self) -> str:
-        """The name of a schema of the test that runs, which has the tables of this release, and no thread; emptied or dropped after it."""
+        """The name of a schema of the test that runs, which has the tables of this release, and no
+        thread; emptied or dropped after it.
+        """
         self._schemas.append(self.database().emptied.take())
         return self._schemas[-1]
 
     @contextmanager
     def own_schemas(self) -> Iterator[None]:
-        """Empty or drop, when this is over, the schemas whose names were given out while it lasted."""
+        """Empty or drop, when this is over, the schemas whose names were given out while it
+        lasted.
+        """
         before = len(self._schemas)
         yield
         names, self._schemas[before:] = self._schemas[before:], []

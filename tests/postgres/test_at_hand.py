@@ -1,4 +1,6 @@
-"""Promise: an event loop that goes on keeps its connections at hand, and one that rests gives them back; whoever asks gets one."""
+"""Promise: an event loop that goes on keeps its connections at hand, and one that rests gives them
+back; whoever asks gets one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""PgBouncer in transaction mode: what goes wrong behind it, so that tests of the driver have something to withstand, and what works."""
+"""PgBouncer in transaction mode: what goes wrong behind it, so that tests of the driver have
+something to withstand, and what works.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ OPTIONS = "-c statement_timeout=13s"
 
 @pytest.fixture
 def bouncer(database: Database) -> Iterator[Bouncer]:
-    """One that has lent nothing yet: its first two clients share its first connection as long as neither is in a transaction."""
+    """One that has lent nothing yet: its first two clients share its first connection as long as
+    neither is in a transaction.
+    """
     with Bouncer(database.url) as made:
         yield made
 

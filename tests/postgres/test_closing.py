@@ -1,4 +1,6 @@
-"""Promise: a closed saver serves nobody any more, closing can be done again where it was cut short, and a closed loop holds nobody up."""
+"""Promise: a closed saver serves nobody any more, closing can be done again where it was cut short,
+and a closed loop holds nobody up.
+"""
 
 from __future__ import annotations
 

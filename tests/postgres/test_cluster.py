@@ -1,4 +1,6 @@
-"""Clusters of a test's own: what stopping, killing and failing over keep, and that nothing of them stays behind."""
+"""Clusters of a test's own: what stopping, killing and failing over keep, and that nothing of them
+stays behind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A store moves from SQLite to PostgreSQL and back, and every checkpoint is the same in all three; it takes few round trips either way."""
+"""A store moves from SQLite to PostgreSQL and back, and every checkpoint is the same in all three;
+it takes few round trips either way.
+"""
 
 from __future__ import annotations
 
@@ -214,7 +216,9 @@ def test_of_threads_that_are_stored_together_a_refused_one_keeps_none_before_it_
 
 
 def varied(saver: DeltaSaver) -> None:
-    """Threads with namespaces, a fork, and pending writes of several tasks, with paths and with LangGraph's own channels."""
+    """Threads with namespaces, a fork, and pending writes of several tasks, with paths and with
+    LangGraph's own channels.
+    """
     for thread in ("a", "b"):
         root = keep(saver, thread, growing(5))
         child = keep(saver, thread, growing(3), "child:1")

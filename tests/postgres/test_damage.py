@@ -1,4 +1,5 @@
-"""Promise: damaged or forged rows on PostgreSQL are a clear error that names them; nobody else's words are shown, and no code is run.
+"""Promise: damaged or forged rows on PostgreSQL are a clear error that names them; nobody else's
+words are shown, and no code is run.
 
 The twin of the tests of damaged files: whole pages are the server's own affair, and what a column's
 type does not take needs no test. Frames of compressed rows: tests/storage/test_compression.py; what
@@ -63,7 +64,9 @@ def saver(tmp_path: Path) -> Iterator[DeltaSaver]:
 
 
 def change(saver: DeltaSaver, statement: str, *, sealed: bool, **params: Any) -> None:
-    """Change rows behind the saver's back; `sealed`: with checks that match, as one who forges writes them."""
+    """Change rows behind the saver's back; `sealed`: with checks that match, as one who forges
+    writes them.
+    """
 
     @operation
     def changed() -> Op[None]:
@@ -86,7 +89,9 @@ def read(saver: DeltaSaver, thread: str) -> Any:
 
 @pytest.fixture
 def varied(saver: DeltaSaver) -> DeltaSaver:
-    """A thread with a row of every kind: metadata of messages, blocks, a value of its own, a namespace, pending writes."""
+    """A thread with a row of every kind: metadata of messages, blocks, a value of its own, a
+    namespace, pending writes.
+    """
     blocks: Any = [
         {"type": "text", "text": "some words"},
         {"type": "image_url", "image_url": {"url": "x"}},

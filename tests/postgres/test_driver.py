@@ -1,4 +1,6 @@
-"""Promises of a database on PostgreSQL: few round trips, nothing lost or doubled by a broken connection, many processes at once."""
+"""Promises of a database on PostgreSQL: few round trips, nothing lost or doubled by a broken
+connection, many processes at once.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +210,8 @@ async def test_a_saver_behind_a_pooler_in_transaction_mode_works_as_without(
 ) -> None:
     schema = SHARED.new_schema()
     with Bouncer(database.url) as bouncer:
-        url = f"{bouncer.url}?{urlencode({'schema': schema, 'prepare': 'off', 'direct': database.url})}"
+        parts = {"schema": schema, "prepare": "off", "direct": database.url}
+        url = f"{bouncer.url}?{urlencode(parts)}"
         async with (
             DeltaSaver.from_conn_string(url) as saver,
             DeltaSaver.from_conn_string(url) as other,

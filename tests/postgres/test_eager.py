@@ -1,4 +1,6 @@
-"""Promise: an event loop whose tasks begin as they are made (`asyncio.eager_task_factory`) is served as any other."""
+"""Promise: an event loop whose tasks begin as they are made (`asyncio.eager_task_factory`) is
+served as any other.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: where a standby takes over from a primary that died, all that was acknowledged is there, and savers go on by themselves."""
+"""Promise: where a standby takes over from a primary that died, all that was acknowledged is there,
+and savers go on by themselves.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def standby(primary: Cluster) -> Iterator[Cluster]:
 
 
 class Talks:
-    """Conversations, some on threads and some on an event loop's tasks, that go on until they are told to end.
+    """Conversations, some on threads and some on an event loop's tasks, that go on until they are
+    told to end.
 
     Attributes:
         told: Ids of the messages whose turns were answered, by conversation.

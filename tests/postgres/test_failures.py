@@ -1,4 +1,6 @@
-"""Promise: what was acknowledged is stored, whatever becomes of the server; nothing appears twice or by halves, and threads go on."""
+"""Promise: what was acknowledged is stored, whatever becomes of the server; nothing appears twice
+or by halves, and threads go on.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,8 @@ from postgres.test_failures import talk
 
 graph = talk(DeltaSaver.open(sys.argv[1]))
 for number in range(int(sys.argv[2]), 1_000_000):
-    graph.invoke({"messages": [HumanMessage(f"turn {number}", id=f"h{number}")]}, {"configurable": {"thread_id": "t"}})
+    said = [HumanMessage(f"turn {number}", id=f"h{number}")]
+    graph.invoke({"messages": said}, {"configurable": {"thread_id": "t"}})
     print(number, flush=True)
 """
 

@@ -1,4 +1,6 @@
-"""Promise: a program may fork (a preloading server, a pool of workers): parent and children go on, each on connections of its own."""
+"""Promise: a program may fork (a preloading server, a pool of workers): parent and children go on,
+each on connections of its own.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def url(database: Database) -> str:
 
 
 class Child:
-    """A forked process that does some work, and ends without what a test has opened being closed in it."""
+    """A forked process that does some work, and ends without what a test has opened being closed in
+    it.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._reading, writing = os.pipe()
@@ -214,7 +218,9 @@ def test_forks_while_other_threads_are_in_the_midst_of_operations(url: str) -> N
 
 
 def patiently(work: Callable[[], None]) -> None:
-    """Use a thread that others write to without a pause: an operation gives way a few times, and is then refused."""
+    """Use a thread that others write to without a pause: an operation gives way a few times, and is
+    then refused.
+    """
     for _ in range(50):
         try:
             work()

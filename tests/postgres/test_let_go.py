@@ -1,4 +1,5 @@
-"""Promise: while a server's answer is awaited, what was sent is not kept; and no collection of garbage comes while it is put together.
+"""Promise: while a server's answer is awaited, what was sent is not kept; and no collection of
+garbage comes while it is put together.
 
 What is kept while others go on is taken for what lives long: in a crowd of tasks the collector then
 looks at everything, again and again.
@@ -25,7 +26,9 @@ CONSTANTS = (BEGIN_READ, BEGIN_WRITE, COMMIT)
 
 @contextmanager
 def newer_commands() -> Iterator[Callable[[], list[str]]]:
-    """Tells of statements that wait to be sent, or are kept; not of those that earlier tests have left to who reports of them."""
+    """Tells of statements that wait to be sent, or are kept; not of those that earlier tests have
+    left to who reports of them.
+    """
 
     def found() -> list[str]:
         return [

@@ -1,4 +1,6 @@
-"""Promise: a change whose answer is lost on its way, because the connection breaks behind the commit, is stored once and told as it is."""
+"""Promise: a change whose answer is lost on its way, because the connection breaks behind the
+commit, is stored once and told as it is.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ before."""
 WAITING = """
 CREATE FUNCTION {schema}.wait() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END';
-CREATE TRIGGER waiting BEFORE UPDATE ON {schema}.thread FOR EACH ROW EXECUTE FUNCTION {schema}.wait()
+CREATE TRIGGER waiting BEFORE UPDATE ON {schema}.thread
+FOR EACH ROW EXECUTE FUNCTION {schema}.wait()
 """
 """From then on the last statement before a commit waits for a lock."""
 

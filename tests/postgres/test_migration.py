@@ -1,4 +1,6 @@
-"""Promise: a database of a newer release is refused and left as it is, and a migration that fails leaves nothing behind."""
+"""Promise: a database of a newer release is refused and left as it is, and a migration that fails
+leaves nothing behind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The benchmark of moving threads at its smallest: every way of moving gives its figures, on SQLite and on PostgreSQL."""
+"""The benchmark of moving threads at its smallest: every way of moving gives its figures, on SQLite
+and on PostgreSQL.
+"""
 
 from __future__ import annotations
 

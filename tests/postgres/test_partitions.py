@@ -1,4 +1,6 @@
-"""Promise: shared out among partitions by their threads, a database is what it was, and what is done with one thread meets one of them."""
+"""Promise: shared out among partitions by their threads, a database is what it was, and what is
+done with one thread meets one of them.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +135,8 @@ def homes_of(cluster: Cluster, schema: str, thread: str) -> dict[str, set[int]]:
 
 @pytest.mark.parametrize("plans", ["custom", "generic"])
 def test_what_is_done_with_one_thread_meets_one_partition(explaining: Cluster, plans: str) -> None:
-    url = f"{explaining.url}?schema={plans}&partitions={COUNT}&options=-c%20plan_cache_mode%3Dforce_{plans}_plan"
+    options = f"-c%20plan_cache_mode%3Dforce_{plans}_plan"
+    url = f"{explaining.url}?schema={plans}&partitions={COUNT}&options={options}"
     log, found, homes = Log(explaining.folder), list[Plan](), set[frozenset[int]]()
     with DeltaSaver.open(url) as saver:
         for thread in THREADS:  # statements are prepared when they come again

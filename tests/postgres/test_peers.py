@@ -1,4 +1,6 @@
-"""The benchmark of round trips at its smallest: every contender gives every figure, and a known one is what it is known to be."""
+"""The benchmark of round trips at its smallest: every contender gives every figure, and a known one
+is what it is known to be.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: what is prepared on a connection is what is used there, whatever fails meanwhile, and it does not pile up."""
+"""Promise: what is prepared on a connection is what is used there, whatever fails meanwhile, and it
+does not pile up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The network that tests and benchmarks put before a server: its delay, its counts and its cuts are what they say."""
+"""The network that tests and benchmarks put before a server: its delay, its counts and its cuts are
+what they say.
+"""
 
 from __future__ import annotations
 

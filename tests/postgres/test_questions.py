@@ -1,4 +1,6 @@
-"""Promise: readers of one event loop that ask at the same time read what each would have read alone."""
+"""Promise: readers of one event loop that ask at the same time read what each would have read
+alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: who gets no connection is told why, and what to do about it, also where a pool has waited for one; a password is never told."""
+"""Promise: who gets no connection is told why, and what to do about it, also where a pool has
+waited for one; a password is never told.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ RESERVED = 3
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Cluster]:
-    """A server with few connections, that asks the role `app` for its password, and knows no rule for others."""
+    """A server with few connections, that asks the role `app` for its password, and knows no rule
+    for others.
+    """
     with Cluster(
         settings={
             "max_connections": str(CONNECTIONS),

@@ -1,4 +1,6 @@
-"""Promises of roles: a writer needs no rights on the schema, a reader changes nothing, and an owner's role sees its own threads alone."""
+"""Promises of roles: a writer needs no rights on the schema, a reader changes nothing, and an
+owner's role sees its own threads alone.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +163,9 @@ def shared(place: Place) -> Place:
 
 
 def fill(place: Place) -> None:
-    """A row of each thread in the tables that have none of it, as a client sees them: nothing else can read these."""
+    """A row of each thread in the tables that have none of it, as a client sees them: nothing else
+    can read these.
+    """
     place.execute(
         f"INSERT INTO {place.schema}.value SELECT number, 900, 0, '' FROM {place.schema}.thread"
     )

@@ -1,4 +1,6 @@
-"""Promise: every statement of the hot path names one thread, so threads may live on several servers that know nothing of each other."""
+"""Promise: every statement of the hot path names one thread, so threads may live on several servers
+that know nothing of each other.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Unroutable(Exception):
 
 
 class Router(PostgresDriver):
-    """Sends each statement to the server on which the one thread lives that is among its parameters, and refuses every other statement.
+    """Sends each statement to the server on which the one thread lives that is among its
+    parameters, and refuses every other statement.
 
     Args:
         urls: The servers; the first one's driver also does what is no statement of an operation.

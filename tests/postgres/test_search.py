@@ -1,4 +1,6 @@
-"""Promises of a search on PostgreSQL: one index, whoever searches first; its upkeep costs no trip; a search looks at few messages."""
+"""Promises of a search on PostgreSQL: one index, whoever searches first; its upkeep costs no trip;
+a search looks at few messages.
+"""
 
 from __future__ import annotations
 
@@ -303,7 +305,9 @@ def test_a_search_among_many_threads_looks_at_an_index(url: str, analyzed: bool)
 def assert_looks_at_an_index(
     connection: psycopg.Connection[Any], schema: str, where: str, *, read: bool
 ) -> None:
-    """In a thread, in those of an owner or in all, it reads the newest messages, or asks the index for the words."""
+    """In a thread, in those of an owner or in all, it reads the newest messages, or asks the index
+    for the words.
+    """
     thread = thread_number("mine")
     field = {
         "thread": find_ops._Field(search_dialect.LATEST_OF_THREAD, read, {"thread": thread}),

@@ -1,4 +1,6 @@
-"""The shared server: what a run makes there goes with it, what a killed run has left goes with the next."""
+"""The shared server: what a run makes there goes with it, what a killed run has left goes with the
+next.
+"""
 
 from __future__ import annotations
 

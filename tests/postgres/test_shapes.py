@@ -1,4 +1,6 @@
-"""The benchmark of long conversations on PostgreSQL at its smallest: both contenders give their figures, as JSON too."""
+"""The benchmark of long conversations on PostgreSQL at its smallest: both contenders give their
+figures, as JSON too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: many processes may work on the same threads: what each was told is stored can be read, and nothing else."""
+"""Promise: many processes may work on the same threads: what each was told is stored can be read,
+and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def prepare(barrier: Any) -> None:
 
 
 def keep_storing(url: str, worker: str, thread: str) -> list[Turn]:
-    """A branch of the thread: checkpoints, their pending writes, and each read back; beside it, what is the newest of all branches."""
+    """A branch of the thread: checkpoints, their pending writes, and each read back; beside it,
+    what is the newest of all branches.
+    """
     _begin.wait(PATIENCE_S)
     done = []
     with open_saver(url) as saver:
@@ -56,7 +60,9 @@ def keep_storing(url: str, worker: str, thread: str) -> list[Turn]:
 
 
 def keep_talking(url: str, worker: str, thread: str) -> list[str]:
-    """Turns of a graph, each on whatever is the newest checkpoint then; the ids of what was said."""
+    """Turns of a graph, each on whatever is the newest checkpoint then; the ids of what was
+    said.
+    """
     _begin.wait(PATIENCE_S)
     said = []
     with open_saver(url) as saver:
@@ -133,7 +139,9 @@ def test_turns_of_two_processes_on_one_thread_both_stand_as_branches(url: str) -
 
 
 def assert_branches(saver: DeltaSaver, thread: str, said: Sequence[str]) -> None:
-    """Check that each turn is in some branch, whole, and that a checkpoint has what its parent has, and what was said after that."""
+    """Check that each turn is in some branch, whole, and that a checkpoint has what its parent has,
+    and what was said after that.
+    """
     found = {
         one.config["configurable"]["checkpoint_id"]: one for one in saver.list(config_of(thread))
     }

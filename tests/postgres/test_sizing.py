@@ -1,4 +1,6 @@
-"""The benchmark of a full database at its smallest: every figure is there, and what must be so is so."""
+"""The benchmark of a full database at its smallest: every figure is there, and what must be so is
+so.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ LABELS = {
     b'{"run_id":"r1","n":1,"f":1.5,"t":true,"z":null}': ("r1", 1, 1.5, 1, None),
     b'{"run_id":"a\\u0000b","n":"1","f":"\\ud83d","t":false}': ("a?b", "1", "?", 0, None),
     # Behind a backslash that stands for itself no escape begins, and two halves are a character.
-    b'{"run_id":"\\\\u0000 \\\\\\ude00","n":2,"f":"\\ud83d\\ude00","t":"\\ude00\\ud83d\\ud83d\\ude00"}': (
+    b'{"run_id":"\\\\u0000 \\\\\\ude00","n":2,"f":"\\ud83d\\ude00",'
+    b'"t":"\\ude00\\ud83d\\ud83d\\ude00"}': (
         "\\u0000 \\?",
         2,
         "😀",

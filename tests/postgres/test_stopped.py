@@ -1,4 +1,6 @@
-"""Promise: whom a signal's handler stops is told so, and holds nobody up; one caller's fault fails no other."""
+"""Promise: whom a signal's handler stops is told so, and holds nobody up; one caller's fault fails
+no other.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: every text is stored as it is and found again, whatever is usual at the client; a database that cannot do that is refused."""
+"""Promise: every text is stored as it is and found again, whatever is usual at the client; a
+database that cannot do that is refused.
+"""
 
 from __future__ import annotations
 

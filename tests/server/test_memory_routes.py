@@ -1,4 +1,6 @@
-"""Memories of conversations are put, written by a model, and read over HTTP, with the parameters that they take."""
+"""Memories of conversations are put, written by a model, and read over HTTP, with the parameters
+that they take.
+"""
 
 from __future__ import annotations
 

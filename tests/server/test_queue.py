@@ -1,4 +1,6 @@
-"""What is taken by the queue is carried out at least once, whatever becomes of a process, and can be asked for."""
+"""What is taken by the queue is carried out at least once, whatever becomes of a process, and can
+be asked for.
+"""
 
 from __future__ import annotations
 

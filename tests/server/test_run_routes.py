@@ -1,4 +1,6 @@
-"""LangGraph's SDK runs the served graph: it streams, waits, answers what waits, and one run at a time drives a thread."""
+"""LangGraph's SDK runs the served graph: it streams, waits, answers what waits, and one run at a
+time drives a thread.
+"""
 
 from __future__ import annotations
 

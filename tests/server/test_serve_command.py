@@ -1,4 +1,6 @@
-"""`langmem-ext serve` serves a database until it is stopped, and nobody without a token beyond this machine."""
+"""`langmem-ext serve` serves a database until it is stopped, and nobody without a token beyond this
+machine.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from langmem_ext.cli.app import app
 GRAPH = """
 from langgraph.graph import START, MessagesState, StateGraph
 
-graph = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", "hello")]}).add_edge(START, "answer")
+graph = StateGraph(MessagesState)
+graph.add_node("answer", lambda state: {"messages": [("ai", "hello")]}).add_edge(START, "answer")
 """
 TOKEN = "0123456789abcdef-ann"
 

@@ -1,4 +1,6 @@
-"""LangGraph's SDK works with the long-term store over HTTP, and an owner sees its own items alone."""
+"""LangGraph's SDK works with the long-term store over HTTP, and an owner sees its own items
+alone.
+"""
 
 from __future__ import annotations
 

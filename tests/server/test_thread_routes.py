@@ -1,4 +1,6 @@
-"""LangGraph's SDK works with threads over HTTP, on each kind of database, without a graph and with one."""
+"""LangGraph's SDK works with threads over HTTP, on each kind of database, without a graph and with
+one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Who looks after conversations sees which of them wait, answers one, and sees what a model would be sent."""
+"""Who looks after conversations sees which of them wait, answers one, and sees what a model would
+be sent.
+"""
 
 from __future__ import annotations
 

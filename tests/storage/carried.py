@@ -1,4 +1,6 @@
-"""What the tests of exporting and importing know: the rows that a thread has, wherever it stands, and how to write a line of one anew."""
+"""What the tests of exporting and importing know: the rows that a thread has, wherever it stands,
+and how to write a line of one anew.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def body_of(export: str) -> str:
 
 
 def threads_in(export: str) -> list[list[str]]:
-    """An export's threads, each by its lines; in an order that is the same wherever they come from: each kind of database has its own."""
+    """An export's threads, each by its lines; in an order that is the same wherever they come from:
+    each kind of database has its own.
+    """
     threads: list[list[str]] = []
     for line in body_of(export).splitlines()[:-1]:
         if line.startswith('{"kind":"thread"'):
@@ -72,7 +76,9 @@ def bring_in(saver: DeltaSaver, export: str, **options: Any) -> Any:
 
 
 def sealed(lines: Iterable[str]) -> str:
-    """An export of these lines, whose counts and checksums are right: what somebody writes who knows the format."""
+    """An export of these lines, whose counts and checksums are right: what somebody writes who
+    knows the format.
+    """
     told: list[str] = []
     thread: list[str] = []
     threads = 0

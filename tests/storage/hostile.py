@@ -1,4 +1,5 @@
-"""Exports that somebody has written to fill the memory or the stack of whoever reads them, and a process that reads them.
+"""Exports that somebody has written to fill the memory or the stack of whoever reads them, and a
+process that reads them.
 
 The process has little memory. It imports what it is given; what an import refuses it stores past
 the import's examination, as in a database that somebody sends, and then has the doctor look at it,
@@ -55,7 +56,9 @@ def put(saver: DeltaSaver, thread: str, parent: Any, version: int, values: dict[
 
 @cache
 def export(text: str = "x" * 1000, messages: int = 20) -> str:
-    """An export of a thread in which everything is that may refer to something, and of one that is left alone."""
+    """An export of a thread in which everything is that may refer to something, and of one that is
+    left alone.
+    """
     with DeltaSaver.open(":memory:") as saver:
         said: list[Any] = [HumanMessage(text, id="long")]
         for number in range(1, messages):
@@ -108,7 +111,9 @@ def repeated(body: bytes, count: int) -> bytes:
 
 
 def edited(whole: str, edit: Callable[[Lines], Any]) -> str:
-    """An export in which the lines of its first thread are others, with counts and checksums that are right."""
+    """An export in which the lines of its first thread are others, with counts and checksums that
+    are right.
+    """
     lines = [json.loads(text) for text in whole.splitlines()]
     end = next(at for at, line in enumerate(lines) if line.get("kind") == "end")
     first = lines[1 : end + 1]
@@ -228,7 +233,9 @@ def _grown(raw: bytes, mark: bytes, other: bytes) -> bytes:
 
 
 def outcome(whole: str) -> dict[str, Any]:
-    """What becomes of an export: whether it is refused, whether the doctor finds damage in it, which readings of it are errors."""
+    """What becomes of an export: whether it is refused, whether the doctor finds damage in it,
+    which readings of it are errors.
+    """
     before = _memory("VmRSS", reset=True)
     with tempfile.TemporaryDirectory() as folder:
         found = _imported(f"{folder}/a.db", whole)

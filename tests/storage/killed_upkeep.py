@@ -1,4 +1,5 @@
-"""A process that is killed while it prunes, sweeps, copies, carries threads, compacts or makes the search index.
+"""A process that is killed while it prunes, sweeps, copies, carries threads, compacts or makes the
+search index.
 
 Run as a script it imports everything once, then reads one JSON command a line and prints one JSON
 answer a line. For each it forks a process that does the work, and kills it: before one of the steps
@@ -30,7 +31,9 @@ fill_ops.AT_ONCE = 16  # type: ignore[misc]  # so that a small database takes ma
 
 
 class Told:
-    """A sink that writes how many threads have expired to a file beside the database, where a kill loses nothing of it."""
+    """A sink that writes how many threads have expired to a file beside the database, where a kill
+    loses nothing of it.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = f"{path}-told"

@@ -1,4 +1,6 @@
-"""How LangGraph applications run: the same results, chunks, errors, states and histories as on InMemorySaver, warm and cold."""
+"""How LangGraph applications run: the same results, chunks, errors, states and histories as on
+InMemorySaver, warm and cold.
+"""
 
 from __future__ import annotations
 

@@ -233,7 +233,9 @@ def observe(saver: DeltaSaver) -> list[Any]:
 
 
 def break_everywhere(saver: DeltaSaver, name: str, faults: Faults, *, first: bool) -> int:
-    """Break an operation at each of its statements, until it is not broken any more; at how many it was."""
+    """Break an operation at each of its statements, until it is not broken any more; at how many it
+    was.
+    """
     before, seen = dump(saver), observe(saver)
     statement = int(first)
     while True:

@@ -1,4 +1,6 @@
-"""Promise: what a saver cannot store or look for is refused by name, whatever the argument, and changes nothing."""
+"""Promise: what a saver cannot store or look for is refused by name, whatever the argument, and
+changes nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A character that not every database takes in a text reads back as it was given, wherever it stands."""
+"""A character that not every database takes in a text reads back as it was given, wherever it
+stands.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: a cleared thread begins anew and keeps all that was said: no pruning collects it, and a question that waits can be answered."""
+"""Promise: a cleared thread begins anew and keeps all that was said: no pruning collects it, and a
+question that waits can be answered.
+"""
 
 from __future__ import annotations
 

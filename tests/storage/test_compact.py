@@ -1,4 +1,5 @@
-"""Promises of `compact`: the file gets smaller, writers get on meanwhile, and what was deleted stands in no file any more.
+"""Promises of `compact`: the file gets smaller, writers get on meanwhile, and what was deleted
+stands in no file any more.
 
 What a file holds is looked up in files alone: on PostgreSQL `compact` has the server vacuum its
 tables, one in each step; that no word of a deleted message stands in them then is tested in

@@ -78,7 +78,9 @@ class State(TypedDict):
 
 
 def build(saver: Any) -> Any:
-    """A graph whose steps write texts, metadata and values that are worth compressing, and some that are not."""
+    """A graph whose steps write texts, metadata and values that are worth compressing, and some
+    that are not.
+    """
 
     def answer(state: State) -> dict[str, Any]:
         turn = len(state["messages"])
@@ -368,7 +370,10 @@ MAGIC = compression._MAGIC
 CHECKSUM = 0x04
 """The flag of a frame that carries one."""
 
-STORED = "c1c1247a8d01009065642e77737065616b6f6d65626f64793f200bfc4480956931860460ba999e002b15ed487ea7689c0c38f3b723cb1ac17a7b43f2"
+STORED = (
+    "c1c1247a8d01009065642e77737065616b6f6d65626f64793f200bfc4480956931860460ba999e002b15ed48"
+    "7ea7689c0c38f3b723cb1ac17a7b43f2"
+)
 
 
 @given(
@@ -682,7 +687,10 @@ with DeltaSaver.from_conn_string(compressed) as saver:
     assert refused(lambda: saver.get_tuple(config))
     assert refused(lambda: list(saver.list(None)))
     other = {"configurable": {"thread_id": "other", "checkpoint_ns": ""}}
-    checkpoint = empty_checkpoint() | {"channel_values": {"text": "long " * 99}, "channel_versions": {"text": "1"}}
+    checkpoint = empty_checkpoint() | {
+        "channel_values": {"text": "long " * 99},
+        "channel_versions": {"text": "1"},
+    }
     saver.put(other, checkpoint, {}, {"text": "1"})
     assert saver.get_tuple(other).checkpoint["channel_values"] == {"text": "long " * 99}
 assert refused(lambda: examine(compressed))

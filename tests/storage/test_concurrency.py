@@ -1,4 +1,6 @@
-"""Many callers at once: what was acknowledged can be read back exactly, and no call leaves a lock or half of itself behind."""
+"""Many callers at once: what was acknowledged can be read back exactly, and no call leaves a lock
+or half of itself behind.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +159,9 @@ class HalfDoneError(Exception):
 
 @operation
 def half(statement: str | None = None) -> Op[None]:
-    """An operation that fails when it has changed something: by itself, or because the database refuses a statement."""
+    """An operation that fails when it has changed something: by itself, or because the database
+    refuses a statement.
+    """
     yield Statement("UPDATE thread SET title = 'half done'", {})
     if statement is None:
         raise HalfDoneError
@@ -332,7 +336,9 @@ async def assert_nobody_holds_the_lock(url: str) -> None:
 
 
 def test_the_main_thread_carries_out_nobody_elses_operations(url: str) -> None:
-    """A signal's handler may raise in the main thread at any place: that must meet its own operation alone."""
+    """A signal's handler may raise in the main thread at any place: that must meet its own
+    operation alone.
+    """
 
     @operation
     def nothing() -> Op[str]:

@@ -1,4 +1,6 @@
-"""LangGraph's own conformance suite passes, on every kind of database and for the sync methods as well as for the async ones."""
+"""LangGraph's own conformance suite passes, on every kind of database and for the sync methods as
+well as for the async ones.
+"""
 
 from __future__ import annotations
 

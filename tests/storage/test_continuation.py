@@ -1,5 +1,6 @@
-"""Promises of a continuation: any tool goes on where another has stopped, nobody goes on with what is gone or another's, and nothing that a
-turn refers to is sent twice."""
+"""Promises of a continuation: any tool goes on where another has stopped, nobody goes on with what
+is gone or another's, and nothing that a turn refers to is sent twice.
+"""
 
 from __future__ import annotations
 

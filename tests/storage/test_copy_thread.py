@@ -1,4 +1,6 @@
-"""Promises of a copied thread: it is the source to the byte, shares nothing with it, and costs no decoding."""
+"""Promises of a copied thread: it is the source to the byte, shares nothing with it, and costs no
+decoding.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Promise: a damaged database gives what is right or a clear error: no other exception, no hang, no other thread's words, no code run.
+"""Promise: a damaged database gives what is right or a clear error: no other exception, no hang, no
+other thread's words, no code run.
 
 Of files: their pages and bits, and columns of SQLite, which hold values of any type. On PostgreSQL:
 tests/postgres/test_damage.py.
@@ -93,7 +94,9 @@ def build(saver: DeltaSaver, name: str) -> Any:
 
 
 def make(path: Path) -> None:
-    """Three conversations of several turns, each left at a question, in one file without a write-ahead log."""
+    """Three conversations of several turns, each left at a question, in one file without a
+    write-ahead log.
+    """
     with DeltaSaver.from_conn_string(str(path)) as saver:
         for name in THREADS:
             graph = build(saver, name)
@@ -121,7 +124,9 @@ def expected(whole: Path) -> dict[str, Any]:
 
 
 def look(url: str) -> Iterator[tuple[str, Any]]:
-    """All that can be read of a database, by thread; an error of this package where it cannot be."""
+    """All that can be read of a database, by thread; an error of this package where it cannot
+    be.
+    """
     ways: dict[str, Callable[[DeltaSaver, str], Any]] = {
         "get": lambda saver, name: saver.get_tuple(config(name)),
         "list": lambda saver, name: list(saver.list(config(name))),
@@ -152,7 +157,9 @@ def look(url: str) -> Iterator[tuple[str, Any]]:
 
 
 def check(url: str, expected: dict[str, Any]) -> tuple[int, int, list[str]]:
-    """Look at a database; how many looks gave exactly what was stored, how many a clear error, and which something else."""
+    """Look at a database; how many looks gave exactly what was stored, how many a clear error, and
+    which something else.
+    """
     right, refused, wrong = 0, 0, []
     for what, found in look(url):
         if isinstance(found, LangmemExtError):
@@ -171,7 +178,9 @@ def check(url: str, expected: dict[str, Any]) -> tuple[int, int, list[str]]:
 
 
 def hides_a_row(path: Path) -> bool:
-    """Whether SQLite itself says that a row is not where it should be: what a search does not find, no check can tell."""
+    """Whether SQLite itself says that a row is not where it should be: what a search does not find,
+    no check can tell.
+    """
     return "file" in {finding.kind for finding in examine(str(path)).findings}
 
 
@@ -358,7 +367,9 @@ def checkpoint(values: dict[str, Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def varied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A thread with a row of every kind: metadata of messages, blocks, a value of its own, a namespace, pending writes."""
+    """A thread with a row of every kind: metadata of messages, blocks, a value of its own, a
+    namespace, pending writes.
+    """
     path = tmp_path_factory.mktemp("varied") / "memory.db"
     blocks: Any = [
         {"type": "text", "text": "some words"},
@@ -526,7 +537,9 @@ def test_a_thread_with_a_damaged_message_goes_on_from_before_it(tmp_path: Path) 
 
 @pytest.fixture
 def forged(tmp_path: Path) -> Path:
-    """Two threads of one checkpoint each, whose rows a test changes: `forged` has the number 1, `whole` 2."""
+    """Two threads of one checkpoint each, whose rows a test changes: `forged` has the number 1,
+    `whole` 2.
+    """
     path = tmp_path / "memory.db"
     with DeltaSaver.from_conn_string(str(path)) as saver:
         for name in ("forged", "whole"):

@@ -157,7 +157,9 @@ def test_late_calls_are_refused_and_leave_nothing(url: str) -> None:
 def test_writes_that_overtake_the_checkpoint_that_begins_their_thread_are_stored(
     url: str, again: bool
 ) -> None:
-    """LangGraph stores in the background: a task's writes may overtake their checkpoint, and a subgraph's checkpoint the root's."""
+    """LangGraph stores in the background: a task's writes may overtake their checkpoint, and a
+    subgraph's checkpoint the root's.
+    """
     with DeltaSaver.open(url) as saver:
         if again:
             say(saver, "old")
@@ -239,7 +241,9 @@ def test_a_run_that_goes_on_with_another_ones_thread_does_not_begin_it_again(
 def test_a_run_brings_nothing_back_where_its_process_has_asked_for_the_deleted_thread(
     url: str, way: str, nested: bool, durability: Any
 ) -> None:
-    """The run makes further checkpoints, which LangGraph does not try to store once one was refused; only their writes come."""
+    """The run makes further checkpoints, which LangGraph does not try to store once one was
+    refused; only their writes come.
+    """
     with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
 
         def step(state: MessagesState) -> Any:
@@ -331,7 +335,9 @@ def test_who_has_begun_a_thread_does_not_begin_it_twice(url: str) -> None:
 def test_a_subgraph_is_stored_where_its_run_stores_at_its_end(
     url: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread was deleted and has begun again; the root's checkpoint comes long after that of the subgraph that asks."""
+    """The thread was deleted and has begun again; the root's checkpoint comes long after that of
+    the subgraph that asks.
+    """
     monkeypatch.setattr(
         log, "PATIENCE", (0.001, 0.01, 0.05, 0.2)
     )  # less than the root's checkpoint takes
@@ -379,7 +385,9 @@ def test_a_subgraph_is_stored_where_its_run_stores_at_its_end(
 def test_a_run_whose_thread_another_process_begins_meanwhile_is_stored_with_its_subgraph(
     url: str, skew: float
 ) -> None:
-    """Its root's checkpoint comes at its end; the thread's first is the other's, by another clock."""
+    """Its root's checkpoint comes at its end; the thread's first is the other's, by another
+    clock.
+    """
     with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
         ran: list[str] = []
 
@@ -545,7 +553,9 @@ COUNT = 10_000 if SOAK else 60
 @pytest.mark.process
 @pytest.mark.parametrize("begins_again", [False, True], ids=["gone", "begun again"])
 def test_runs_of_another_process_bring_nothing_back(url: str, begins_again: bool) -> None:
-    """Deletes threads at random moments of runs in another process; of what these say, nothing must be left."""
+    """Deletes threads at random moments of runs in another process; of what these say, nothing must
+    be left.
+    """
     chance, seed, count = random.Random(4711), uuid4().int % 2**31 if SOAK else 7, COUNT // 4
     command = [
         sys.executable,

@@ -1,4 +1,6 @@
-"""Graphs with `DeltaChannel`s, rebuilt from stored writes: values, history and what the rebuild reads are InMemorySaver's."""
+"""Graphs with `DeltaChannel`s, rebuilt from stored writes: values, history and what the rebuild
+reads are InMemorySaver's.
+"""
 
 from __future__ import annotations
 
@@ -186,7 +188,9 @@ class DeltaSession:
         return None
 
     async def carry_out(self, step: Step, *, observed: bool) -> list[tuple[str, Any]]:
-        """Carry out one step and give its result and, if `observed`, everything that can be read afterwards, by name."""
+        """Carry out one step and give its result and, if `observed`, everything that can be read
+        afterwards, by name.
+        """
         try:
             result = self.names.form(await self._step(step))
         except Exception as error:
@@ -236,7 +240,9 @@ def without_snapshots(found: CheckpointTuple) -> CheckpointTuple:
 async def compare(
     steps: Sequence[Step], observe_from: int, backend: Backend, mode: Mode, folder: Path
 ) -> None:
-    """Carry the steps out on both savers and compare what can be read after each, from step `observe_from` on."""
+    """Carry the steps out on both savers and compare what can be read after each, from step
+    `observe_from` on.
+    """
     shelf = Shelf(backend, mode, folder)
     try:
         reference, subject = DeltaSession(ReferenceShelf(), mode), DeltaSession(shelf, mode)
@@ -294,7 +300,9 @@ def test_a_long_thread_is_rebuilt_across_snapshots_forks_and_a_reopen(
 async def prune_and_go_on(
     steps: Sequence[Step], last: int, backend: Backend, mode: Mode, folder: Path
 ) -> None:
-    """Carry the steps out, prune the subject, and compare what it kept with the same before, and its next turns with the reference's."""
+    """Carry the steps out, prune the subject, and compare what it kept with the same before, and
+    its next turns with the reference's.
+    """
     shelf = Shelf(backend, mode, folder)
     try:
         reference, subject = DeltaSession(ReferenceShelf(), mode), DeltaSession(shelf, mode)

@@ -107,7 +107,9 @@ def put(
 
 @pytest.fixture
 def db(url: str) -> str:
-    """Two threads of two checkpoints each: lists of messages, values of their own rows, a name that is waited for, pending writes."""
+    """Two threads of two checkpoints each: lists of messages, values of their own rows, a name that
+    is waited for, pending writes.
+    """
     with DeltaSaver.from_conn_string(url) as saver:
         for thread in ("one", "two"):
             said = [
@@ -147,7 +149,9 @@ def numbers(url: str) -> dict[str, int]:
 def change(
     url: str, statement: str, *, thread: str = "one", sealed: bool = True, **params: Any
 ) -> None:
-    """Change rows, `:thread` is the number of one; `sealed`: with a check that matches, as if they had been written so."""
+    """Change rows, `:thread` is the number of one; `sealed`: with a check that matches, as if they
+    had been written so.
+    """
     with DeltaSaver.from_conn_string(url) as saver:
         number = numbers(url).get(thread)
         assert saver.log.run(

@@ -24,7 +24,9 @@ pytestmark = pytest.mark.contract
 
 
 async def compare(program: Program, backend: Backend, mode: Mode, folder: Path) -> None:
-    """Run a program on both savers, step by step, and compare all that can be read after each step."""
+    """Run a program on both savers, step by step, and compare all that can be read after each
+    step.
+    """
     shelf = Shelf(backend, mode, folder)
     try:
         reference, subject = (Session(place, mode, program) for place in (ReferenceShelf(), shelf))
@@ -41,7 +43,9 @@ async def compare(program: Program, backend: Backend, mode: Mode, folder: Path) 
 
 
 async def compare_calls(calls: list[Call], backend: Backend, mode: Mode, folder: Path) -> None:
-    """Make the same calls on both savers and compare all that can be read after each, ids and moments included."""
+    """Make the same calls on both savers and compare all that can be read after each, ids and
+    moments included.
+    """
     shelf, ids = Shelf(backend, mode, folder), new_ids(len(calls) + 1)
     try:
         reference, subject = (Branch(place, mode, ids) for place in (ReferenceShelf(), shelf))
@@ -72,7 +76,8 @@ def explore(
     *,
     part: int = 1,
 ) -> None:
-    """Draw examples and compare each; each kind of database and mode draws its own, always the same unless soaking.
+    """Draw examples and compare each; each kind of database and mode draws its own, always the same
+    unless soaking.
 
     With a `part` there are so many times fewer of them, unless soaking: where the same is drawn for
     other kinds of databases too, which differ little in it.

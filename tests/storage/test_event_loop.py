@@ -298,7 +298,9 @@ def large_checkpoint(values: dict[str, Any]) -> Any:
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[int]]:
-    """The threads in which there was work to do for each message, or for each key of a large dict, by what was done."""
+    """The threads in which there was work to do for each message, or for each key of a large dict,
+    by what was done.
+    """
     threads: dict[str, set[int]] = {}
 
     def watch(owner: Any, name: str) -> None:

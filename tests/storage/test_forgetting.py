@@ -1,4 +1,6 @@
-"""Promises of pruning: what stays reads and runs as before, what nothing needs is gone, and a dry run says exactly what a run does."""
+"""Promises of pruning: what stays reads and runs as before, what nothing needs is gone, and a dry
+run says exactly what a run does.
+"""
 
 from __future__ import annotations
 
@@ -538,7 +540,9 @@ def test_pruning_many_threads_lets_other_tasks_work(saver: DeltaSaver) -> None:
 
 @pytest.mark.slow
 def test_pruning_compacting_and_writing_at_once_lose_nothing(url: str) -> None:
-    """Two savers on one database, as two processes would be: each drives threads of its own while the other prunes all of them."""
+    """Two savers on one database, as two processes would be: each drives threads of its own while
+    the other prunes all of them.
+    """
     stop = threading.Event()
     failed: list[BaseException] = []
 

@@ -1,4 +1,5 @@
-"""Promise: after any sequence of put, fork, copy, prune and delete, every kept checkpoint reads back equal, and nothing else is left.
+"""Promise: after any sequence of put, fork, copy, prune and delete, every kept checkpoint reads
+back equal, and nothing else is left.
 
 The reference is InMemorySaver with the same calls, from which a model of each policy takes what
 should go.
@@ -207,7 +208,9 @@ class Forgetting(RuleBasedStateMachine):
         assert (pruned.threads, pruned.checkpoints) == (0, len(gone))
 
     def _only(self, threads: list[str]) -> bool:
-        """Whether nothing can be left over in other threads: they have been pruned, too, or are not there."""
+        """Whether nothing can be left over in other threads: they have been pruned, too, or are not
+        there.
+        """
         return {place[0] for place in everything(self.memory)} <= set(threads)
 
     @rule(threads=several_threads)

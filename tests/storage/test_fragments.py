@@ -1,4 +1,6 @@
-"""Promise: a list that is stored in pieces costs each checkpoint a little, reads back exactly, and survives pruning and copying."""
+"""Promise: a list that is stored in pieces costs each checkpoint a little, reads back exactly, and
+survives pruning and copying.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
 
 def grow(saver: DeltaSaver, steps: int) -> list[Any]:
-    """A thread whose tasks answer in another order than their answers are listed in; the configs of its checkpoints."""
+    """A thread whose tasks answer in another order than their answers are listed in; the configs of
+    its checkpoints.
+    """
     chance = random.Random(5)
     listed: list[BaseMessage] = []
     config, configs = CONFIG, []

@@ -1,4 +1,5 @@
-"""Promise: what a call has used up is freed when it returns; none of it waits for Python's garbage collector, which has to look for it.
+"""Promise: what a call has used up is freed when it returns; none of it waits for Python's garbage
+collector, which has to look for it.
 
 A reference cycle in each call is not seen in any result, but it costs a collection every few turns,
 and memory that grows until then.
@@ -23,7 +24,9 @@ PACKAGE = "langmem_ext"
 
 @contextmanager
 def left_behind() -> Iterator[list[str]]:
-    """What the collector alone would have freed of what the package has made meanwhile, once this is over."""
+    """What the collector alone would have freed of what the package has made meanwhile, once this
+    is over.
+    """
     found: list[str] = []
     gc.collect()
     gc.disable()

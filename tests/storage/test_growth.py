@@ -1,4 +1,6 @@
-"""Promise: a message's bytes are written once, and storing one more turn costs what the turn costs, not what the thread has grown to."""
+"""Promise: a message's bytes are written once, and storing one more turn costs what the turn costs,
+not what the thread has grown to.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,9 @@ def test_forks_subgraphs_fan_out_and_updates_refer_to_the_same_row(saver: DeltaS
 
 
 def test_a_message_whose_id_comes_between_the_calls_is_stored_once(saver: DeltaSaver) -> None:
-    """Two threads save an input: the checkpoint may be caught after its message got an id, and the task's write before."""
+    """Two threads save an input: the checkpoint may be caught after its message got an id, and the
+    task's write before.
+    """
     first = saver.put(
         {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
         *_checkpoint({"__start__": {"messages": [said("1")]}}),
@@ -318,7 +322,9 @@ def assert_steady(sizes: Sequence[int], factor: float, more: int = 0) -> None:
 def test_a_conversation_of_short_messages_takes_less_than_twice_its_own_bytes(
     tmp_path: Path,
 ) -> None:
-    """A promise of files alone: PostgreSQL's rows and pages have more about them (docs/project/performance.md)."""
+    """A promise of files alone: PostgreSQL's rows and pages have more about them
+    (docs/project/performance.md).
+    """
     path = tmp_path / "memory.db"
     with DeltaSaver.from_conn_string(str(path), synchronous="normal") as saver:
         graph = chat(saver)

@@ -1,4 +1,6 @@
-"""Promise: two writers of one thread both stand as branches; who names the head it expects is told when another has moved it."""
+"""Promise: two writers of one thread both stand as branches; who names the head it expects is told
+when another has moved it.
+"""
 
 from __future__ import annotations
 

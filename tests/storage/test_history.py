@@ -275,7 +275,9 @@ USED = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
 
 
 class ScriptedModel(BaseChatModel):
-    """Stands in for a chat model: says what its script says, whole or word by word, and calls a tool each time."""
+    """Stands in for a chat model: says what its script says, whole or word by word, and calls a
+    tool each time.
+    """
 
     answers: list[str]
     seen: list[int] = []

@@ -1,4 +1,6 @@
-"""Promise: what interrupts the reading of a row is raised as it is, and never taken for damage; what a decoder raises is damage."""
+"""Promise: what interrupts the reading of a row is raised as it is, and never taken for damage;
+what a decoder raises is damage.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Promises: an import that is killed has stored whole threads and is run again for the rest; an export that is killed leaves no half file;
-and whoever chats meanwhile loses nothing, in this process or another."""
+"""Promises: an import that is killed has stored whole threads and is run again for the rest; an
+export that is killed leaves no half file; and whoever chats meanwhile loses nothing, in this
+process or another.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: killed in the middle of forgetting, copying or compacting, a database is sound, what stays reads as before, and it can go on."""
+"""Promise: killed in the middle of forgetting, copying or compacting, a database is sound, what
+stays reads as before, and it can go on.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def make(url: str) -> None:
 
 
 def forms(url: str) -> dict[Place, Form | None]:
-    """All that can be read of a database, by a saver that has seen none of it; the doctor finds nothing wrong."""
+    """All that can be read of a database, by a saver that has seen none of it; the doctor finds
+    nothing wrong.
+    """
     with DeltaSaver.from_conn_string(url) as saver:
         assert_sound(saver)
         return {

@@ -1,4 +1,6 @@
-"""Promises of a thread's life: it expires at one moment for everybody who asks, what waits does not, and what sweeps can be stopped."""
+"""Promises of a thread's life: it expires at one moment for everybody who asks, what waits does
+not, and what sweeps can be stopped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: an application may call its threads, nodes and channels by members of an enum: they are called by their texts."""
+"""Promise: an application may call its threads, nodes and channels by members of an enum: they are
+called by their texts.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class State(TypedDict, total=False):
 
 
 def graph_of(names: type[Plain] | type[Mixed], saver: Any) -> Any:
-    """Asks the user, then counts; its nodes, and what they write, are called by members of enums."""
+    """Asks the user, then counts; its nodes, and what they write, are called by members of
+    enums.
+    """
     builder = StateGraph(State)
     builder.add_node(names.ASK, lambda _: {Field.ANSWER: interrupt("what?")})
     builder.add_node(names.TELL, lambda state: {Field.COUNT: len(state["answer"])})

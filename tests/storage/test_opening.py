@@ -1,4 +1,5 @@
-"""Promises: a database opens however the peers' users open theirs, and what cannot be opened is refused clearly and left as it was.
+"""Promises: a database opens however the peers' users open theirs, and what cannot be opened is
+refused clearly and left as it was.
 
 What is about a file, or SQLite's connections and locks, is tested here; how PostgreSQL is reached
 and migrated, in tests/postgres.

@@ -1,4 +1,6 @@
-"""Promise: what somebody sends, a file or a database, takes memory in proportion to its bytes, or is refused: it ends no process."""
+"""Promise: what somebody sends, a file or a database, takes memory in proportion to its bytes, or
+is refused: it ends no process.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ TAKEN: Final = 3 * MEMORY // 2
 
 
 def nested(*levels: int, code: int = 7, value: bytes = NOTHING) -> bytes:
-    """A packed value: an extension type with so many lists in each other, in which the next one is, and so on."""
+    """A packed value: an extension type with so many lists in each other, in which the next one is,
+    and so on.
+    """
     for lists in reversed(levels):
         value = packed(ormsgpack.Ext(code, b"\x91" * lists + value))
     return value

@@ -1,4 +1,6 @@
-"""What an inspector asks of the database: the tree of a thread's checkpoints, what each step wrote, and which threads are the largest."""
+"""What an inspector asks of the database: the tree of a thread's checkpoints, what each step wrote,
+and which threads are the largest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: a caller who speaks for an owner finds that owner's threads and no other's; one who speaks for nobody finds all."""
+"""Promise: a caller who speaks for an owner finds that owner's threads and no other's; one who
+speaks for nobody finds all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Many processes on one file: no error, no lock that is too long, and what each was told is stored can be read, and nothing else."""
+"""Many processes on one file: no error, no lock that is too long, and what each was told is stored
+can be read, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def in_another_process(way: str, url: str, worker: str, thread: str, count: int)
 
 
 def at_once(processes: int, way: str, url: str, thread: str | None, count: int) -> list[Turn]:
-    """Have several processes write at once, each a thread of its own if none is named; what they were told is stored."""
+    """Have several processes write at once, each a thread of its own if none is named; what they
+    were told is stored.
+    """
     context = forks()
     names = [f"p{number}" for number in range(processes)]
     with context.Pool(processes, prepare, (context.Barrier(processes),)) as pool:

@@ -1,4 +1,6 @@
-"""Promise: an operation that is run again, and may have been stored, is known again by what it has left, and by nothing else."""
+"""Promise: an operation that is run again, and may have been stored, is known again by what it has
+left, and by nothing else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promises of a retention: what is over a limit goes in small steps, what waits stays, and no put fails for it."""
+"""Promises of a retention: what is over a limit goes in small steps, what waits stays, and no put
+fails for it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: threads move from any checkpointer to any other through LangGraph's interface, whole; users leave as easily as they came."""
+"""Promise: threads move from any checkpointer to any other through LangGraph's interface, whole;
+users leave as easily as they came.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +176,9 @@ def drive_calls(calls: list[Call], shelf: Any) -> None:
 
 
 def go_round(source: Saver, kinds: tuple[str, ...], folder: Path) -> None:
-    """Copy from saver to saver; each must give what the first gives, and a second copy must find nothing to do."""
+    """Copy from saver to saver; each must give what the first gives, and a second copy must find
+    nothing to do.
+    """
     with ExitStack() as closing:
         for kind in kinds:
             target: Saver

@@ -1,4 +1,6 @@
-"""Promise: a thread that is copied was written when its checkpoints were made, so it is listed, found and forgotten as it was before."""
+"""Promise: a thread that is copied was written when its checkpoints were made, so it is listed,
+found and forgotten as it was before.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def config_of(thread: str, checkpoint_id: str | None = None) -> RunnableConfig:
 
 
 def keep(saver: Saver, thread: str, moments: Sequence[Any]) -> list[RunnableConfig]:
-    """Put checkpoints that say they were made at these moments, each with a message more and a pending write; what names them."""
+    """Put checkpoints that say they were made at these moments, each with a message more and a
+    pending write; what names them.
+    """
     kept: list[RunnableConfig] = []
     for number, moment in enumerate(moments):
         said = [HumanMessage(f"turn {at}", id=f"h{at}") for at in range(number + 1)]

@@ -1,4 +1,6 @@
-"""Promises of a search: who may see what, what is never in the index, what others write is found, and what was deleted is gone."""
+"""Promises of a search: who may see what, what is never in the index, what others write is found,
+and what was deleted is gone.
+"""
 
 from __future__ import annotations
 
@@ -461,7 +463,8 @@ from langchain_core.messages import HumanMessage
 from langmem_ext import ThreadChatMessageHistory, DeltaSaver
 with DeltaSaver.open({url!r}) as saver:
     for number in range(120):
-        ThreadChatMessageHistory(f"w{{number % 7}}", saver).add_messages([HumanMessage(f"word number{{number}}", id=str(number))])
+        said = HumanMessage(f"word number{{number}}", id=str(number))
+        ThreadChatMessageHistory(f"w{{number % 7}}", saver).add_messages([said])
         print(number, flush=True)
 """
     with DeltaSaver.open(url) as saver:

@@ -1,6 +1,6 @@
-"""Promise: whatever is written, edited, marked, forgotten and copied, by whichever saver, and whenever the index is made: a search finds
-exactly what a scan of the shown texts finds, the doctor finds nothing, and a marked value was never
-in the index.
+"""Promise: whatever is written, edited, marked, forgotten and copied, by whichever saver, and
+whenever the index is made: a search finds exactly what a scan of the shown texts finds, the doctor
+finds nothing, and a marked value was never in the index.
 """
 
 from __future__ import annotations

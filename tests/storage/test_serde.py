@@ -1,4 +1,6 @@
-"""Promise: an application's own data types come back as what they were, and no row makes this package run, import or unpickle anything."""
+"""Promise: an application's own data types come back as what they were, and no row makes this
+package run, import or unpickle anything.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A session's handle: what is noted is there, for every handle and process, once and exactly; what cannot be noted changes nothing."""
+"""A session's handle: what is noted is there, for every handle and process, once and exactly; what
+cannot be noted changes nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever is done to sessions, in any order and way, they are what plain dicts would be: the same values, none lost, none mixed up."""
+"""Whatever is done to sessions, in any order and way, they are what plain dicts would be: the same
+values, none lost, none mixed up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: whatever a program sets in place of a message's text, a put takes it, and it reads back as on the other savers."""
+"""Promise: whatever a program sets in place of a message's text, a put takes it, and it reads back
+as on the other savers.
+"""
 
 from __future__ import annotations
 

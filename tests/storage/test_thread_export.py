@@ -1,4 +1,6 @@
-"""Promises of exporting and importing: a thread comes back as it was, to the bit, into any database, under a new id or its own."""
+"""Promises of exporting and importing: a thread comes back as it was, to the bit, into any
+database, under a new id or its own.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ def say(saver: DeltaSaver, text: str, thread: str = "t", **notes: Any) -> None:
 
 
 async def there_and_back(program: Program, backend: Backend, mode: Mode, folder: Path) -> None:
-    """Run a program, export what it leaves, import it elsewhere, and compare every row and everything that can be read."""
+    """Run a program, export what it leaves, import it elsewhere, and compare every row and
+    everything that can be read.
+    """
     shelf, target = (
         Shelf(backend, mode, folder),
         open_saver(backend.new_url(folder), compress=backend.compress),

@@ -1,4 +1,6 @@
-"""Promises of an import: what is no export, or damaged, or too large, or forged, leaves no trace; nothing that it names is built."""
+"""Promises of an import: what is no export, or damaged, or too large, or forged, leaves no trace;
+nothing that it names is built.
+"""
 
 from __future__ import annotations
 

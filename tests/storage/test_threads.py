@@ -1,5 +1,6 @@
-"""Promises of `Threads`: a thread is there from its first message on, what a list shows is true and needs no message, and nobody sees
-what is another's."""
+"""Promises of `Threads`: a thread is there from its first message on, what a list shows is true and
+needs no message, and nobody sees what is another's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promises of titles by a model: better than the first prompt, never instead of what somebody has said, and no secret is shown to it."""
+"""Promises of titles by a model: better than the first prompt, never instead of what somebody has
+said, and no secret is shown to it.
+"""
 
 from __future__ import annotations
 

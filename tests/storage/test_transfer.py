@@ -1,4 +1,6 @@
-"""Promise: a `SqliteSaver`'s database is moved in whole: every state reads there as it did here, and a thread that waits goes on."""
+"""Promise: a `SqliteSaver`'s database is moved in whole: every state reads there as it did here,
+and a thread that waits goes on.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +209,9 @@ def found(target: str, statement: str) -> list[Any]:
 
 
 def assert_imported(source: Path, target: str, *, unused: tuple[str, ...] = ()) -> None:
-    """Fail unless the target gives what a `SqliteSaver` gives, and the doctor has nothing to say."""
+    """Fail unless the target gives what a `SqliteSaver` gives, and the doctor has nothing to
+    say.
+    """
     with sqlite_saver(source) as old, DeltaSaver.open(target) as new:
         assert_moved(old, new)
     assert tuple(finding.kind for finding in examine(target).findings) == unused
@@ -629,7 +633,9 @@ MODULE = "application_of_another_process"
 
 @pytest.fixture
 def foreign() -> Iterator[Any]:
-    """A class in a module that is there only while the source is written, and that tells when it is used."""
+    """A class in a module that is there only while the source is written, and that tells when it is
+    used.
+    """
     module = types.ModuleType(MODULE)
     made: list[Any] = []
 

@@ -1,4 +1,6 @@
-"""Promises of the newest turns: they are what reading everything would give, and no others are read for them."""
+"""Promises of the newest turns: they are what reading everything would give, and no others are read
+for them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Promise: two savers on one thread, in one process or two, find exactly what either has put, whatever each of them remembers."""
+"""Promise: two savers on one thread, in one process or two, find exactly what either has put,
+whatever each of them remembers.
+"""
 
 from __future__ import annotations
 

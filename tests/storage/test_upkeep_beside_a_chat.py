@@ -1,4 +1,6 @@
-"""Promise: one process chats, another one sweeps, searches, exports, copies and deletes other threads: nothing of the chat is lost."""
+"""Promise: one process chats, another one sweeps, searches, exports, copies and deletes other
+threads: nothing of the chat is lost.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ CHATS = 5
 
 
 def chat(url: str, done: Any) -> list[int]:
-    """Say something in one thread after the other until the other process has done its work, and look at what is there each time."""
+    """Say something in one thread after the other until the other process has done its work, and
+    look at what is there each time.
+    """
     turns = [0] * CHATS
     with DeltaSaver.open(url, synchronous="normal", retention=Retention(keep_last=20)) as saver:
         builder = StateGraph(MessagesState).add_node(

@@ -1,4 +1,5 @@
-"""Promise: a turn that was answered is the thread's state, whatever the clocks of those who write to it say.
+"""Promise: a turn that was answered is the thread's state, whatever the clocks of those who write
+to it say.
 
 LangGraph names checkpoints by the time at which they are made. What follows a thread's newest
 checkpoint is the newest, even if its id is lower; a fork of an earlier checkpoint stays a branch on
@@ -290,7 +291,9 @@ def test_an_answer_that_a_subgraph_cannot_use_is_taken_back_on_a_clock_that_is_b
 def test_a_subgraphs_answer_is_taken_back_though_it_was_stored_before_the_step(
     url: str, skew: float, durability: Any
 ) -> None:
-    """With "exit", and now and then with "async", a subgraph's checkpoint is stored before the root's that it names."""
+    """With "exit", and now and then with "async", a subgraph's checkpoint is stored before the
+    root's that it names.
+    """
 
     def ask(state: MessagesState) -> Any:
         return {"messages": [AIMessage(f"age {int(interrupt('How old?'))}")]}
@@ -321,7 +324,9 @@ def test_a_subgraphs_answer_is_taken_back_though_it_was_stored_before_the_step(
 async def test_what_a_subgraph_stores_is_not_refused_on_a_clock_that_is_behind(
     url: str, way: str, keeps: bool, durability: Any
 ) -> None:
-    """With "exit" it is stored before the root's checkpoint that it names, which is older than the thread by the clock that began it."""
+    """With "exit" it is stored before the root's checkpoint that it names, which is older than the
+    thread by the clock that began it.
+    """
     ran: list[str] = []
 
     def pay(state: MessagesState) -> Any:
@@ -385,7 +390,9 @@ def test_a_run_goes_on_where_another_process_prunes_what_it_made_on_a_clock_that
 
 
 def test_a_thread_that_was_asked_for_on_a_clock_that_was_ahead_is_begun(url: str) -> None:
-    """A task's writes, and a subgraph's checkpoint, may come before the checkpoint that begins the thread."""
+    """A task's writes, and a subgraph's checkpoint, may come before the checkpoint that begins the
+    thread.
+    """
     with DeltaSaver.open(url) as saver:
         for ahead in (True, False):
             with clock_off_by(3600 if ahead else 0):
@@ -483,7 +490,9 @@ seeds = st.integers(0, 2**32)
 async def compare_skewed(
     program: Program, seed: int, backend: Backend, mode: Mode, folder: Path
 ) -> None:
-    """Run a program on the reference, and on the subject with another clock at each step; all that can be read must be the same."""
+    """Run a program on the reference, and on the subject with another clock at each step; all that
+    can be read must be the same.
+    """
     shelf, chance = Shelf(backend, mode, folder), random.Random(seed)
     try:
         reference, subject = (Session(place, mode, program) for place in (ReferenceShelf(), shelf))

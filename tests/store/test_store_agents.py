@@ -1,4 +1,6 @@
-"""What is built on LangGraph's stores runs on DeltaStore: agents, deepagents' file systems, langmem's tools and manager."""
+"""What is built on LangGraph's stores runs on DeltaStore: agents, deepagents' file systems,
+langmem's tools and manager.
+"""
 
 from __future__ import annotations
 

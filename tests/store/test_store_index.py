@@ -1,4 +1,6 @@
-"""Finding: by words without a model, by both with one; scores, re-embedding, and the vectors that are kept in memory."""
+"""Finding: by words without a model, by both with one; scores, re-embedding, and the vectors that
+are kept in memory.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ from langmem_ext.testing.finding_rules import word_index
 
 store = DeltaStore(sys.argv[1], index=word_index())
 for at in range(100_000):
-    store.batch([PutOp((str(part),), f"k{at % 50}", {"at": at, "text": "red"}) for part in range(3)])
+    value = {"at": at, "text": "red"}
+    store.batch([PutOp((str(part),), f"k{at % 50}", value) for part in range(3)])
     print(at, flush=True)
 """
 

@@ -1,4 +1,6 @@
-"""DeltaStore keeps every rule of the contract on both databases, in both modes, and equals InMemoryStore in random programs."""
+"""DeltaStore keeps every rule of the contract on both databases, in both modes, and equals
+InMemoryStore in random programs.
+"""
 
 from __future__ import annotations
 

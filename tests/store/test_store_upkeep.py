@@ -203,7 +203,8 @@ def test_the_doctor_finds_a_damaged_item_and_reading_it_says_so(
     assert examine(log).ok
     log.run(
         run(
-            """UPDATE store_item SET value = '{"x": 2}' WHERE number = (SELECT max(number) FROM store_item)"""
+            """UPDATE store_item SET value = '{"x": 2}'
+            WHERE number = (SELECT max(number) FROM store_item)"""
         ),
         write=True,
     )

@@ -60,7 +60,8 @@ class FailingDriver(SqliteDriver):
 
 
 class WatchedCursor:
-    """A cursor that calls `reach` before each statement but BEGIN and ROLLBACK, and before a COMMIT.
+    """A cursor that calls `reach` before each statement but BEGIN and ROLLBACK, and before a
+    COMMIT.
 
     Args:
         cursor: The driver's.
