@@ -10,6 +10,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
+from langmem_ext._internal.collector import without_collector
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.inspector.sources.source import (
     PAGE,
@@ -132,6 +133,9 @@ class OwnSource(Source):
 
     def outline(self, thread_id: str, namespace: str = "") -> Sequence[Step]:
         """Every checkpoint of a thread's namespace, the newest first."""
+        return without_collector(self._outline, thread_id, namespace)
+
+    def _outline(self, thread_id: str, namespace: str) -> Sequence[Step]:
         read = self._run(outline_ops.read_outline(self._key(thread_id), namespace, **self._tools))
         sources = {label: _source_of(label) for label in {one.label for one in read}}
         return [Step(one.id, one.parent, one.step, sources[one.label]) for one in read]

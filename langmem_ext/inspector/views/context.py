@@ -11,12 +11,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 from langchain_core.messages import BaseMessage
 
+from langmem_ext.context.budget.counters import counter_for
 from langmem_ext.context.govern import govern
 from langmem_ext.inspector.views.conversation import who_of
 from langmem_ext.inspector.views.masks import Masks
 from langmem_ext.inspector.views.values import short
 from langmem_ext.messages.annotations import is_inserted
-from langmem_ext.messages.token_costs.tokens import approximate_tokens
+from langmem_ext.messages.token_costs.memo import Memo
+from langmem_ext.messages.token_costs.tokens import TokenCounter
 
 NO_LIMIT: Final = 1_000_000_000
 """Tokens that no conversation has: nothing more is left out than was decided."""
@@ -85,23 +87,29 @@ def request_of(
     """
     events = values.get(EVENTS)
     decided = list(events) if isinstance(events, list) else []
-    governed = govern(messages, budget=budget or NO_LIMIT, events=decided)
+    counter = Memo(counter_for())  # the governor and both sides count by one rule, and once
+    governed = govern(messages, budget=budget or NO_LIMIT, events=decided, counter=counter)
     same = {id(one) for one in governed.messages}
-    shown = {one.id for one in governed.messages if one.id and not is_inserted(vars(one))}
     given = {id(one) for one in messages}
+    new = [one for one in governed.messages if id(one) not in given]
+    shown = {one.id for one in new if one.id and not is_inserted(vars(one))}
     stored = [
         _entry(
-            one, masks, "kept" if id(one) in same else "changed" if one.id in shown else "left out"
+            one,
+            masks,
+            counter,
+            "kept" if id(one) in same else "changed" if one.id in shown else "left out",
         )
-        for one in messages
+        for one in messages[-MOST:]
     ]
     sent = [
         _entry(
             one,
             masks,
+            counter,
             "kept" if id(one) in given else "changed" if not is_inserted(vars(one)) else "added",
         )
-        for one in governed.messages
+        for one in governed.messages[-MOST:]
     ]
     rows = (
         governed.plan.rows
@@ -111,17 +119,17 @@ def request_of(
     return Request(
         governed=EVENTS in values,
         budget=budget,
-        stored=stored[-MOST:],
-        sent=sent[-MOST:],
-        stored_tokens=sum(one.tokens for one in stored),
-        sent_tokens=sum(one.tokens for one in sent),
+        stored=stored,
+        sent=sent,
+        stored_tokens=counter.total(messages),
+        sent_tokens=governed.plan.after,
         plan=list(rows),
-        left_out=max(len(stored) - MOST, 0),
+        left_out=max(len(messages) - MOST, 0),
     )
 
 
-def _entry(message: BaseMessage, masks: Masks, fate: Fate) -> Entry:
+def _entry(message: BaseMessage, masks: Masks, counter: TokenCounter, fate: Fate) -> Entry:
     role, who = who_of(message)
     calls = ", ".join(f"{call['name']}()" for call in getattr(message, "tool_calls", ()))
     text = " ".join(masks.said(message).split()) or calls
-    return Entry(who, role, short(text, 280), approximate_tokens(message), fate)
+    return Entry(who, role, short(text, 280), counter.count(message), fate)
