@@ -149,7 +149,7 @@ class Redaction:
         if isinstance(value, BaseMessage):
             return self._message(value)
         if isinstance(value, Mapping):
-            return {key: self._under(key, one) for key, one in value.items()}
+            return {self._key(key): self._under(key, one) for key, one in value.items()}
         if isinstance(value, list):
             return [self.value(one) for one in value]
         if isinstance(value, tuple) and type(value) is tuple:
@@ -172,6 +172,10 @@ class Redaction:
         if isinstance(value, int | float):
             return type(value)(0) if self.what == "words" else value
         return HIDDEN
+
+    def _key(self, key: Any) -> Any:
+        """A key; names are shape, but not where a sensitive value is one."""
+        return self.masks.text(key) if isinstance(key, str) else key
 
     def _under(self, key: Any, value: Any) -> Any:
         """The redacted value of a key; texts under keys that hold the thread together are kept."""

@@ -22,6 +22,7 @@ from langmem_ext.inspector.security import LOOPBACK, Guard, Refused
 from langmem_ext.inspector.site import NAME, STATIC, Owner, Site, asset_of
 from langmem_ext.inspector.sources.opening import source_of
 from langmem_ext.inspector.sources.source import (
+    OPEN,
     ORDERS,
     ListedThread,
     Listing,
@@ -42,9 +43,6 @@ from langmem_ext.log.message_log import Database
 
 MESSAGES: Final = 50
 """Messages of a conversation that a page shows."""
-
-OPEN: Final = ("branch:to:", "__start__", "__pregel_tasks")
-"""How the channels begin by which LangGraph says that a node is still to run."""
 
 AGES: Final[Mapping[str, timedelta]] = {
     "hour": timedelta(hours=1),
@@ -449,7 +447,14 @@ def _add_looks(router: APIRouter, site: Site) -> None:
         )
         template = "parts/blame.html" if part else "blame.html"
         return site.page(
-            request, template, tab="state", blame=found, before=before, value=value, **frame
+            request,
+            template,
+            tab="state",
+            blame=found,
+            before=before,
+            value=value,
+            masks=masks,
+            **frame,
         )
 
     @router.get("/thread/context", name=NAME + "context")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
 from html import unescape
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import pytest
 from fastapi.testclient import TestClient
-from inspected import browsing, config, read, steps_of, tags, travel
+from inspected import Asking, browsing, config, read, steps_of, tags, travel
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from secrets_desk import own_desk
 
@@ -82,6 +84,30 @@ def test_threads_are_listed_filtered_and_sorted(saver: DeltaSaver, client: TestC
     assert titles(page(client, q="shor")) == ["short"]
     assert titles(page(client, q="c")) == ["one"], "the beginning of an id"
     assert titles(page(client, age="hour", waiting="*")) == []
+
+
+def test_a_list_says_how_each_thread_stands(saver: DeltaSaver, client: TestClient) -> None:
+    travelled(saver)
+    talk(saver, "old", "Bye")
+    Threads(saver).archive("old")
+    rows = {
+        link["href"]: read(row)
+        for row in page(client, "", status="all").split("<li>")[1:]
+        for link in tags(row, "a")[:1]
+    }
+    assert "waits for" in rows["/ui/thread?id=trip"]
+    assert "archived" in rows["/ui/thread?id=old"]
+    assert "idle" not in read(page(client))
+    talk(saver, "new", "Hello")
+    assert read(page(client)).count("idle") == 1
+
+    def fail(state: Asking) -> dict[str, Any]:
+        raise RuntimeError("no")
+
+    builder = StateGraph(Asking).add_node("fail", fail).add_edge(START, "fail")
+    with pytest.raises(RuntimeError):
+        builder.compile(checkpointer=saver).invoke({"city": "Rome"}, config("broken"))
+    assert read(page(client)).count("failed") == 1
 
 
 def test_pages_follow_each_other_and_lose_no_thread(saver: DeltaSaver, client: TestClient) -> None:
@@ -291,6 +317,82 @@ def test_a_parameter_that_is_declared_sensitive_is_hidden_wherever_it_stands(
                 assert secret not in page(client, "thread/blame", id="desk", at=at, channel=channel)
         for what in ("words", "marked"):
             assert secret not in client.get(f"/ui/thread/bundle?id=desk&what={what}").text
+
+
+def test_a_sensitive_value_that_is_a_key_is_hidden_with_every_link_to_it(
+    saver: DeltaSaver,
+) -> None:
+    secret = "4929123456781234"
+    graph = own_desk(saver)
+    for text in ("keep my identifier", secret):
+        converse(graph, text, thread_id="desk")
+    graph.update_state(config("desk"), {"last_result": {"cards": {secret: {"limit": 500}}}})
+    with browsing(saver) as client:
+        for name in ("thread/state", "thread/changes"):
+            text = page(client, name, id="desk")
+            assert "500" in read(text)
+            assert HIDDEN in read(text)
+            assert secret not in unquote(text)
+        path = json.dumps(["cards"])
+        text = page(client, "thread/blame", id="desk", channel="last_result", path=path)
+        assert secret not in unquote(text)
+        for what in ("words", "marked"):
+            assert secret not in client.get(f"/ui/thread/bundle?id=desk&what={what}").text
+
+
+# -- what is too long to be shown ------------------------------------------------------------------
+
+
+def test_a_state_says_how_many_messages_it_does_not_list(
+    saver: DeltaSaver, client: TestClient
+) -> None:
+    talk(saver, "long", *(f"Number {at}" for at in range(8)))
+    text = read(page(client, "thread/state", id="long"))
+    assert "8 messages" in text
+    assert "5 earlier" in text
+    assert "Number 5" in text
+    assert "Number 4" not in text.split("Timeline")[1]
+
+
+def test_a_picture_is_told_by_its_size_where_values_are_shown(
+    saver: DeltaSaver, client: TestClient
+) -> None:
+    data = base64.b64encode(bytes(range(256)) * 4).decode()
+    blocks: list[Any] = [
+        {"type": "image", "base64": data, "mime_type": "image/png"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+    ]
+    ThreadChatMessageHistory("picture", saver).add_messages([HumanMessage(blocks, id="seen")])
+    for name in ("thread/state", "thread/changes"):
+        text = read(page(client, name, id="picture"))
+        assert "image/png, 1,02" in text
+        assert data not in text
+
+
+def test_a_value_of_many_parts_says_how_many_more_there_are(
+    saver: DeltaSaver, client: TestClient
+) -> None:
+    travel(saver).update_state(
+        config("wide"),
+        {
+            "messages": [
+                AIMessage("x", id="m", response_metadata=dict.fromkeys(map(str, range(25)), 1))
+            ]
+        },
+        as_node="look",
+    )
+    assert "5 more" in read(page(client, "thread/changes", id="wide"))
+
+
+def test_the_input_of_a_thread_has_no_number(saver: DeltaSaver, client: TestClient) -> None:
+    travelled(saver)
+    text = page(client, "thread/changes", id="trip")
+    assert "step 0" in text
+    assert "step -1" not in text
+    assert "<b>-1</b>" not in text
+
+
+# -- what else there is ----------------------------------------------------------------------------
 
 
 def test_what_is_remembered_stands_with_the_messages_it_stands_on(

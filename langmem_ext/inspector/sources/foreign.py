@@ -31,12 +31,15 @@ from langmem_ext.inspector.sources.source import (
     MessageList,
     Path,
     Source,
+    Standing,
     Step,
     StepFacts,
     ThreadPage,
     Write,
     made_at,
     part_of,
+    standing_of,
+    step_number,
 )
 from langmem_ext.messages.annotations import title_of
 from langmem_ext.types import SearchHit
@@ -164,6 +167,7 @@ class ForeignSource(Source):
             tokens=None,
             size=size or sum(bytes_ or 0 for _, bytes_ in self._rows(self.SIZES, thread_id, "")),
             waiting_for=waits,
+            standing="idle" if head is None else _standing(head),
         )
 
     def search(self, text: str, thread_id: str | None = None) -> Sequence[SearchHit]:
@@ -192,12 +196,12 @@ class ForeignSource(Source):
         found = []
         for name, parent, metadata in self._rows(self.OUTLINE, thread_id, namespace):
             noted = metadata if isinstance(metadata, dict) else _json(metadata)
-            step, source = noted.get("step"), noted.get("source")
+            source = noted.get("source")
             found.append(
                 Step(
                     name,
                     parent,
-                    step if isinstance(step, int) else None,
+                    step_number(noted.get("step")),
                     source if isinstance(source, str) else "",
                 )
             )
@@ -451,6 +455,12 @@ def _asked(read: CheckpointTuple) -> list[str]:
                 param = payload.get("param") if isinstance(payload, dict) else None
                 asked.append(param if isinstance(param, str) else "an answer")
     return asked
+
+
+def _standing(read: CheckpointTuple) -> Standing:
+    """How a thread stands whose newest checkpoint this is."""
+    written = {channel for _, channel, _ in read.pending_writes or ()}
+    return standing_of(read.checkpoint["channel_values"], written)
 
 
 def _escaped(text: str) -> str:

@@ -21,11 +21,14 @@ from langmem_ext.inspector.sources.source import (
     Path,
     Remembered,
     Source,
+    Standing,
     Step,
     StepFacts,
     ThreadPage,
     Write,
     part_of,
+    standing_of,
+    step_number,
 )
 from langmem_ext.memory.facts.facts import Facts
 from langmem_ext.memory.memories import ConversationMemories
@@ -87,9 +90,18 @@ class OwnSource(Source):
         page, more = found[:PAGE], len(found) > PAGE
         if not found and listing.text and after is None:
             page = self._threads.list(limit=PAGE, **(wanted | {"begins": wanted.pop("title")}))
-            return ThreadPage([*map(_listed, page)], None, len(page))
+            return ThreadPage(self._listed(page), None, len(page))
         total = None if listing.after else self._threads.count(**wanted)
-        return ThreadPage([*map(_listed, page)], page[-1].id if more else None, total)
+        return ThreadPage(self._listed(page), page[-1].id if more else None, total)
+
+    def _listed(self, threads: Sequence[ThreadInfo]) -> list[ListedThread]:
+        """The threads, each with how it stands, by its newest checkpoint."""
+        keys = [self._key(thread.id) for thread in threads]
+        heads = self._run(outline_ops.read_heads(keys, **self._tools))
+        standing: dict[str, Standing] = {
+            name: standing_of(head.held, head.written) for name, head in heads.items()
+        }
+        return [_listed(thread, standing.get(thread.id, "idle")) for thread in threads]
 
     def _after(self, cursor: str | None) -> ThreadInfo | None:
         """The thread that a page ended with; where it was deleted since, the list begins anew."""
@@ -99,7 +111,7 @@ class OwnSource(Source):
 
     def thread(self, thread_id: str) -> ListedThread:
         """One thread."""
-        return _listed(self._threads.get(thread_id))
+        return self._listed([self._threads.get(thread_id)])[0]
 
     def search(self, text: str, thread_id: str | None = None) -> Sequence[SearchHit]:
         """Messages that have all words of a text, the best first."""
@@ -138,7 +150,7 @@ class OwnSource(Source):
     def _outline(self, thread_id: str, namespace: str) -> Sequence[Step]:
         read = self._run(outline_ops.read_outline(self._key(thread_id), namespace, **self._tools))
         sources = {label: _source_of(label) for label in {one.label for one in read}}
-        return [Step(one.id, one.parent, one.step, sources[one.label]) for one in read]
+        return [Step(one.id, one.parent, step_number(one.step), sources[one.label]) for one in read]
 
     def facts(
         self, thread_id: str, ids: Sequence[str], namespace: str = ""
@@ -337,7 +349,7 @@ def _wanted(listing: Listing) -> Any:
     return {"status": listing.status} | {name: value for name, value in asked.items() if value}
 
 
-def _listed(thread: ThreadInfo) -> ListedThread:
+def _listed(thread: ThreadInfo, standing: Standing) -> ListedThread:
     return ListedThread(
         id=thread.id,
         title=thread.title,
@@ -348,7 +360,8 @@ def _listed(thread: ThreadInfo) -> ListedThread:
         messages=thread.messages,
         tokens=thread.tokens,
         size=thread.stored_messages,
-        waiting_for=thread.waiting_for,
+        waiting_for=thread.waiting_for or ("an answer" if standing == "waiting" else None),
+        standing=standing,
         tool=thread.tool,
         tags=thread.tags,
         forked_from=thread.forked_from,

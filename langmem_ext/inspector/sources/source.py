@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
@@ -54,6 +54,28 @@ class Listing:
     after: str | None = None
 
 
+Standing: TypeAlias = Literal["idle", "waiting", "failed", "unfinished"]
+"""How a thread stands: at rest; with a question; with a failure; with nodes that are still to
+run."""
+
+OPEN: Final = ("branch:to:", "__start__", "__pregel_tasks")
+"""How the channels begin by which LangGraph says that a node is still to run."""
+
+
+def standing_of(held: Iterable[str], written: Container[str]) -> Standing:
+    """How a thread stands, by the channels of its newest checkpoint.
+
+    Args:
+        held: Those that hold a value.
+        written: Those of its pending writes.
+    """
+    if "__error__" in written:
+        return "failed"
+    if not any(channel.startswith(OPEN) for channel in held):
+        return "idle"
+    return "waiting" if "__interrupt__" in written else "unfinished"
+
+
 @dataclass(frozen=True, slots=True)
 class ListedThread:
     """A thread as a list shows it; None where the database does not say.
@@ -65,7 +87,8 @@ class ListedThread:
         messages: Messages of its newest checkpoint.
         tokens: About how many tokens its messages cost a model.
         size: Messages that are stored, or bytes (`Source.size_unit`).
-        waiting_for: What it waits for.
+        waiting_for: What it waits for: a parameter, or `an answer`.
+        standing: How its newest run has ended.
         tool, tags, forked_from: As `ThreadInfo` has them.
     """
 
@@ -79,6 +102,7 @@ class ListedThread:
     tokens: int | None
     size: int | None
     waiting_for: str | None
+    standing: Standing = "idle"
     tool: str | None = None
     tags: tuple[str, ...] = ()
     forked_from: str | None = None
@@ -318,6 +342,11 @@ def part_of(value: Any, path: Path) -> Any:
         else:
             value = getattr(value, str(key), None) if isinstance(value, BaseMessage) else None
     return value
+
+
+def step_number(step: object) -> int | None:
+    """The number of a step for people; the input that begins a thread has none (-1)."""
+    return step if isinstance(step, int) and step >= 0 else None
 
 
 _EPOCH: Final = datetime(1582, 10, 15, tzinfo=UTC)

@@ -187,7 +187,7 @@ def _call(call: Any, masks: Masks, hidden: bool) -> ToolUse:
         )
     )
     flat = (
-        ", ".join(f"{key}={HIDDEN}" for key in call["args"])
+        masks.text(", ".join(f"{key}={HIDDEN}" for key in call["args"]))
         if any(map(masks.hides_name, call["args"]))
         else masks.text(flat)
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
 
+from langmem_ext.inspector.sources.source import Path
 from langmem_ext.messages.annotations import HIDDEN, is_marked, shown_text
 from langmem_ext.waiting.sensitive import Secrets, secrets_in
 
@@ -75,6 +77,11 @@ class Masks:
     def hides_data(self, message: BaseMessage) -> bool:
         """Whether a message's data besides its text (arguments, images) is hidden."""
         return not self.revealed and is_marked(vars(message))
+
+    def path(self, path: Path) -> str | None:
+        """A path as JSON; None where a key of it is a hidden value."""
+        hidden = not self.revealed and any(self.text(str(key)) != str(key) for key in path)
+        return None if hidden else json.dumps(path)
 
     def hides_name(self, name: object) -> bool:
         """Whether what stands under a name is hidden."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
@@ -26,8 +26,16 @@ DEEPEST: Final = 12
 LONGEST: Final = 4000
 """Characters of a text that are shown."""
 
+LINES: Final = 20
+"""Parts of a value that a difference shows."""
+
 CHANGES: Final = 200
 """Differences that are shown."""
+
+BINARY: Final = 256
+"""Characters from which on a text of base64 alone is shown as its size."""
+
+_BINARY: Final = re.compile(r"(?:data:([\w.+/-]+);base64,)?([A-Za-z0-9+/_-]+)={0,2}")
 
 Kind: TypeAlias = Literal[
     "text", "number", "word", "hidden", "list", "dict", "message", "other", "more"
@@ -40,7 +48,7 @@ class Node:
 
     Attributes:
         label: Its key or place; empty for a whole value.
-        path: The way to it, as JSON.
+        path: The way to it, as JSON; None where a key of it is a hidden value.
         kind: What it is, for its looks.
         text: What is shown of it.
         children: Its parts.
@@ -48,7 +56,7 @@ class Node:
     """
 
     label: str
-    path: str
+    path: str | None
     kind: Kind
     text: str
     children: list[Node] = field(default_factory=list)
@@ -63,7 +71,7 @@ class Change:
     """
 
     channel: str
-    path: str
+    path: str | None
     label: str
     before: str | None
     after: str | None
@@ -86,7 +94,7 @@ def tree_of(
         path: The way to it.
         hidden: Whether all of it is hidden.
     """
-    where = json.dumps(path)
+    where, label = masks.path(path), masks.text(label)
     if hidden or (path and masks.hides_name(path[-1]) and not isinstance(value, bool | type(None))):
         return Node(label, where, "hidden", HIDDEN)
     if (parts := _parts_of(value, masks)) is None:
@@ -95,6 +103,8 @@ def tree_of(
     if len(path) >= DEEPEST:
         return Node(label, where, "more", "…", count=len(parts))
     node = Node(label, where, _kind_of(value), _summary(value, masks), count=len(parts))
+    if isinstance(value, MessageList) and (earlier := value.total - len(value.last)):
+        node.children.append(Node("", where, "more", f"{earlier:,} earlier"))
     for at, (key, part, is_hidden) in enumerate(parts):
         if at == WIDEST:
             node.children.append(Node("", where, "more", f"{len(parts) - WIDEST:,} more"))
@@ -181,7 +191,7 @@ def _summary(value: Any, masks: Masks) -> str:
         )
         return f"{value.type}: {short(text or calls, 90)}"
     if isinstance(value, MessageList):
-        return f"{value.total:,} messages"
+        return f"{value.total:,} {'message' if value.total == 1 else 'messages'}"
     if isinstance(value, list | tuple | AbstractSet):
         return f"{len(value):,} {'item' if len(value) == 1 else 'items'}"
     if isinstance(value, Mapping):
@@ -191,6 +201,8 @@ def _summary(value: Any, masks: Masks) -> str:
 
 def _leaf(value: Any, masks: Masks) -> tuple[Kind, str]:
     if isinstance(value, str):
+        if len(value) >= BINARY and (found := _BINARY.fullmatch(value)):
+            return "other", f"{found[1] or 'base64'}, {len(found[2]) * 3 // 4:,} bytes"
         return "text", short(masks.text(value), LONGEST)
     if isinstance(value, bool) or value is None:
         return "word", {True: "true", False: "false", None: "null"}[value]
@@ -228,10 +240,10 @@ def _compare(
                 channel, (*path, key), old.get(key, _NOTHING), new.get(key, _NOTHING), masks, found
             )
         return
-    place = ".".join(map(str, path)) or channel
+    place = masks.text(".".join(map(str, path))) or channel
     found.append(
         Change(
-            channel, json.dumps(path), place, _told(before, masks, path), _told(after, masks, path)
+            channel, masks.path(path), place, _told(before, masks, path), _told(after, masks, path)
         )
     )
 
@@ -268,5 +280,7 @@ def lines_of(node: Node, depth: int = 0) -> str:
     head = f"{'  ' * depth}{node.label + ': ' if node.label and depth else ''}"
     if not node.children:
         return f"{head}{node.text}"
-    parts: Sequence[str] = [lines_of(child, depth + 1) for child in node.children[:20]]
+    parts = [lines_of(child, depth + 1) for child in node.children[:LINES]]
+    if (more := len(node.children) - LINES) > 0:
+        parts.append(f"{'  ' * (depth + 1)}{more:,} more")
     return "\n".join([f"{head}{node.text}", *parts])

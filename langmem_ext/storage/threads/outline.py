@@ -9,9 +9,11 @@ only for the few that are looked at.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import Runs, below, from_on, length_of, ranges_of, tail_of
 from langmem_ext.storage.cache import Indexes, ThreadIndex
 from langmem_ext.storage.checkpoints import sql
@@ -29,6 +31,7 @@ from langmem_ext.storage.checkpoints.thread_row import find_thread
 from langmem_ext.storage.operation import Op, fetch, operation
 from langmem_ext.storage.rows.checkpoint import ValueRef, Versions
 from langmem_ext.storage.rows.ids import decode_id, encode_id
+from langmem_ext.storage.threads.edit import find_head
 from langmem_ext.types import Codec, PackedValue, Snapshot, StoredWrite, ThreadKey
 
 SELECT_OUTLINE: Final = (
@@ -61,6 +64,14 @@ class Written:
     task: str
     path: str
     channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRead:
+    """The channels that a thread's newest checkpoint holds, and those that were written to it."""
+
+    held: frozenset[str]
+    written: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,30 @@ def read_pending(
         )
     require_each([write.value for write in found], (encode_id(checkpoint), key.id))
     indexes.keep(reader.index)
+    return found
+
+
+@operation
+def read_heads(
+    keys: Iterable[ThreadKey], *, indexes: Indexes, codec: Codec
+) -> Op[dict[str, HeadRead]]:
+    """The channels of each thread's newest checkpoint, by thread.
+
+    Left out are threads that have none, or whose newest one is damaged.
+    """
+    found = {}
+    for key in keys:
+        with suppress(DamagedRow):
+            reader = yield from _open(key, indexes, codec)
+            head = None if reader is None else (yield from find_head(reader.index))
+            if reader is None or head is None:
+                continue
+            entries = yield from read_entries(
+                reader, (yield from find_writes(reader.index, 0, head.id))
+            )
+            found[key.id] = HeadRead(
+                frozenset(head.header.values), frozenset(entry.channel for _, entry in entries)
+            )
     return found
 
 
