@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 # Programs that the tests start would compile the package anew each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-COMMANDS := tests/integration/test_cli.py $(wildcard tests/integration/test_*_command*.py)
+COMMANDS := tests/cli
 
 .DEFAULT_GOAL := help
 .PHONY: help demo chat test test-all test-model lowest check fix bench docs sbom soak clean

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -11,6 +12,7 @@ from typing import cast
 import pytest
 from blocking import no_blocking_calls
 from clock import Clock
+from conversation import Conversation, Server
 from hypothesis import HealthCheck, Phase, settings
 from postgres.server import SHARED, Database
 from savers import BACKENDS, MODES, Backend, Mode
@@ -67,6 +69,26 @@ def url(durable: Backend, tmp_path: Path) -> str:
     return durable.new_url(tmp_path)
 
 
+@pytest.fixture
+def place(durable: Backend, tmp_path: Path) -> str:
+    """Where a test's database is: `memory.db` in the test's folder, or tables on PostgreSQL."""
+    return str(tmp_path / "memory.db") if durable.name == "file" else durable.new_url(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """The order desk, where every step is a process of its own."""
+    running = Server()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def talk(server: Server, place: str, tmp_path: Path) -> Conversation:
+    """A conversation with the order desk."""
+    return Conversation(server, place, tmp_path)
+
+
 @pytest.fixture(params=MODES, scope="session")
 def mode(request: pytest.FixtureRequest) -> Mode:
     """Each way of calling: the sync methods, or their async twins on an event loop."""
@@ -77,6 +99,18 @@ def mode(request: pytest.FixtureRequest) -> Mode:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for the databases of a run."""
     return tmp_path_factory.mktemp("databases")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def processes_can_be_interrupted() -> Iterator[None]:
+    """Ctrl-C reaches the processes that the tests start: a shell that runs the tests in the
+    background has their whole family ignore it.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,6 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from repository import ROOT
 
 from langmem_ext import LangmemExtError, Origin, Settings, SettingsError
 from langmem_ext.settings.descriptions import descriptions
@@ -628,7 +629,7 @@ def test_a_current_folder_that_has_gone_has_no_file(places: Places, tmp_path: Pa
         f"import os; os.rmdir({str(gone)!r}); from langmem_ext import Settings;"
         " print(Settings().max_turns)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=gone, env=environment, capture_output=True, text=True
     )
@@ -653,7 +654,7 @@ for name in langmem_ext.__all__:
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import call
 from doubles import answering, called, talk
-from integration.commands import call
 from langgraph.graph import MessagesState, StateGraph
 from langgraph.runtime import Runtime
 

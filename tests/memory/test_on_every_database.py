@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from doubles import answering, called, talk
+from repository import ROOT
 
 from langmem_ext import (
     ConversationMemories,
@@ -112,7 +113,7 @@ def test_a_run_that_is_killed_goes_on_and_writes_each_memory_once(tmp_path: Path
 
 def run_until_killed(path: Path, lines: int) -> list[str]:
     """What the program has said until it was killed, after so many lines; or until it had done."""
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    paths = os.pathsep.join([str(ROOT), *sys.path])
     environment = {**os.environ, "PYTHONPATH": paths}
     program = subprocess.Popen(
         [sys.executable, str(Path(__file__).parent / "killed.py"), str(path)],

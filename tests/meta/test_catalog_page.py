@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import typing
-from pathlib import Path
+
+from repository import ROOT
 
 from docs.making.pages import DECLARATIONS, with_catalog
 from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.understand.commands import Command
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "waiting.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guide" / "waiting.md").read_text(encoding="utf-8")
 
 
 def test_the_tables_are_up_to_date() -> None:

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from langgraph.graph import START, MessagesState, StateGraph
+from repository import ROOT
 from typer.main import get_command
 
 from docs.making.pages import command_line
@@ -21,7 +22,6 @@ from graphs.support import graph
 from langmem_ext.cli.app import app
 from langmem_ext.cli.chat.commands import COMMANDS
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MANUAL = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 CLIENTS = (ROOT / "docs" / "guide" / "human-in-the-loop.md").read_text(encoding="utf-8")

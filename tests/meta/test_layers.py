@@ -16,8 +16,8 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = "langmem_ext"
 
 LAYERS: tuple[tuple[str, ...], ...] = (

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
 
 
 def test_the_pins_are_the_lower_bounds() -> None:

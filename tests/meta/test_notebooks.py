@@ -23,11 +23,11 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from patience import PATIENCE_S
+from repository import ROOT
 
 pytestmark = pytest.mark.process
 
 
-ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NOWHERE = "http://127.0.0.1:9"
 """A proxy that is not there: what asks the network for something fails."""

@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 import langmem_ext
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "langmem_ext"
 HOUSE_WORDS = ("base", "common", "helper", "helpers", "manager", "misc", "util", "utils")
 """Names of modules that say nothing about what is in them."""

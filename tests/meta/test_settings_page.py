@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
 from docs.making.pages import with_settings
 from langmem_ext import Settings
 from langmem_ext.settings.sources import NOT_SETTINGS, PREFIX, variables
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
 
 

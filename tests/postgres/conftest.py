@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 
 import psycopg
 import pytest
 
 from postgres.cluster import Cluster
-from postgres.missing import missing
 from postgres.server import SHARED, Database
 
 
@@ -30,10 +28,3 @@ def numbers(database: Database) -> str:
             f"CREATE TABLE {schema}.numbers (n INTEGER PRIMARY KEY, body BYTEA)".encode()
         )
     return f"{schema}.numbers"
-
-
-@pytest.fixture
-def peers() -> None:
-    """Skips the test where the checkpointers that are compared with are not installed."""
-    if not find_spec("langgraph.checkpoint.postgres"):
-        missing("langgraph-checkpoint-postgres is not installed: pip install --group bench")

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from patience import until
+from repository import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "operate" / "server.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "operate" / "server.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from deepagents.backends import CompositeBackend, StateBackend, StoreBackend
-from integration.scripted_model import ScriptedModel
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime, tool
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
+from scripted_model import ScriptedModel
 from stores import empty
 
 from langmem_ext import DeltaSaver, DeltaStore, MessageLog

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from integration.test_dev_server import Desk
+from agent_server import Desk
 from patience import PATIENCE_S
 from savers import BACKENDS, Backend
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from patience import PATIENCE_S
-
-ROOT = Path(__file__).parents[3]
+from repository import ROOT
 
 
 class Nursery:

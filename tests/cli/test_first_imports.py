@@ -1,0 +1,134 @@
+"""Promise: a command imports what it needs and no more: help and completion only the parser, a
+listing neither LangGraph nor LangChain.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from patience import PATIENCE_S
+from repository import ROOT
+
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory
+
+pytestmark = [pytest.mark.process, pytest.mark.smoke]  # a second each, on a machine that rests
+
+ENGINE = {"langchain", "langchain_core", "langgraph", "langsmith", "requests", "httpx"}
+EXTRACTORS = {
+    "email_validator",
+    "jsonschema",
+    "phonenumbers",
+    "rapidfuzz",
+    "referencing",
+    "tiktoken",
+}
+SETTINGS = {"platformdirs", "pydantic_settings", "yaml"}
+EDITOR = {"prompt_toolkit"}
+
+LIST = ENGINE | EXTRACTORS | EDITOR
+"""What no command needs that shows only what stands in the rows of threads."""
+
+HELP = LIST | SETTINGS | {"ormsgpack", "rich", "sqlite3"}
+"""What help, completion and the version do not need."""
+
+PROGRAM = """
+import atexit, sys
+atexit.register(lambda: print("imported", *sys.modules, file=sys.stderr))
+sys.argv[0] = "langmem-ext"
+from langmem_ext.cli import main
+main()
+"""
+
+
+def imported(*words: str, **environment: str) -> set[str]:
+    """The packages that a command has imported when it ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    names = done.stderr.splitlines()[-1].removeprefix("imported ").split()
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("first") / "memory.db")
+    with DeltaSaver.open(path) as saver:
+        for thread in ("order-17", "order-18"):
+            ThreadChatMessageHistory(thread, saver).add_user_message("Where is my order?")
+    return path
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"]])
+def test_help_and_version_need_the_parser_alone(words: list[str]) -> None:
+    assert imported(*words) & (HELP | {"pydantic"}) == set()
+
+
+@pytest.mark.parametrize(
+    "words", [["version"], ["threads", "--help"], ["threads", "list", "--help"]]
+)
+def test_the_help_of_a_command_needs_no_database(words: list[str]) -> None:
+    assert imported(*words) & HELP == set()
+
+
+@pytest.mark.parametrize(
+    "typed", ["langmem-ext th", "langmem-ext threads ", "langmem-ext threads list --"]
+)
+def test_completion_in_a_shell_needs_no_database(typed: str) -> None:
+    environment = {
+        "_LANGMEM_EXT_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split(" ")) - 1),
+    }
+    assert imported(**environment) & HELP == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["list", "--json"],
+        ["list", "--since", "yesterday", "--title", "order"],
+        ["stats"],
+        ["show", "order-17"],
+        ["rename", "order-17", "The order"],
+        ["tag", "order-17", "urgent"],
+        ["archive", "order-17"],
+        ["unarchive", "order-17"],
+        ["delete", "order-18", "--yes", "--json"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_what_stands_in_the_rows_of_threads_needs_neither_langgraph_nor_langchain(
+    db: str, words: list[str]
+) -> None:
+    assert imported("threads", *words, "--db", db) & LIST == set()
+
+
+def test_the_commands_on_settings_need_no_database() -> None:
+    assert imported("config", "show") & (LIST | {"sqlite3"}) == set()
+
+
+def test_the_package_by_itself_imports_the_standard_library_alone() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import langmem_ext; print(*(set(sys.modules) -"
+        " before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    names = {name.split(".")[0] for name in done.stdout.split()}
+    assert names - set(sys.stdlib_module_names) == {"langmem_ext"}
+    assert not names & {"asyncio", "sqlite3", "logging"}

@@ -1,0 +1,1 @@
+"""Connections to a server: lent, kept at hand, cut, refused, and closed."""

@@ -1,0 +1,1 @@
+"""Servers that fail, and the servers that tests make for it."""

@@ -1,0 +1,178 @@
+"""No request makes the server fail: whether it fits the description or not, it is answered."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import pytest
+import schemathesis
+import served
+from calling import calling
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from patience import until
+from schemathesis import GenerationMode
+from served import filling, notebook
+
+from langmem_ext.server import Limits, Memory, create_app
+
+DRAWN = settings(
+    max_examples=200 if settings.default.max_examples > 100 else 3,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[*HealthCheck],
+)
+"""Requests for each operation: so many, and the same in every run."""
+
+NOT_SERVED = 501
+"""What says so on purpose."""
+
+# In a process of its own: who draws examples lets nobody else ask for random numbers meanwhile.
+PROGRAM = """
+import sys
+import uvicorn
+from served import filling, notebook
+from langmem_ext.server import Limits, Memory, create_app
+
+memory = Memory(filling({"main_topics": ["x"], "action": [], "typical_observation": ""}))
+app = create_app(sys.argv[1], graph=notebook(), memory=memory, limits=Limits(rate=None, wait=0.1))
+uvicorn.run(app, port=int(sys.argv[2]), log_level="critical")
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with all that it can have, on a file; its URL.
+
+    What it logs is printed in the end.
+    """
+    folder = tmp_path_factory.mktemp("any")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    with (folder / "log").open("w+") as log:
+        command = [sys.executable, "-c", PROGRAM, str(folder / "memory.db"), str(port)]
+        running = subprocess.Popen(command, cwd=Path(served.__file__).parent, stderr=log)
+        try:
+            until(answers)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            running.kill()
+            running.wait()
+            log.seek(0)
+            print(log.read())
+
+
+@pytest.fixture(scope="module")
+def operations(server: str) -> list[Any]:
+    """Every operation that the server describes."""
+    described = schemathesis.openapi.from_url(f"{server}/openapi.json")
+    return [found.ok() for found in described.get_all_operations()]
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.filterwarnings("ignore:Overriding standard format")
+@pytest.mark.parametrize("mode", GenerationMode)
+def test_no_request_that_can_be_described_fails_in_the_server(
+    operations: list[Any], mode: GenerationMode
+) -> None:
+    assert len(operations) > 40
+    for operation in operations:
+
+        @DRAWN
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def holds(case: Any) -> None:
+            response = case.call()
+            assert response.status_code < 500 or response.status_code == NOT_SERVED, (
+                case.as_curl_command(),
+                response.text,
+            )
+            assert b"Traceback" not in response.content
+
+        with suppress(Unsatisfiable, SkipTest):  # an operation without parameters breaks no rule
+            holds()
+
+
+NAMES = ("x", "%00", "%ED%A0%80", "%F0%9F%A6%8A", "a%2Fb", "..", "%20", "n" * 1001)
+BODIES = (
+    "",
+    "null",
+    "[]",
+    "7",
+    "NaN",
+    "{",
+    "{}",
+    '{"a": 1e999}',
+    "[" * 5000,
+    '{"a":' * 5000,
+    (
+        '{"thread_id": "\\u0000", "metadata": {"\\ud800": "\\udfff"}, "values": {"a": [[[]]]},'
+        ' "text": "\\ud800", "content": "\\u0000"}'
+    ),
+    (
+        '{"assistant_id": "agent", "input": {"notes": 7}, "command": {"resume": {}}, "config":'
+        ' {"recursion_limit": 0}}'
+    ),
+    (
+        '{"assistant_id": "agent", "input": {"notes": [{"a": 1}]}, "if_not_exists": "create",'
+        ' "config": {"tags": ["\\u0000"]}}'
+    ),
+    (
+        '{"namespace": ["\\ud800"], "key": "\\u0000", "value": {"\\ud800": 1}, "namespace_prefix":'
+        ' ["%"], "filter": {"a": {"$gt": {}}}}'
+    ),
+    (
+        '{"thread_ids": ["\\u0000", ""], "ids": ["\\u0000"], "limit": 99999999999999999999,'
+        ' "offset": -1}'
+    ),
+    (
+        '{"checkpoint": {"checkpoint_id": "\\ud800"}, "before": "\\u0000", "values": 7, "as_node":'
+        ' "\\u0000"}'
+    ),
+    (
+        '{"conversation_id": "\\u0000", "memory_data": {"main_topics": ["\\ud800"]}, "prompt_text":'
+        ' "\\u0000"}'
+    ),
+    (
+        '{"task_type": "GENERATE_MEMORY_BATCH", "payload": {"conversation_ids": ["\\u0000"],'
+        ' "user_id": "\\ud800"}}'
+    ),
+)
+"""What clients that are broken, or hostile, may send."""
+
+
+async def test_what_no_client_should_send_is_refused() -> None:
+    memory = Memory(filling({"main_topics": ["x"], "action": [], "typical_observation": ""}))
+    app = create_app(":memory:", graph=notebook(), memory=memory, limits=Limits(rate=None, wait=0))
+    async with calling(app) as caller:
+        for path, methods in app.openapi()["paths"].items():
+            for name in NAMES:
+                for body in BODIES if name == "x" else BODIES[:1]:
+                    for method in methods:
+                        place = re.sub(r"\{\w+\}", name, path)
+                        headers = {"Content-Type": "application/json"}
+                        answer = await caller.http.request(
+                            method, place, content=body, headers=headers, params={"wait": 0}
+                        )
+                        assert answer.status_code < 500 or answer.status_code == NOT_SERVED, (
+                            method,
+                            place[:99],
+                            body[:99],
+                            answer.text,
+                        )

@@ -1,0 +1,592 @@
+"""Promise: threads move from any checkpointer to any other through LangGraph's interface, whole;
+users leave as easily as they came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+from uuid import UUID, uuid4
+
+import pytest
+from comparison import Names, assert_same
+from delta_graphs import CHANNELS, Answer, DeltaSession, Turn
+from hypothesis import given, settings
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph, add_messages
+from langgraph.types import Command, Send, interrupt
+from move_checks import Saver, SqliteShelf, assert_moved, everything, forms_of
+from programs import Program, programs
+from prune_reference import assert_sound
+from puts import Branch, Call, call_lists, new_ids
+from samples import Said
+from savers import ReferenceShelf, empty_tables, run_without_loop
+from sessions import Session
+
+from langmem_ext import (
+    CopyProgress,
+    DeltaSaver,
+    InvalidInput,
+    ThreadNotFound,
+    acopy_saver,
+    copy_saver,
+)
+from langmem_ext.checkpointer.bulk import Put
+from langmem_ext.storage.rows.clock import Times
+
+KINDS = ("memory", "sqlite", "delta", "postgres")
+OURS = ("delta", "postgres")
+KILLS = 30 if os.environ.get("LANGMEM_EXT_SOAK") == "1" else 3
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "a"}}
+
+
+class State(TypedDict, total=False):
+    messages: Annotated[list[AnyMessage], add_messages]
+    done: Annotated[list[str], lambda left, right: [*left, *right]]
+
+
+def build(saver: Any) -> Any:
+    """A fan-out, a subgraph with a memory of its own, a question."""
+
+    def part(state: dict[str, Any]) -> dict[str, Any]:
+        return {"done": [f"part {state['n']}"], "messages": [AIMessage(f"part {state['n']}")]}
+
+    def ask(state: State) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"you said {interrupt('go on?')}")]}
+
+    child = (
+        StateGraph(State)
+        .add_node("inner", lambda state: {"messages": [("ai", "inner")]})
+        .add_edge(START, "inner")
+    )
+    builder = StateGraph(State)
+    builder.add_node("part", part).add_node("child", child.compile(checkpointer=True)).add_node(
+        "ask", ask
+    )  # type: ignore[call-overload]
+    builder.add_conditional_edges(
+        START, lambda state: [Send("part", {"n": n}) for n in range(3)], ["part"]
+    )
+    builder.add_edge("part", "child").add_edge("child", "ask")
+    return builder.compile(checkpointer=saver)
+
+
+def live(saver: Any) -> None:
+    graph = build(saver)
+    for thread in ("a", "b"):
+        config: RunnableConfig = {
+            "configurable": {"thread_id": thread, "customer": "c-1"},
+            "metadata": {"source_app": "shop"},
+        }
+        graph.invoke({"messages": [HumanMessage("hello", id="h1")]}, config)
+        graph.invoke(Command(resume="yes"), config)
+        history = list(graph.get_state_history(config))
+        graph.update_state(history[3].config, {"messages": [AIMessage("forked")]}, as_node="child")
+    graph.invoke({"messages": [("user", "again")]}, CONFIG)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[[str], Saver]]:
+    """Opens a fresh saver of a kind."""
+    with ExitStack() as closing:
+
+        def open_saver(kind: str) -> Saver:
+            if kind == "memory":
+                return InMemorySaver()
+            path = tmp_path / uuid4().hex
+            if kind == "sqlite":
+                shelf = SqliteShelf(path)
+                closing.callback(shelf.saver.conn.close)
+                return shelf.saver
+            return closing.enter_context(
+                DeltaSaver.open(empty_tables(tmp_path) if kind == "postgres" else str(path))
+            )
+
+        yield open_saver
+
+
+# -- exact -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_a_copy_reads_as_the_original_and_goes_on_like_it(
+    source: str, target: str, opened: Callable[[str], Saver]
+) -> None:
+    old, new = opened(source), opened(target)
+    live(old)
+    before = everything(old)
+    report = copy_saver(old, new)
+    assert everything(old) == before
+    assert_moved(old, new)
+    assert (report.threads, report.checkpoints, report.skipped) == (2, len(before), 0)
+    ends = []
+    for saver in (old, new):
+        graph = build(saver)
+        assert len(graph.get_state(CONFIG).interrupts) == 1
+        values = graph.invoke(Command(resume="sure"), CONFIG)
+        ends.append(Names().form([values["messages"], values["done"]]))
+    assert_same(ends[0], ends[1], "the thread's end")
+
+
+def test_an_edit_in_place_of_an_answer_stays_before_the_question(tmp_path: Path) -> None:
+    old = InMemorySaver()
+    graph = build(old)
+    graph.invoke({"messages": [("user", "hello")]}, CONFIG)
+    asked = graph.get_state(CONFIG).config
+    graph.update_state(CONFIG, {"messages": [AIMessage("never mind")]}, as_node="ask")
+    found = old.get_tuple(asked)
+    assert found is not None
+    assert [channel for _, channel, _ in found.pending_writes or ()] == [
+        "messages",
+        "__interrupt__",
+    ]
+    assert len({task for task, *_ in found.pending_writes or ()}) == 1
+    go_round(old, ("delta", "memory", "postgres", "sqlite"), tmp_path)
+
+
+def drive_session(program: Program, shelf: Any) -> None:
+    async def work() -> None:
+        session = Session(shelf, "sync", program)
+        for step in program.steps:
+            await session.carry_out(step, last=False)
+
+    run_without_loop(work())
+
+
+def drive_calls(calls: list[Call], shelf: Any) -> None:
+    async def work() -> None:
+        branch = Branch(shelf, "sync", new_ids(len(calls) + 1))
+        for call in calls:
+            await branch.carry_out(call, last=False)
+
+    run_without_loop(work())
+
+
+def go_round(source: Saver, kinds: tuple[str, ...], folder: Path) -> None:
+    """Copy from saver to saver; each must give what the first gives, and a second copy must find
+    nothing to do.
+    """
+    with ExitStack() as closing:
+        for kind in kinds:
+            target: Saver
+            if kind == "sqlite":
+                shelf = SqliteShelf(folder / uuid4().hex)
+                closing.callback(shelf.saver.conn.close)
+                target = shelf.saver
+            else:
+                url = empty_tables(folder) if kind == "postgres" else str(folder / uuid4().hex)
+                target = (
+                    InMemorySaver()
+                    if kind == "memory"
+                    else closing.enter_context(DeltaSaver.open(url))
+                )
+            copy_saver(source, target)
+            assert_moved(source, target)
+            again = copy_saver(source, target)
+            assert (again.checkpoints, again.writes) == (0, 0)
+            source = target
+
+
+@given(program=programs)
+def test_random_programs_go_round_unchanged(program: Program, folder: Path) -> None:
+    reference, shelf = ReferenceShelf(), SqliteShelf(folder / uuid4().hex)
+    drive_session(program, reference)
+    go_round(reference.saver, ("delta", "memory", "postgres", "sqlite"), folder)
+    drive_session(program, shelf)
+    # Not through memory: a value changed in place under the same version is there the same in all
+    # checkpoints.
+    go_round(shelf.saver, ("delta", "sqlite"), folder)
+    run_without_loop(shelf.close())
+
+
+@pytest.mark.slow
+@settings(max_examples=settings().max_examples * 2)
+@given(calls=call_lists)
+def test_random_calls_go_round_unchanged(calls: list[Call], folder: Path) -> None:
+    reference, shelf = ReferenceShelf(), SqliteShelf(folder / uuid4().hex)
+    drive_calls(calls, reference)
+    go_round(reference.saver, ("delta", "memory", "postgres", "sqlite"), folder)
+    drive_calls(calls, shelf)
+    go_round(shelf.saver, ("delta", "sqlite"), folder)
+    run_without_loop(shelf.close())
+
+
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_delta_channels_are_rebuilt_as_they_were(
+    source: str, target: str, opened: Callable[[str], Saver], tmp_path: Path
+) -> None:
+    class Place:
+        saver = opened(source)
+
+    class Copied:
+        saver = opened(target)
+
+    turn = Turn((Said(content="turn"),), ({"n": 1},), 2, False, False, False, "async", None)
+    session = DeltaSession(Place(), "sync")  # type: ignore[arg-type]
+    steps = [
+        replace(turn, messages=(Said(content=f"turn {number}", id=f"h{number}"),))
+        for number in range(5)
+    ]
+    for step in (
+        *steps,
+        replace(turn, at=4, overwrite=True),
+        replace(turn, ask=True, durability="sync"),
+    ):
+        run_without_loop(session.carry_out(step, observed=False))
+    copy_saver(Place.saver, Copied.saver)
+    other = DeltaSession(Copied(), "sync")  # type: ignore[arg-type]
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    histories = [
+        [Names(keep=True).snapshot(state) for state in one.graph.get_state_history(config)]
+        for one in (session, other)
+    ]
+    assert len(histories[0]) == len(histories[1]) > 20
+    for expected, found in zip(*histories, strict=True):
+        assert_same(expected, found, "a state")
+    rebuilt = [
+        {
+            name: Names(keep=True).form(entry["writes"])
+            for name, entry in saver.get_delta_channel_history(
+                config=config, channels=CHANNELS
+            ).items()
+        }
+        for saver in (Place.saver, Copied.saver)
+    ]
+    assert_same(tuple(rebuilt[0].items()), tuple(rebuilt[1].items()), "the delta history")
+    for one in (session, other):
+        one.names, one.turn = Names(), session.turn
+    ends = [
+        run_without_loop(one.carry_out(Answer("yes"), observed=False)) for one in (session, other)
+    ]
+    assert ends[0][0][0] == ends[1][0][0] == "result"
+    assert_same(ends[0][0][1], ends[1][0][1], "the answered turn")
+
+
+# -- again, in part, and what cannot be ------------------------------------------------------------
+
+
+class FailingSaver(InMemorySaver):
+    """Fails at one of its calls."""
+
+    fails_at = -1
+    calls = 0
+
+    def _call(self) -> None:
+        self.calls += 1
+        if self.calls == self.fails_at:
+            raise ConnectionError("no more")
+
+    def put(self, *args: Any, **kwargs: Any) -> Any:
+        self._call()
+        return super().put(*args, **kwargs)
+
+    def put_writes(self, *args: Any, **kwargs: Any) -> None:
+        self._call()
+        super().put_writes(*args, **kwargs)
+
+
+@pytest.mark.parametrize("source", OURS)
+@pytest.mark.parametrize("fails_at", [1, 2, 5, 17, 30])
+def test_a_copy_that_failed_goes_on_when_it_is_run_again(
+    fails_at: int, source: str, opened: Callable[[str], Saver]
+) -> None:
+    old, new = opened(source), FailingSaver()
+    live(old)
+    new.fails_at = fails_at
+    with pytest.raises(ConnectionError):
+        copy_saver(old, new)
+    expected = everything(old)
+    for place, form in everything(new).items():
+        assert_same(expected[place], form, "a checkpoint that is there is whole")
+    report = copy_saver(old, new)
+    assert report.checkpoints + report.skipped == len(expected)
+    assert_moved(old, new)
+
+
+class UnreadableSaver(InMemorySaver):
+    """Cannot be read at one of its checkpoints."""
+
+    fails_at = -1
+    reads = 0
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        self.reads += 1
+        if self.reads == self.fails_at:
+            raise ConnectionError("no more")
+        return super().get_tuple(config)
+
+
+@pytest.mark.parametrize("target", OURS)
+@pytest.mark.parametrize("fails_at", [1, 2, 20])
+def test_what_comes_before_a_checkpoint_that_cannot_be_read_is_copied(
+    fails_at: int, target: str, opened: Callable[[str], Saver]
+) -> None:
+    old, new = UnreadableSaver(), opened(target)
+    live(old)
+    expected, told = everything(old), list[CopyProgress]()
+    old.reads, old.fails_at = 0, fails_at
+    with pytest.raises(ConnectionError):
+        copy_saver(old, new, progress=told.append)
+    found = everything(new)
+    assert list(found) and found.items() <= expected.items() if fails_at > 1 else not found
+    assert len(told) == len(found) < len(expected)
+    copy_saver(old, new)
+    assert_moved(old, new)
+
+
+class Counted(DeltaSaver):
+    """Notes how many checkpoints are put in one transaction."""
+
+    def put_all(self, puts: Sequence[Put], times: Sequence[Times] | None = None) -> None:
+        self.together = [*getattr(self, "together", ()), sum(method == "put" for method, _ in puts)]
+        super().put_all(puts, times)
+
+
+def test_what_comes_before_a_put_that_cannot_be_made_is_copied_and_nothing_of_what_comes_after(
+    url: str,
+) -> None:
+    with DeltaSaver.open(url) as saver:
+        old, mine = InMemorySaver(), saver.for_owner("me")
+        live(old)
+        build(old).invoke({"messages": [("user", "later")]}, {"configurable": {"thread_id": "c"}})
+        saver.for_owner("another").put(
+            {"configurable": {"thread_id": "b", "checkpoint_ns": ""}},
+            empty_checkpoint(),
+            {"step": 1},
+            {},
+        )
+        with pytest.raises(ThreadNotFound, match="'b'"):
+            copy_saver(old, mine)
+        assert everything(mine) == forms_of(old.list(CONFIG))
+        with pytest.raises(ThreadNotFound, match="'b'"):
+            asyncio.run(acopy_saver(old, mine))
+        copy_saver(old, mine, threads=["a", "c"])
+        assert everything(mine) == {
+            place: form for place, form in everything(old).items() if place[0] != "b"
+        }
+
+
+def test_many_checkpoints_are_put_together_and_told_of_one_by_one_when_they_are_stored(
+    url: str,
+) -> None:
+    old, told = InMemorySaver(), list[CopyProgress]()
+    with Counted.open(url) as new:
+        for thread in "cdefgh":
+            build(old).invoke(
+                {"messages": [HumanMessage("hello", id="h1")]},
+                {"configurable": {"thread_id": thread}},
+            )
+        live(old)
+        places = sorted(everything(old), key=lambda place: (place[0], place[2], place[1]))
+
+        def stored(at: CopyProgress) -> None:
+            told.append(at)
+            thread, namespace, checkpoint = places[at.done - 1]
+            config: RunnableConfig = {
+                "configurable": {
+                    "thread_id": thread,
+                    "checkpoint_ns": namespace,
+                    "checkpoint_id": checkpoint,
+                }
+            }
+            assert new.get_tuple(config) is not None
+
+        copy_saver(old, new, progress=stored)
+        assert told == [
+            CopyProgress(place[0], done, len(places)) for done, place in enumerate(places, start=1)
+        ]
+        assert new.together == [64, len(places) - 64]
+        assert_moved(old, new)
+        told.clear()
+        copy_saver(old, new, progress=stored)
+        assert len(told) == len(places)
+        assert len(new.together) == 2
+
+
+def test_large_checkpoints_do_not_pile_up_in_memory(url: str) -> None:
+    old = InMemorySaver()
+    for number in range(12):
+        values = {"kept": "x" * 3_000_000, "said": [HumanMessage(str(number))]}
+        checkpoint = empty_checkpoint() | {
+            "channel_values": values,
+            "channel_versions": {"kept": "1", "said": str(number)},
+        }
+        old.put(
+            {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
+            checkpoint,
+            {"step": number},
+            checkpoint["channel_versions"],
+        )  # type: ignore[arg-type]
+    with Counted.open(url) as new:
+        copy_saver(old, new)
+        assert new.together == [6, 6]
+        assert_moved(old, new)
+
+
+CHILD = """
+import sys
+from langmem_ext import DeltaSaver, copy_saver
+
+with DeltaSaver.open(sys.argv[1]) as old, DeltaSaver.open(sys.argv[2]) as new:
+    copy_saver(old, new, progress=lambda at: print(at.done, flush=True))
+"""
+
+
+@pytest.mark.process
+def test_a_copy_that_is_killed_has_what_it_told_of_whole_and_goes_on(
+    url: str, tmp_path: Path
+) -> None:
+    source, chance, there = str(tmp_path / "old.db"), random.Random(11), 0
+    with DeltaSaver.open(source) as old:
+        for thread in "abcdefghij":
+            for _ in range(3):
+                build(old).invoke(
+                    {"messages": [("user", "hello")]}, {"configurable": {"thread_id": thread}}
+                )
+                build(old).invoke(Command(resume="yes"), {"configurable": {"thread_id": thread}})
+        expected = everything(old)
+        assert len(expected) > 3 * 64
+        for _ in range(KILLS):
+            with subprocess.Popen(
+                [sys.executable, "-c", CHILD, source, url], stdout=subprocess.PIPE, text=True
+            ) as child:
+                assert child.stdout is not None
+                first = child.stdout.readline()
+                time.sleep(chance.random() / 10)
+                child.kill()
+                told = [first, *child.stdout.read().splitlines(keepends=True)]
+            with DeltaSaver.open(url) as new:
+                found = everything(new)
+                assert_sound(new)
+            assert int([line for line in told if line.endswith("\n")][-1]) <= len(found)
+            assert there <= len(found)
+            there = len(found)
+            for place, form in found.items():
+                assert_same(expected[place], form, f"checkpoint {place}, its writes with it")
+        with DeltaSaver.open(url) as new:
+            report = copy_saver(old, new)
+            assert (report.checkpoints, report.skipped) == (len(expected) - there, there)
+            assert_moved(old, new)
+
+
+@pytest.mark.parametrize("target", OURS)
+def test_writes_that_came_since_are_copied(target: str, opened: Callable[[str], Saver]) -> None:
+    old, new = opened("memory"), opened(target)
+    live(old)
+    copy_saver(old, new)
+    build(old).invoke(Command(resume="later"), CONFIG)
+    report = copy_saver(old, new)
+    assert report.writes > 0
+    assert_moved(old, new)
+
+
+@pytest.mark.parametrize("target", KINDS)
+def test_a_thread_that_went_on_in_the_target_lacks_nothing(
+    target: str, opened: Callable[[str], Saver]
+) -> None:
+    old, new = opened("memory"), opened(target)
+    live(old)
+    copy_saver(old, new)
+    build(new).invoke(Command(resume="here"), CONFIG)
+    expected = everything(new)
+    for _ in range(2):
+        report = copy_saver(old, new)
+        assert (report.checkpoints, report.writes) == (0, 0)
+        assert everything(new) == expected
+    asked = build(old).get_state(CONFIG).config
+    old.put_writes(asked, [("done", ["another"])], "another task")
+    assert [copy_saver(old, new).writes for _ in range(2)] == [1, 0]
+
+
+@pytest.mark.parametrize("target", OURS)
+def test_only_the_threads_asked_for_are_copied(target: str, opened: Callable[[str], Saver]) -> None:
+    old, new = opened("sqlite"), opened(target)
+    live(old)
+    seen: list[CopyProgress] = []
+    copy_saver(old, new, threads=["b"], progress=seen.append)
+    assert everything(new) == forms_of(old.list({"configurable": {"thread_id": "b"}}))
+    assert (seen[-1].thread, seen[-1].done) == ("b", seen[-1].total)
+    with pytest.raises(ThreadNotFound, match="'nobody'"):
+        copy_saver(old, new, threads=["nobody"])
+
+
+def test_thread_ids_that_are_no_text_are_copied_as_they_are(opened: Callable[[str], Saver]) -> None:
+    old, new = InMemorySaver(), InMemorySaver()
+    for thread in (
+        7,
+        UUID(int=7),
+    ):  # LangGraph makes a text of it; others that call a saver may not
+        old.put(
+            {"configurable": {"thread_id": thread, "checkpoint_ns": ""}},
+            empty_checkpoint(),
+            {"step": 1},
+            {},
+        )
+    copy_saver(old, new)
+    assert set(new.storage) == {7, UUID(int=7)}
+    assert_moved(old, new)
+    assert copy_saver(old, new).checkpoints == 0
+
+
+def test_one_text_is_no_list_of_threads() -> None:
+    old, new = InMemorySaver(), InMemorySaver()
+    live(old)
+    for threads in ("a", "", "nobody"):
+        with pytest.raises(
+            InvalidInput,
+            match=r"thread ids must be a list, not one text: pass threads=\[thread_id\]",
+        ):
+            copy_saver(old, new, threads=threads)
+        with pytest.raises(InvalidInput, match="not one text"):
+            asyncio.run(acopy_saver(old, new, threads=threads))
+    assert not new.storage
+
+
+def test_a_saver_is_not_copied_onto_itself() -> None:
+    saver = InMemorySaver()
+    with pytest.raises(InvalidInput, match="the same saver"):
+        copy_saver(saver, saver)
+
+
+# -- async -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def async_sqlite(tmp_path: Path) -> AsyncIterator[AsyncSqliteSaver]:
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "async.sqlite")) as saver:
+        yield saver
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_async_saver_is_copied_both_ways(
+    kind: str, async_sqlite: AsyncSqliteSaver, opened: Callable[[str], Saver]
+) -> None:
+    old, back = opened(kind), opened(kind)
+    live(old)
+    report = await acopy_saver(old, async_sqlite)
+    assert report.checkpoints == len(everything(old))
+    assert forms_of([found async for found in async_sqlite.alist(None)]) == everything(old)
+    await acopy_saver(async_sqlite, back)
+    assert_moved(old, back)
+    assert (await acopy_saver(async_sqlite, back)).checkpoints == 0
+
+
+async def test_a_saver_for_async_code_is_refused_by_the_sync_form(
+    async_sqlite: AsyncSqliteSaver,
+) -> None:
+    with pytest.raises(InvalidInput, match="AsyncSqliteSaver is async only: use acopy_saver"):
+        copy_saver(async_sqlite, InMemorySaver())
