@@ -9,7 +9,7 @@ import sys
 from io import TextIOWrapper
 from typing import Final
 
-from langmem_ext._internal.escapes import MISLEADING, as_escape, legible
+from langmem_ext.messages.escapes import MISLEADING, as_escape, legible
 
 _CONTROLS: Final = {
     code: "�" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import urlencode
 
-from fastapi import Request
+from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from fastapi.routing import APIRoute
@@ -120,6 +120,7 @@ class Site:
                 handler = super().get_route_handler()
 
                 async def answer(request: Request) -> Response:
+                    request.state.inspector = site
                     response = await site.answered(handler, request)
                     for name, value in HEADERS.items():
                         response.headers[name] = value
@@ -155,6 +156,15 @@ class Site:
                 "Something failed",
                 f"the page could not be made ({type(error).__name__}); the log says more",
             )
+
+
+async def _site_of(request: Request) -> Site:
+    site: Site = request.state.inspector
+    return site
+
+
+AtSite: TypeAlias = Annotated[Site, Depends(_site_of)]
+"""What all pages share, for a route."""
 
 
 def _status_of(error: LangmemExtError) -> int:

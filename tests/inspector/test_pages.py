@@ -29,7 +29,7 @@ from langmem_ext import (
     converse,
     mark_sensitive,
 )
-from langmem_ext.inspector.blame import last_that
+from langmem_ext.inspector.views.blame import last_that
 from langmem_ext.messages.annotations import HIDDEN
 
 

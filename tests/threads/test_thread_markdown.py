@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langmem_ext._internal.escapes import legible
 from langmem_ext.messages.annotations import HIDDEN
+from langmem_ext.messages.escapes import legible
 from langmem_ext.threads.export.markdown import heading, hidden, message
 
 NOON = 1772366400

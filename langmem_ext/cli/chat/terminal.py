@@ -17,10 +17,10 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from langmem_ext._internal.escapes import legible
 from langmem_ext.cli.commands.threads.line import COLOURS, Line
 from langmem_ext.cli.control_characters import printable
 from langmem_ext.errors import LangmemExtError
+from langmem_ext.messages.escapes import legible
 from langmem_ext.types import ThreadInfo
 from langmem_ext.waiting.turn import Turn
 

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from langmem_ext._internal.escapes import legible
 from langmem_ext.messages.annotations import HIDDEN, notes_of, shown_text
+from langmem_ext.messages.escapes import legible
 from langmem_ext.messages.packed import pack
 from langmem_ext.messages.text import text_of
 from langmem_ext.storage.rows.clock import moment_of

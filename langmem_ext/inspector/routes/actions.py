@@ -1,0 +1,65 @@
+"""What changes a thread, or makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse, Response
+
+from langmem_ext.inspector.answering import Answering
+from langmem_ext.inspector.security import Refused
+from langmem_ext.inspector.site import NAME, AtSite, Site
+
+
+def add_actions(router: APIRouter) -> None:
+    """Add the routes."""
+    for name, action in {"fork": fork, "reply": reply, "replay": replay}.items():
+        router.add_api_route(f"/thread/{name}", action, methods=["POST"], name=NAME + name)
+
+
+async def fork(site: AtSite, request: Request) -> Response:
+    """Copy a thread up to a step."""
+    form = await site.guard.form(request)
+    source = site.source_for(request)
+    copy = await run_in_threadpool(source.fork, form.get("id", ""), form.get("at") or None)
+    return _see(site.path(request, "thread", id=copy))
+
+
+async def reply(site: AtSite, request: Request) -> Response:
+    """Deliver an answer or a message."""
+    form = await site.guard.form(request)
+    await _answering(site).reply(await _seen(site, request, form), form.get("text", ""))
+    return _see(site.path(request, "thread", id=form["id"]) + "#latest")
+
+
+async def replay(site: AtSite, request: Request) -> Response:
+    """Run a thread again from one of its steps."""
+    form = await site.guard.form(request)
+    await _answering(site).replay(
+        await _seen(site, request, form),
+        form.get("at", ""),
+        (form.get("text") or "").strip() or None,
+    )
+    return _see(site.path(request, "thread", id=form["id"]) + "#latest")
+
+
+def _answering(site: Site) -> Answering:
+    if site.answering is None or not site.source.writable:
+        raise Refused(
+            409,
+            "no graph is named that could answer: start with `langmem-ext inspect --graph"
+            " FILE.py:NAME`",
+        )
+    return site.answering
+
+
+async def _seen(site: Site, request: Request, form: Mapping[str, str]) -> str:
+    """The thread that a form names, if who sends it may see it."""
+    thread = await run_in_threadpool(site.source_for(request).thread, form.get("id", ""))
+    return thread.id
+
+
+def _see(path: str) -> Response:
+    return RedirectResponse(path, status_code=303)

@@ -1,0 +1,192 @@
+"""What is shown of one thread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, get_args
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+
+from langmem_ext.errors import ContextOverflow, InvalidInput, ThreadNotFound
+from langmem_ext.inspector import bundle as bundles
+from langmem_ext.inspector.routes.look import (
+    At,
+    AtLook,
+    Look,
+    Namespace,
+    ThreadId,
+    for_channel,
+    look,
+    masks_of,
+    steps_of,
+)
+from langmem_ext.inspector.site import NAME, AtSite
+from langmem_ext.inspector.sources.source import Path
+from langmem_ext.inspector.views.blame import blame
+from langmem_ext.inspector.views.context import EVENTS, request_of
+from langmem_ext.inspector.views.conversation import conversation_of
+from langmem_ext.inspector.views.masks import Masks
+from langmem_ext.inspector.views.usage import cost_of
+from langmem_ext.inspector.views.values import CHANGES, Change, changes_between, tree_of
+
+MESSAGES: Final = 50
+"""Messages of a conversation that a page shows."""
+
+INNER: Final = ("branch:", "join:", "__")
+"""How LangGraph's own channels begin."""
+
+
+def add_thread(router: APIRouter) -> None:
+    """Add the routes."""
+    router.add_api_route("/thread", conversation, name=NAME + "thread")
+    pages: dict[str, Callable[..., Response]] = {
+        "state": state,
+        "changes": changes,
+        "blame": blamed,
+        "context": context,
+    }
+    pages |= {"usage": usage, "memory": memory, "bundle": bundle}
+    for name, page in pages.items():
+        router.add_api_route(f"/thread/{name}", page, name=NAME + name)
+
+
+def conversation(look: AtLook, before: int | None = None) -> Response:
+    """What was said."""
+    end = max(before, 0) if before is not None else None
+    first = -MESSAGES if end is None else max(end - MESSAGES, 0)
+    limit = MESSAGES if end is None else min(end, MESSAGES)
+    part = look.source.conversation(look.thread.id, look.at, first, limit, look.namespace)
+    said = conversation_of(part, look.masks)
+    return look.page("conversation.html", "thread", said=said, part=part)
+
+
+def state(look: AtLook) -> Response:
+    """What the channels hold."""
+    trees = {
+        name: tree_of(value, for_channel(look.masks, name), name)
+        for name, value in look.source.values(look.thread.id, look.at, look.namespace).items()
+    }
+    own = {name: tree for name, tree in trees.items() if not name.startswith(INNER)}
+    internal = {name: tree for name, tree in trees.items() if name.startswith(INNER)}
+    return look.page("state.html", "state", own=own, internal=internal)
+
+
+def changes(look: AtLook, against: str = "") -> Response:
+    """What differs from the step before, or from another one."""
+    other = against or look.step.parent
+    if other and all(step.id != other for step in look.steps):
+        raise ThreadNotFound(
+            f"checkpoint {other!r} not found: the timeline shows those that there are"
+        )
+    shown = {look.at, look.head, *([other] if other else ())}
+    masks = masks_of(look.source, look.thread.id, shown, look.namespace, look.masks.revealed)
+    found = _changes(look, masks, other)
+    more = len(found) > CHANGES
+    return look.page("changes.html", "changes", changes=found[:CHANGES], more=more, other=other)
+
+
+def _changes(look: Look, masks: Masks, other: str | None) -> list[Change]:
+    """The differences between the current checkpoint and another.
+
+    A channel with one version in both has none.
+    """
+    thread, source, space = look.thread.id, look.source, look.namespace
+    names = [look.at, *([other] if other else [])]
+    facts = source.facts(thread, names, space)
+    held = dict.fromkeys(channel for name in names if name in facts for channel in facts[name].held)
+    found: list[Change] = []
+    for channel in held:
+        versions = {facts[name].versions.get(channel) for name in names if name in facts}
+        if channel.startswith(INNER) or (len(names) == 2 and len(versions) == 1):
+            continue
+        before = source.value(thread, other, channel, space) if other else None
+        after = source.value(thread, look.at, channel, space)
+        if before is None:  # what was not there before is compared with an empty one
+            before = [] if isinstance(after, list) else {} if isinstance(after, dict) else None
+        found += changes_between(channel, before, after, for_channel(masks, channel))
+    return found
+
+
+def blamed(
+    site: AtSite,
+    request: Request,
+    thread_id: ThreadId,
+    channel: str,
+    at: At = "",
+    path: str = "[]",
+    ns: Namespace = "",
+    part: bool = False,
+) -> Response:
+    """Who set a value: a page, or the part of one that is shown beside another page."""
+    source = site.source_for(request)
+    thread, steps, at = steps_of(source, thread_id, at, ns)
+    found = blame(source, thread_id, steps, at, channel, _path_of(path), ns)
+    head, parent = steps[0].id, found.step.parent
+    shown = {at, head, *([parent] if parent else ())}
+    masks = for_channel(masks_of(source, thread_id, shown, ns, site.revealed(request)), channel)
+    hidden = any(map(masks.hides_name, found.path))
+    before, value = (
+        tree_of(one, masks, hidden=hidden and one is not None)
+        for one in (found.before, found.value)
+    )
+    told: dict[str, Any] = {"blame": found, "before": before, "value": value, "masks": masks}
+    if part:
+        return site.page(request, "parts/blame.html", thread=thread, head=head, ns=ns, **told)
+    return look(site, request, thread_id, at, ns).page("blame.html", "state", **told)
+
+
+def context(look: AtLook, budget: str = "") -> Response:
+    """What a model is sent, beside what is stored."""
+    is_number = budget.isascii() and budget.isdigit() and 0 < int(budget) <= 100_000_000
+    tokens = int(budget) if is_number else None
+    values = look.source.values(look.thread.id, look.at, look.namespace, only=(EVENTS,))
+    failed, sent = "", None
+    try:
+        sent = request_of(look.messages, values, look.masks, tokens)
+    except (ContextOverflow, InvalidInput) as error:
+        failed = str(error)
+    return look.page("context.html", "context", sent=sent, failed=failed, budget=budget)
+
+
+def usage(look: AtLook) -> Response:
+    """What it costs."""
+    return look.page("usage.html", "usage", cost=cost_of(look.messages, look.site.prices))
+
+
+def memory(look: AtLook) -> Response:
+    """What is remembered of it."""
+    found = look.source.remembered(look.thread)
+    tree = None if found.memory is None else tree_of(dict(found.memory.data), look.masks)
+    shown = {"remembered": found, "tree": tree, "channel": look.channel, "masks": look.masks}
+    return look.page("memory.html", "memory", **shown)
+
+
+def bundle(site: AtSite, request: Request, thread_id: ThreadId, what: str = "words") -> Response:
+    """A redacted export of it."""
+    if what not in get_args(bundles.What):
+        raise InvalidInput(
+            "a bundle is without words, or without what is marked: what=words or what=marked"
+        )
+    source = site.source_for(request)
+    source.thread(thread_id)
+    lines = bundles.bundle(source, thread_id, "marked" if what == "marked" else "words")
+    name = bundles.file_name(thread_id)
+    return StreamingResponse(
+        lines,
+        media_type="application/jsonl",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _path_of(text: str) -> Path:
+    try:
+        path = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput("path is a JSON list of keys and places") from error
+    if not isinstance(path, list) or not all(
+        isinstance(key, str | int) and not isinstance(key, bool) for key in path
+    ):
+        raise InvalidInput("path is a JSON list of keys and places")
+    return tuple(path)
