@@ -63,8 +63,15 @@ from langmem_ext.errors import DamagedRow, HeadConflict, ThreadNotFound
 from langmem_ext.log.codec import MessageCodec, codec_of
 from langmem_ext.log.message_log import MessageLog, owner_key, thread_key
 from langmem_ext.log.restore import DataSerializer
-from langmem_ext.log.retention import Retention, arun_steps, require_retention, run_steps
+from langmem_ext.log.retention import (
+    Retention,
+    Steps,
+    arun_steps,
+    require_retention,
+    run_steps,
+)
 from langmem_ext.log.shown import Showing, Shown
+from langmem_ext.log.sweeper import EVERY, AsyncSweeper, Sweeper
 from langmem_ext.storage.checkpoints import get as read_ops
 from langmem_ext.storage.checkpoints import put as checkpoint_ops
 from langmem_ext.storage.checkpoints import writes as write_ops
@@ -780,6 +787,22 @@ class DeltaSaver(Showing, BaseCheckpointSaver[Any]):
     async def asweep(self, *, now: datetime | None = None, dry_run: bool = False) -> Pruned:
         """Async twin of `sweep`."""
         return await arun_steps(self.log, pruner.sweep_steps(self._keeper, now, dry_run=dry_run))
+
+    def sweeper(self, *, every: timedelta = EVERY) -> Sweeper:
+        """`sweep` periodically on a background thread: `with saver.sweeper(): …`.
+
+        Without a retention no thread is deleted: only items of the store that have expired.
+        """
+        return Sweeper(self.log, self._sweeps(), every)
+
+    def asweeper(self, *, every: timedelta = EVERY) -> AsyncSweeper:
+        """`sweeper` on the running event loop: `async with saver.asweeper(): …`."""
+        return AsyncSweeper(self.log, self._sweeps(), every)
+
+    def _sweeps(self) -> Callable[[], Steps]:
+        place = self.log, self.owner, self.codec
+        keeper = self._keeper or pruner.keeper_of(Retention(), *place, Emitter())
+        return lambda: pruner.sweep_steps(keeper, None, dry_run=False)
 
     def compact(self, *, full: bool = False) -> int:
         """Return the space of deleted data to the file system; see `MessageLog.compact`."""

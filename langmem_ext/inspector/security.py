@@ -6,6 +6,7 @@ nothing and ask for nothing but what comes with this package.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 from collections.abc import Collection
@@ -29,6 +30,9 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+FORM_SECONDS: Final = 60.0
+"""How long a form may take to arrive."""
 
 FORM_BYTES: Final = 256 * 1024
 """What a form may hold."""
@@ -81,7 +85,7 @@ class Guard:
         """The fields of a form of the inspector's own.
 
         Raises:
-            Refused: It is another site's, or too large.
+            Refused: It is another site's, or too large, or takes too long.
         """
         origin = request.headers.get("origin")
         if (
@@ -91,18 +95,26 @@ class Guard:
             raise Refused(403, "the form comes from another site")
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Refused(403, "the form comes from another site")
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > FORM_BYTES:
-                raise Refused(413, f"a form holds at most {FORM_BYTES:,} bytes")
         try:
+            async with asyncio.timeout(FORM_SECONDS):
+                body = await _read(request)
             fields = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=20))
+        except TimeoutError as error:
+            raise Refused(408, "the form took too long to arrive: send it again") from error
         except ValueError as error:
             raise Refused(400, "the form cannot be read") from error
         if not hmac.compare_digest(fields.pop("token", "").encode(), self.token.encode()):
             raise Refused(403, "the form is an old one: load the page again, then send it")
         return fields
+
+
+async def _read(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > FORM_BYTES:
+            raise Refused(413, f"a form holds at most {FORM_BYTES:,} bytes")
+    return body
 
 
 def _name_of(host: str) -> str:

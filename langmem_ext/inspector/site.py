@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from fastapi.routing import APIRoute
@@ -138,24 +139,17 @@ class Site:
             response: Response = await handler(request)
             return response
         except Refused as error:
-            return self.failed(request, error.status, "Refused", error.why)
+            said = error.status, "Refused", error.why
         except RequestValidationError:
-            return self.failed(
-                request,
-                400,
-                "Incomplete address",
-                "the address lacks what the page needs: go back, and follow a link",
-            )
+            why = "the address lacks what the page needs: go back, and follow a link"
+            said = 400, "Incomplete address", why
         except LangmemExtError as error:
-            return self.failed(request, _status_of(error), _title_of(error), str(error))
+            said = _status_of(error), _title_of(error), str(error)
         except Exception as error:
             _log.exception("a page of the inspector failed")
-            return self.failed(
-                request,
-                500,
-                "Something failed",
-                f"the page could not be made ({type(error).__name__}); the log says more",
-            )
+            why = f"the page could not be made ({type(error).__name__}); the log says more"
+            said = 500, "Something failed", why
+        return await run_in_threadpool(self.failed, request, *said)  # templates are files
 
 
 async def _site_of(request: Request) -> Site:

@@ -23,6 +23,9 @@ from langmem_ext.types import Pruned
 EVERY: Final = timedelta(minutes=15)
 """How long it is from the end of a sweep to the next one."""
 
+LONGEST_PAUSE: Final = timedelta(days=30)
+"""The longest time that a thread can wait from one sweep to the next."""
+
 THREAD_NAME: Final = "langmem-ext-sweeper"
 
 _log = logging.getLogger(__name__)
@@ -186,7 +189,7 @@ def checked_interval(every: timedelta) -> timedelta:
     Raises:
         InvalidInput: It is not a positive time, or is longer than a thread can wait.
     """
-    if not isinstance(every, timedelta) or not timedelta() < every <= timedelta(days=30):
+    if not isinstance(every, timedelta) or not timedelta() < every <= LONGEST_PAUSE:
         raise InvalidInput(f"every must be a timedelta of at most 30 days, not {every!r}")
     return every
 

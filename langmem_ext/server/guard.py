@@ -31,7 +31,7 @@ def admission(service: Service, access: Access) -> Admit:
         owner = await access(request)
         if rate is not None:
             rate.take(owner or (request.client.host if request.client is not None else ""))
-        request = bounded(request, service.limits.body)
+        request = bounded(request, service.limits)
         request.state.langmem_desk = await service.desk(owner)
         return request
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -20,12 +21,14 @@ class Limits:
 
     Attributes:
         body: Bytes of a request.
+        body_seconds: How long a request may take to arrive.
         rate: Requests a minute of one caller (an owner, or else an address), in the long run; so
             many may come at once. None: any number.
         wait: Seconds that a request waits for who else drives a thread.
     """
 
     body: int = 8 * 1024 * 1024
+    body_seconds: float = 60.0
     rate: int | None = 1200
     wait: float = 10.0
 
@@ -60,12 +63,13 @@ class Rate:
             )
 
 
-def bounded(request: Request, most: int) -> Request:
-    """A request whose body is refused as soon as it is too large.
+def bounded(request: Request, limits: Limits) -> Request:
+    """A request whose body is refused as soon as it is too large, or takes too long.
 
     Raises:
         HTTPException: It says that it is, or that it is no JSON.
     """
+    most = limits.body
     told = request.headers.get("content-length", "")
     if told.isdecimal() and int(told) > most:
         raise _too_large(most)
@@ -73,18 +77,27 @@ def bounded(request: Request, most: int) -> Request:
         raise HTTPException(
             415, "the content is to be JSON: send it with 'Content-Type: application/json'"
         )
-    return Request(request.scope, _counted(request.receive, most))
+    return Request(request.scope, _counted(request.receive, limits))
 
 
-def _counted(receive: Receive, most: int) -> Receive:
-    seen = 0
+def _counted(receive: Receive, limits: Limits) -> Receive:
+    seen, arriving = 0, True
+    end = asyncio.get_running_loop().time() + limits.body_seconds
 
     async def counted() -> Message:
-        nonlocal seen
-        message = await receive()
+        nonlocal seen, arriving
+        try:
+            # Behind the body only the end of the connection is waited for, for as long as it takes.
+            async with asyncio.timeout_at(end if arriving else None):
+                message = await receive()
+        except TimeoutError as error:
+            raise HTTPException(
+                408, "the request took too long to arrive: send it again"
+            ) from error
         seen += len(message.get("body") or b"")
-        if seen > most:
-            raise _too_large(most)
+        arriving = bool(message.get("more_body"))
+        if seen > limits.body:
+            raise _too_large(limits.body)
         return message
 
     return counted

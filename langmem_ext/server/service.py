@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any, Final, TypeAlias, TypedDict, cast
 from uuid import UUID, uuid5
@@ -28,6 +29,7 @@ from langmem_ext._internal.models import make_model
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log.message_log import Database, MessageLog, is_address
+from langmem_ext.log.sweeper import EVERY, AsyncSweeper, checked_interval
 from langmem_ext.server.access import Access
 from langmem_ext.server.limits import Limits
 from langmem_ext.server.problems import NotServed
@@ -269,6 +271,9 @@ class ServerOptions(TypedDict, total=False):
         queue: Takes what is to be done later: memories, and messages that are polled for. Default:
             one in this process, which keeps its tasks in the store.
         memory: The model that writes memories of conversations, and what those hold.
+        sweep_every: How often threads that have expired by the saver's retention, and items of the
+            store that have expired, are deleted in the background; None: never. Default: every 15
+            minutes.
         mcp: Whether the intents of the graph, a waiting graph, are served as MCP tools, too, at
             `/langmem/mcp`. It needs the extra `mcp`.
     """
@@ -281,6 +286,7 @@ class ServerOptions(TypedDict, total=False):
     store: BaseStore | None
     queue: Queue | None
     memory: Memory | None
+    sweep_every: timedelta | None
     mcp: bool
 
 
@@ -308,6 +314,9 @@ class Service:
         self.limits = options.get("limits") or Limits()
         self.memory = options.get("memory") or Memory()
         self.runs = Runs()
+        every = options.get("sweep_every", EVERY)
+        self._sweep_every = None if every is None else checked_interval(every)
+        self._sweeper: AsyncSweeper | None = None
         self.assistant: Assistant | None = None
         self._opening = asyncio.Lock()
         self._saver: DeltaSaver | None = None
@@ -347,11 +356,16 @@ class Service:
                 if self._given_queue is None:
                     self._queue = StoreQueue(self._store, saver.log, partial(perform_task, self))
                     self._queue.start()
+                if self._sweep_every is not None:
+                    self._sweeper = saver.asweeper(every=self._sweep_every)
+                    self._sweeper.start()
                 self._saver = saver
         return self._saver
 
     async def aclose(self) -> None:
         """Stop what is at work, and close the database, if it was opened here."""
+        if self._sweeper is not None:
+            await self._sweeper.stop()
         if self._queue is not None:
             await self._queue.aclose()
         await self.runs.aclose()

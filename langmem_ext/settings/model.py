@@ -90,7 +90,8 @@ class Settings(BaseSettings):
     """How long after its last turn a thread of a tool expires. If off, `auto_prune_days` applies,
     as to other threads."""
     sweep_interval_minutes: Annotated[Minutes, About("minutes", off=0)] = 15
-    """How often a running chat deletes expired threads, if `auto_prune_days` is set."""
+    """How often a running chat or server deletes expired threads, if `auto_prune_days` is set; a
+    server also deletes expired items of the store."""
     auto_prune_days: Annotated[Days, About("days", off=0)] = 0
     """How long after its last turn a thread expires and is deleted; 30 suits most uses. If off,
     threads are deleted only on request."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from inspected import HOSTILE, browsing, tags, token_of, travel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
+from langmem_ext.inspector import inspector_router, security
 from langmem_ext.inspector.views.markdown import rendered
 
 
@@ -71,6 +75,44 @@ def test_a_form_that_is_too_large_is_refused(client: TestClient) -> None:
         client.post("/ui/thread/reply", data={"id": "t", "text": "x" * 300_000}).status_code == 413
     )
     assert client.post("/ui/thread/reply", content=b"\xff\xfe" * 10).status_code in (400, 403)
+
+
+async def test_a_form_that_does_not_end_is_waited_for_only_so_long(
+    saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security, "FORM_SECONDS", 0.05)
+    never = asyncio.Event()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b"token="
+        await never.wait()
+
+    app = FastAPI()
+    app.include_router(inspector_router(saver))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.post("/thread/fork", content=slowly())
+    assert answer.status_code == 408
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../site.py",
+        "..%2fsite.py",
+        "%2e%2e%2f%2e%2e%2fsite.py",
+        "..%5csite.py",
+        "%2fetc%2fpasswd",
+        "inspector.css%00.py",
+        "inspector.css/../../site.py",
+        "",
+    ],
+)
+def test_no_file_but_those_of_the_pages_is_served(client: TestClient, name: str) -> None:
+    answer = client.get(f"/ui/static/{name}")
+    assert answer.status_code == 404
+    assert "import" not in answer.text
+    assert "root:" not in answer.text
 
 
 def test_every_answer_lets_nothing_run_that_does_not_come_with_it(client: TestClient) -> None:

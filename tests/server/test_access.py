@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +153,22 @@ async def test_what_is_too_much_is_refused() -> None:
         often = await caller.http.post("/threads/count", json={})
         assert often.status_code == 429
         assert int(often.headers["Retry-After"]) >= 1
+
+
+async def test_a_body_that_does_not_end_is_waited_for_only_so_long() -> None:
+    never = asyncio.Event()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b'{"thread_id":'
+        await never.wait()
+
+    async with calling(create_app(":memory:", limits=Limits(body_seconds=0.05))) as caller:
+        answer = await caller.http.post(
+            "/threads", content=slowly(), headers={"Content-Type": "application/json"}
+        )
+        assert answer.status_code == 408
+        assert "too long" in answer.json()["detail"]
+        assert (await caller.http.post("/threads/count", json={})).json() == 0
 
 
 async def test_a_failure_says_nothing_of_the_server(

@@ -15,11 +15,11 @@ from langmem_ext.cli.chat.thread import ChatThread
 from langmem_ext.cli.commands.threads.listing import NOW, age, counted, find, several, title_of
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import DamagedRow, ThreadExpired, ThreadNotFound
+from langmem_ext.log.sweeper import LONGEST_PAUSE
 from langmem_ext.settings.model import Settings
 from langmem_ext.threads.threads import Threads
 from langmem_ext.types import ThreadInfo
 
-_LONGEST_PAUSE = timedelta(days=30)
 _TITLE_TOLD: Final = 40
 
 
@@ -161,4 +161,4 @@ class Desk:
         minutes = self.settings.sweep_interval_minutes
         if not (self.kept and self.settings.auto_prune_days and minutes):
             return nullcontext()
-        return self.threads.sweeper(every=min(timedelta(minutes=minutes), _LONGEST_PAUSE))
+        return self.threads.sweeper(every=min(timedelta(minutes=minutes), LONGEST_PAUSE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,8 @@ from langmem_ext.cli.errors import note
 from langmem_ext.errors import InvalidInput
 from langmem_ext.inspector import inspector_router
 from langmem_ext.log.message_log import MessageLog, owner_key
+from langmem_ext.log.retention import Retention
+from langmem_ext.log.sweeper import LONGEST_PAUSE
 from langmem_ext.server import Memory, by_token, create_app, on_this_machine
 from langmem_ext.server.access import Access, is_loopback
 from langmem_ext.settings.model import Settings
@@ -65,7 +68,7 @@ def serve_with(
         own=True,
     )
     try:
-        saver = DeltaSaver(log)
+        saver = DeltaSaver(log, retention=_retention(settings))
         runs = None if make is None else make(saver)
         app = create_app(
             saver,
@@ -75,6 +78,7 @@ def serve_with(
             origins=origins,
             memory=memory,
             mcp=mcp,
+            sweep_every=_sweep_every(settings),
         )
         if tokens is None:  # a browser has none to send
             _add_inspector(app, saver, runs, settings.owner or None)
@@ -100,6 +104,19 @@ def _add_inspector(app: FastAPI, saver: DeltaSaver, graph: Graph | None, owner: 
         bound, graph=runs, owner=None if owner is None else lambda request: owner
     )
     app.include_router(pages, prefix=INSPECTOR)
+
+
+def _retention(settings: Settings) -> Retention | None:
+    """When threads expire: as in a chat, where the setting `auto_prune_days` says so alone."""
+    if not settings.auto_prune_days:
+        return None
+    tools_live = timedelta(hours=settings.ttl_hours)
+    return Retention(ttl=timedelta(days=settings.auto_prune_days), tool_ttl=tools_live or None)
+
+
+def _sweep_every(settings: Settings) -> timedelta | None:
+    minutes = settings.sweep_interval_minutes
+    return min(timedelta(minutes=minutes), LONGEST_PAUSE) if minutes else None
 
 
 def _access(settings: Settings, host: str, tokens: str | None, origins: Sequence[str]) -> Access:
