@@ -12,7 +12,6 @@ from typing import cast
 import pytest
 from blocking import no_blocking_calls
 from clock import Clock
-from conversation import Conversation, Server
 from hypothesis import HealthCheck, Phase, settings
 from postgres.server import SHARED, Database
 from savers import BACKENDS, MODES, Backend, Mode
@@ -73,20 +72,6 @@ def url(durable: Backend, tmp_path: Path) -> str:
 def place(durable: Backend, tmp_path: Path) -> str:
     """Where a test's database is: `memory.db` in the test's folder, or tables on PostgreSQL."""
     return str(tmp_path / "memory.db") if durable.name == "file" else durable.new_url(tmp_path)
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """The order desk, where every step is a process of its own."""
-    running = Server()
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def talk(server: Server, place: str, tmp_path: Path) -> Conversation:
-    """A conversation with the order desk."""
-    return Conversation(server, place, tmp_path)
 
 
 @pytest.fixture(params=MODES, scope="session")

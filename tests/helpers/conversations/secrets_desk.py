@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
+from click.testing import CliRunner
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool, ToolException, tool
 from langgraph.graph import START, MessagesState, StateGraph
@@ -18,7 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prune_reference import rows
-from typer.testing import CliRunner
+from typer.main import get_command
 
 from langmem_ext import (
     DeltaSaver,
@@ -321,9 +322,13 @@ class Desk:
         yield "chat --json", printed(*chat, "--json", lines=LOOKING)
 
 
+COMMANDS = get_command(app)
+"""Made once: Typer makes all of them anew for each call."""
+
+
 def printed(*words: str, lines: Sequence[str] = ()) -> str:
     """All that a command prints."""
-    done = CliRunner().invoke(app, list(words), input="".join(f"{line}\n" for line in lines))
+    done = CliRunner().invoke(COMMANDS, list(words), input="".join(f"{line}\n" for line in lines))
     assert done.exit_code == 0, done.output
     return done.output
 

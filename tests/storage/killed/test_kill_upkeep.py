@@ -189,7 +189,7 @@ def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(
     assert_what_stays_is_whole(what, url, before, "not killed")
     chance = random.Random(None if SOAK else 20260102)
     died = 0
-    kills = KILLS if durable.name == "file" else max(3, KILLS // 2)
+    kills = KILLS if durable.name == "file" else max(2, KILLS // 2)
     for number in range(kills):
         # Half of them at a statement or a COMMIT, half of them anywhere; opening is not counted to
         # the length of the work.
@@ -223,7 +223,7 @@ def test_killed_while_threads_expire_it_has_told_of_none_that_is_still_there(
 
     undisturbed, gone, told = run()
     assert (undisturbed["died"], gone, told) == (0, len(THREADS), len(THREADS))
-    stride = 1 if SOAK else max(1, undisturbed["steps"] // (15 if durable.name == "file" else 6))
+    stride = 1 if SOAK else max(1, undisturbed["steps"] // (8 if durable.name == "file" else 4))
     for step in range(0, undisturbed["steps"], stride):
         found, gone, told = run(dies_at=step)
         assert found["died"] == -9

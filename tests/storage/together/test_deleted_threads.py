@@ -547,7 +547,7 @@ def test_a_copy_and_a_history_under_a_deleted_threads_id_are_new(url: str) -> No
 
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
-COUNT = 10_000 if SOAK else 60
+COUNT = 10_000 if SOAK else 40
 
 
 @pytest.mark.process

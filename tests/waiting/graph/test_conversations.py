@@ -178,7 +178,7 @@ def test_by_the_sdk_of_the_dev_server(tmp_path: Path) -> None:
         shutil.copy(here / name, desk.folder / "graphs")
     desk.add_graph("museum", "./graphs/museum.py:graph")
     with desk.serving() as client:
-        for conversation in CONVERSATIONS:
+        for conversation in CONVERSATIONS[::2]:  # each takes the server a second
             if needs_model(conversation):
                 continue
             thread = client.threads.create()["thread_id"]
