@@ -38,8 +38,8 @@ chat: $(INSTALLED) ## Talk to the order desk.
 test: $(DEVELOPED) ## Run the tests of every promise, on SQLite; takes a few minutes.
 	LANGMEM_EXT_EXAMPLES=3 $(PYTEST) -m '$(FAST)'
 
-test-all: $(DEVELOPED) ## Run all tests: PostgreSQL too, in both modes, with programs that are started and killed.
-	$(PYTEST)
+test-all: test ## Run all tests: those of make test, and on PostgreSQL, in both modes, with programs that are killed.
+	$(PYTEST) -m 'not ($(FAST))'
 
 test-model: $(DEVELOPED) $(MODEL)/.installed ## Test an agent with a real small model on this machine; its server is compiled first, for many minutes.
 	$(BIN)/python -m benchmarks.real_model $(MODEL)/bin/python $(ARGS)
