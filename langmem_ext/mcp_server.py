@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 from uuid import uuid4
 
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.pregel import Pregel
+from langgraph.store.base import PutOp
 from mcp.server import Server, ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -36,7 +38,12 @@ from mcp.types.version import is_version_at_least
 from langmem_ext import __version__
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.errors import ConversationError, InvalidInput, LangmemExtError
+from langmem_ext.storage.rows.clock import now_ms
+from langmem_ext.store.index import Index
+from langmem_ext.store.operations import Caller, Put, put_new
+from langmem_ext.store.planning import plan_batch
 from langmem_ext.store.store import DeltaStore
+from langmem_ext.store.values import load_value
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.intent import Intent
 from langmem_ext.waiting.catalog.playbook import Playbook
@@ -88,8 +95,8 @@ def create_mcp_server(
             with another checkpointer, one of this process.
 
     Raises:
-        InvalidInput: It is another graph, a parameter is called `conversation`, or the key is too
-            short.
+        InvalidInput: It is another graph, a parameter is called `conversation`, the key is too
+            short, or there is none and the checkpointer encrypts.
     """
     playbook = playbook_of(graph)
     if playbook is None:
@@ -125,6 +132,11 @@ class _Seal:
         self._saver = saver
         self._graph_for = graph_for
         self._boundary = None if key is None else self._with(key)
+        if key is None and isinstance(getattr(saver, "serde", None), EncryptedSerializer):
+            raise InvalidInput(
+                "this checkpointer encrypts, and the key that seals answers would be stored in plain"
+                " text beside it: pass one, create_mcp_server(graph, key=…)"
+            )
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         if self._boundary is None:
@@ -146,15 +158,19 @@ class _Seal:
 
 
 async def _kept_key(saver: object) -> str:
-    """The key of a database, made if it has none; of this process for another checkpointer."""
+    """The key of a database, made if it has none; of this process for another checkpointer.
+
+    Servers that start at once have one key: that of the first to store one.
+    """
     made = secrets.token_hex(32)
     if not isinstance(saver, DeltaSaver):
         return made
     store, name = DeltaStore(saver), f"key of {saver.owner}" if saver.owner else "key"
-    if await store.aget(_KEPT, name) is None:
-        await store.aput(_KEPT, name, {"key": made})
-    kept = await store.aget(_KEPT, name)
-    return made if kept is None else str(kept.value["key"])
+    if (kept := await store.aget(_KEPT, name)) is not None:
+        return str(kept.value["key"])
+    [put] = plan_batch([PutOp(_KEPT, name, {"key": made}, index=False)], Index(None)).steps
+    op = put_new(cast("Put", put), Caller(saver.owner, now_ms()))
+    return str(load_value(await store.log.arun(op, write=True))["key"])
 
 
 class _Tools:

@@ -154,6 +154,11 @@ class MessageLog(Showing):
     def _shown(self) -> Shown:
         return Shown(self.driver)
 
+    def has_database_of(self, other: MessageLog) -> bool:
+        """Whether another open log is of the same file, or of the same tables on a server."""
+        address = self.driver.address
+        return other is self or (address is not None and address == other.driver.address)
+
     def run(self, op: Operation[T], *, write: bool) -> T:
         """Run an operation in the calling thread, as one transaction."""
         return self.driver.run(op, write=write)

@@ -48,6 +48,10 @@ class Driver(Protocol):
         """The database, for people: without what is secret."""
 
     @property
+    def address(self) -> tuple[str, ...] | None:
+        """What another driver of the same database has, too; None where none can be of it."""
+
+    @property
     def closed(self) -> bool:
         """Whether it was closed."""
 

@@ -203,6 +203,26 @@ def run_batch(
 
 
 @operation
+def put_new(put: Put, caller: Caller) -> Op[str]:
+    """Store an item that does not live for a time, where there is none of its key.
+
+    Returns:
+        The value that is there now, whoever stored it.
+
+    Raises:
+        InvalidInput: The key is another owner's.
+        DamagedRow: The item that is there is damaged.
+    """
+    yield from execute(sql.INSERT_ITEM, **_row_of(put, caller))
+    where = {"path": put.path, "key": put.key, "owner": caller.owner, "now": caller.now}
+    row = yield from fetch_one(sql.SELECT_ITEM, **where)
+    if row is None:
+        raise _another_owners(put)
+    require_item(put.path, put.key, row[3], row[7])
+    return str(row[3])
+
+
+@operation
 def refresh(numbers: Sequence[int], caller: Caller) -> Op[None]:
     """Begin the time of items anew, but of those that have expired."""
     yield from _refresh(numbers, caller)
@@ -377,31 +397,14 @@ def _require_threads(puts: Iterable[Put], by: Run | None) -> Op[None]:
 
 
 def _put(put: Put, caller: Caller) -> Op[None]:
-    where = {"path": put.path, "key": put.key, "owner": caller.owner}
     if put.value is None:
+        where = {"path": put.path, "key": put.key, "owner": caller.owner}
         for (number,) in (yield from fetch(sql.DELETE_ITEM, **where)):
             yield from _delete_rows([(number,)])
         return
-    ends = (
-        caller.now + put.ttl if put.expires_at is None and put.ttl is not None else put.expires_at
-    )
-    rows = yield from fetch(
-        sql.UPSERT_ITEM,
-        **where,
-        value=put.value,
-        plain=int(put.plain),
-        fields=put.fields,
-        signature=put.signature,
-        ttl=put.ttl,
-        expires_at=ends,
-        now=caller.now,
-        created_at=caller.now if put.created_at is None else put.created_at,
-        updated_at=caller.now if put.updated_at is None else put.updated_at,
-        crc=check_of(0, put.path, put.key, put.value),
-        words=put.words,
-    )
+    rows = yield from fetch(sql.UPSERT_ITEM, **_row_of(put, caller), now=caller.now)
     if not rows:
-        raise InvalidInput(f"{put.at} is another owner's item: take another key or namespace")
+        raise _another_owners(put)
     number, stands = rows[0]
     if stands:
         yield from execute(sql.DELETE_STANDING, item=number)
@@ -410,6 +413,32 @@ def _put(put: Put, caller: Caller) -> Op[None]:
         standing = [{"thread_id": thread_id, "item": number} for thread_id in threads]
         yield Batch(sql.INSERT_STANDING, standing)
     yield from _put_vectors(number, put.vectors, put.signature)
+
+
+def _row_of(put: Put, caller: Caller) -> dict[str, Any]:
+    """The columns of an item's row."""
+    ends = (
+        caller.now + put.ttl if put.expires_at is None and put.ttl is not None else put.expires_at
+    )
+    return {
+        "path": put.path,
+        "key": put.key,
+        "owner": caller.owner,
+        "value": put.value,
+        "plain": int(put.plain),
+        "fields": put.fields,
+        "signature": put.signature,
+        "ttl": put.ttl,
+        "expires_at": ends,
+        "created_at": caller.now if put.created_at is None else put.created_at,
+        "updated_at": caller.now if put.updated_at is None else put.updated_at,
+        "crc": check_of(0, put.path, put.key, put.value or ""),
+        "words": put.words,
+    }
+
+
+def _another_owners(put: Put) -> InvalidInput:
+    return InvalidInput(f"{put.at} is another owner's item: take another key or namespace")
 
 
 def _put_vectors(item: int, vectors: Sequence[bytes], signature: int | None) -> Op[None]:

@@ -51,18 +51,23 @@ def on_threads(op: PutOp, threads: Iterable[Standing]) -> PutOp:
 
 
 def run_of(log: MessageLog) -> Run | None:
-    """The run that calls, where its checkpoints are in the same database; None where none is."""
+    """The run that calls, where its checkpoints are in the same database; None where none is.
+
+    They may be there by another open log, which then knows what is late.
+    """
     config = var_child_runnable_config.get()
     configurable = {} if config is None else config.get("configurable") or {}
     saver = configurable.get(_CHECKPOINTER)
-    if saver is None or getattr(saver, "log", None) is not log:
+    of_run = getattr(saver, "log", None)
+    if not isinstance(of_run, MessageLog) or not of_run.has_database_of(log):
         return None
     namespace = configurable.get("checkpoint_ns") or ""
     origin = origin_of(configurable, namespace, None, writes=True)
     if origin is None:
         return None
     owner = getattr(saver, "owner", None)
-    return Run(ThreadKey(thread_key(configurable.get("thread_id")), owner), origin, log.indexes)
+    key = ThreadKey(thread_key(configurable.get("thread_id")), owner)
+    return Run(key, origin, of_run.indexes)
 
 
 @dataclass(slots=True)

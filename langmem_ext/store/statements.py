@@ -41,12 +41,16 @@ SELECT_PAGE_OF_ALL = (
 )
 SELECT_NUMBERS = f"SELECT number FROM store_item WHERE {_WITHIN} ORDER BY path, number"
 SELECT_PATHS = f"SELECT DISTINCT path FROM store_item WHERE {_WITHIN} ORDER BY path"
-# What has expired is put anew; and what is another owner's stays as it is.
-UPSERT_ITEM = (
+_INSERT: Final = (
     "INSERT INTO store_item AS old (path, key, owner, value, plain, fields, signature, ttl,"
     f" expires_at, created_at, updated_at, crc, words) VALUES (:path, :key, {OWNER_VALUE}, :value,"
     " :plain, :fields, :signature, :ttl, :expires_at, :created_at, :updated_at, :crc, :words) ON"
-    " CONFLICT (path, key) DO UPDATE SET value = excluded.value, plain = excluded.plain, words ="
+    " CONFLICT (path, key) DO"
+)
+INSERT_ITEM = f"{_INSERT} NOTHING"
+# What has expired is put anew; and what is another owner's stays as it is.
+UPSERT_ITEM = (
+    f"{_INSERT} UPDATE SET value = excluded.value, plain = excluded.plain, words ="
     " excluded.words, fields = excluded.fields, signature = excluded.signature, ttl ="
     " excluded.ttl, expires_at = excluded.expires_at, crc = excluded.crc, updated_at ="
     " excluded.updated_at, created_at = CASE WHEN old.expires_at <= :now THEN excluded.created_at"

@@ -242,11 +242,12 @@ def require_run(key: ThreadKey, origin: Origin, indexes: Indexes) -> Op[None]:
         ThreadDeleted: The thread was deleted, or may have been (`Buried`).
     """
     known = indexes.late_writes
+    may_begin = known.may_begin(key.id, origin)  # before: whoever begins it may do so meanwhile
     thread = yield from find_thread(key, lock=True)
     if thread is not None:
         index = ThreadIndex(thread.number)
         yield from require_origin(index, key.id, thread.born, origin, known)
-    elif not known.may_begin(key.id, origin):
+    elif not may_begin:
         raise known.bury(key.id)
     elif not origin.at_end and known.is_buried(key.id):
         raise Buried(key.id)

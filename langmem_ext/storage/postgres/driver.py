@@ -367,6 +367,11 @@ class PostgresDriver:
         return f"{self.server.place}, schema {self.server.schema}"
 
     @property
+    def address(self) -> tuple[str, ...]:
+        """The server, the database and its schema, as the URL names them."""
+        return self.server.address
+
+    @property
     def closed(self) -> bool:
         """Whether it was closed."""
         return self._closed

@@ -145,6 +145,13 @@ class Server:
             f" {known.get('host') or 'localhost'}"
         )
 
+    @property
+    def address(self) -> tuple[str, ...]:
+        """The server past a pooler, the database and the schema, as they are named."""
+        known = conninfo_to_dict(self.direct)
+        named = (known.get(part) for part in ("host", "hostaddr", "port", "dbname", "user"))
+        return (*(str(part or "") for part in named), self.schema)
+
     def options(self) -> dict[str, Any]:
         """A new connection's options: defaults for what the URL leaves open; texts are UTF-8."""
         usual = {

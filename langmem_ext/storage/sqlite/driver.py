@@ -441,6 +441,11 @@ class SqliteDriver:
         return repr(self.path or ":memory:")
 
     @property
+    def address(self) -> tuple[str, ...] | None:
+        """The file; None in memory."""
+        return (self.path,) if self.path and self.path != ":memory:" else None
+
+    @property
     def closed(self) -> bool:
         """Whether it was closed."""
         return self._closed

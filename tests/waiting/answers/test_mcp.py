@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import desk
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import ElicitResult, InputRequiredResult
@@ -284,9 +286,42 @@ async def test_each_owner_has_a_key_that_outlives_the_server(office: Desk) -> No
                 states.append((await call("cancel_order", {})).request_state)
 
 
+async def test_servers_that_start_at_once_seal_with_one_key(place: str, tmp_path: Path) -> None:
+    async with AsyncExitStack() as opened:
+        calls: list[Any] = []
+        for _ in range(4):
+            saver = await opened.enter_async_context(await DeltaSaver.aopen(place))
+            client = Client(
+                create_mcp_server(Desk(saver, tmp_path).graph),
+                elicitation_callback=Person(),
+                mode=MODERN,
+            )
+            await opened.enter_async_context(client)
+            calls.append(partial(client.session.call_tool, allow_input_required=True))
+        for begun in await asyncio.gather(*(call("cancel_order", {}) for call in calls)):
+            answer = given(begun.request_state, order_id="O-2")
+            for call in calls:
+                asked = await call("cancel_order", {}, **answer)
+                assert [*asked.input_requests] == ["confirmation"]
+
+
 def test_a_key_that_can_be_guessed_is_refused(office: Desk) -> None:
     with pytest.raises(InvalidInput, match="at least 32 bytes"):
         create_mcp_server(office.graph, key="short")
+
+
+def test_beside_a_saver_that_encrypts_no_key_is_kept_in_plain_text(saver: DeltaSaver) -> None:
+    sealed = DeltaSaver(saver.log, serde=EncryptedSerializer(cipher=NoCipher()))
+    graph = desk.make_graph(sealed, desk.Shop(":memory:"))
+    with pytest.raises(InvalidInput, match="encrypts"):
+        create_mcp_server(graph)
+    create_mcp_server(graph, key="k" * 32)
+
+
+class NoCipher:
+    """Stands for a cipher: none is called."""
+
+    encrypt = decrypt = None
 
 
 def test_another_graph_has_no_tools() -> None:
@@ -304,7 +339,7 @@ def test_another_graph_has_no_tools() -> None:
 
 
 class Server:
-    """`langmem-ext mcp` as a program, which can be killed."""
+    """`langmem-ext mcp`, or `serve --mcp` for an owner, as a program, which can be killed."""
 
     def __init__(self, folder: Path, database: str, transport: str) -> None:
         self._folder = folder
@@ -315,16 +350,13 @@ class Server:
             f" desk.Shop({str(folder / 'shop.db')!r}))\n",
             encoding="utf-8",
         )
-        self._command = [
-            sys.executable,
-            "-m",
-            "langmem_ext.cli",
-            "mcp",
-            "--graph",
-            "office.py:office",
-            "--db",
-            database,
-        ]
+        named = (
+            ["serve", database, "--mcp", "--owner", "ada"]
+            if transport == "serve"
+            else ["mcp", "--db", database]
+        )
+        self._command = [sys.executable, "-m", "langmem_ext.cli", *named]
+        self._command += ["--graph", "office.py:office"]
         self._pid = folder / "pid"
         self._process: subprocess.Popen[bytes] | None = None
         with socket.socket() as found:
@@ -334,9 +366,10 @@ class Server:
     @asynccontextmanager
     async def client(self, person: Any, mode: str) -> AsyncIterator[Client]:
         """A client of the server, which is started if it does not run."""
-        if self._transport == "http":
+        if self._transport != "stdio":
             self._listen()
-            target: Any = f"http://127.0.0.1:{self._port}/mcp"
+            path = "langmem/mcp" if self._transport == "serve" else "mcp"
+            target: Any = f"http://127.0.0.1:{self._port}/{path}"
         else:
             script = 'echo $$ > pid; exec "$@"'
             target = StdioServerParameters(
@@ -372,7 +405,7 @@ class Server:
             self.kill()
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest.fixture(params=["stdio", "http", "serve"])
 def served(request: pytest.FixtureRequest, tmp_path: Path, place: str) -> Iterator[Server]:
     server = Server(tmp_path, place, request.param)
     yield server
