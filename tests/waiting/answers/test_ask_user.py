@@ -135,6 +135,20 @@ def test_a_missing_argument_is_asked_for_and_the_call_is_made_with_it() -> None:
     assert say(graph, "it is O-2").reply == "O-2 is on its way"
 
 
+@pytest.mark.parametrize(("said", "order"), [("O-6", "O-6"), ("it's A1, please", "A1"), ("7", "7")])
+def test_a_short_id_is_taken_where_the_schema_shows_no_form(said: str, order: str) -> None:
+    @tool
+    def cancel_order(order_id: str) -> str:
+        """Cancel an order."""
+        return f"{order_id} is cancelled"
+
+    middleware = [AskUserMiddleware([cancel_order])]
+    model, saver = calling(("cancel_order", {})), InMemorySaver()
+    graph = create_agent(model, [cancel_order], middleware=middleware, checkpointer=saver)
+    assert say(graph, "cancel my order").reply == "What is the order id?"
+    assert say(graph, said).reply == f"{order} is cancelled"
+
+
 @pytest.mark.parametrize("args", [{"order_id": ""}, {"order_id": None}, {"order_id": "12"}])
 def test_an_argument_that_is_empty_or_refused_is_asked_for_too(args: dict[str, Any]) -> None:
     graph = agent(InMemorySaver(), ("check_order", args))

@@ -95,6 +95,10 @@ def test_an_identifier_matches_its_pattern_as_a_whole_or_not_at_all(text: str) -
         ("my order number is 99871", "99871"),
         ("order ABCDEF", "ABCDEF"),
         ("it's ab_77", "ab_77"),
+        ("O-6", "O-6"),
+        ("it's A1, please", "A1"),
+        ("#6.", "6"),
+        ("12", "12"),
     ],
 )
 def test_without_a_pattern_an_identifier_is_no_word(text: str, value: str) -> None:
@@ -111,6 +115,9 @@ def test_without_a_pattern_an_identifier_is_no_word(text: str, value: str) -> No
         "a1@example.com",
         "I don't have one",
         "3rd",
+        "2 of them",
+        "the 5G one",
+        "room B2",
     ],
 )
 def test_without_a_pattern_words_dates_and_other_codes_are_no_identifier(text: str) -> None:

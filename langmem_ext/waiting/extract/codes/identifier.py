@@ -21,6 +21,7 @@ from langmem_ext.waiting.extract.reply import Reply
 
 _PIECE = re.compile(r"\S+")
 _LOOSE = " \t\r\n.,;:!?\"“”'‘’()[]{}<>*"
+_AROUND = _LOOSE + "#"
 _WIDTH = 4
 """Neighbouring pieces that may be one spelled identifier: `o - 1 2345`."""
 _SHORT = 16
@@ -223,8 +224,12 @@ def _looks(written: str, *, cued: bool) -> bool:
 
     It has letters with digits or underscores, is a long number, or is in capitals after its own
     noun.
+
+    Args:
+        written: The text.
+        cued: Whether it was asked for, or its own noun stands before it.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_./#-]*", written) or len(written) < 3:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_./#-]+", written):
         return False
     if re.fullmatch(
         r"\d{1,2}(?:st|nd|rd|th|am|pm|h|hrs?|k|x)?|\d+(?:[./:-]\d+)+|[$€£]?\d+(?:\.\d+)?(?:st|nd|rd"
@@ -234,14 +239,18 @@ def _looks(written: str, *, cued: bool) -> bool:
     ):
         return False
     if re.search(r"\d", written):
-        return cued or len(written) >= 4
+        return len(written) >= (2 if cued else 4)
     return (re.fullmatch(r"\w+_\w+", written) is not None) or (
         cued and re.fullmatch(r"[A-Z]{4,12}", written) is not None
     )
 
 
 def by_looks(param: Param, reply: Reply) -> list[Candidate]:
-    """Without a pattern: tokens that look like identifiers, kept apart by the nouns before them."""
+    """Without a pattern: tokens that look like identifiers, kept apart by the nouns before them.
+
+    Where one was asked for, a number that says nothing else is one, and so is a short token that
+    begins with a letter, like `O-6`.
+    """
     own = _nouns(param)
     theirs = [
         _nouns(other)
@@ -253,18 +262,18 @@ def by_looks(param: Param, reply: Reply) -> list[Candidate]:
     reached = 0
     for match in _PIECE.finditer(reply.text):
         start, end = list(_edges(reply.text, match.start(), match.end()))[-1]
-        if any(s < end and start < e for s, e in taken) or not _looks(
-            reply.text[start:end], cued=True
-        ):
-            continue
         segment, written = reply.text[max(reached, start - 100) : start], reply.text[start:end]
+        bare = not reply.strict and written.isdecimal() and reply.text.strip(_AROUND) == written
+        if any(s < end and start < e for s, e in taken) or not (bare or _looks(written, cued=True)):
+            continue
         listed = (
             bool(found)
             and found[-1].fit == 2
             and re.fullmatch(r"\W*(?:and|or|&)?\W*", segment) is not None
         )
         fit = 2 if listed else _owner(segment, own, theirs, alone=not theirs)
-        if not _looks(written, cued=fit == 2):
+        asked = fit == 1 and not reply.strict and written[0].isalpha()
+        if not (bare or _looks(written, cued=fit == 2 or asked)):
             continue
         reached = end
         if fit >= (2 if reply.strict else 0):
