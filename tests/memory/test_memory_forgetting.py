@@ -225,6 +225,40 @@ async def test_runs_that_are_under_way_when_an_owner_is_forgotten_bring_nothing_
         assert CANARY.encode() not in bytes_of(db)
 
 
+async def test_a_run_of_a_deleted_thread_puts_nothing_by_another_open_log(url: str) -> None:
+    with closing(MessageLog.open(url)) as log, DeltaStore.open(url) as store:
+        begun, deleted = asyncio.Event(), asyncio.Event()
+
+        async def node(state: MessagesState, runtime: Runtime) -> Any:
+            assert runtime.store is not None
+            await runtime.store.aput(("notes",), "early", {})
+            begun.set()
+            await deleted.wait()
+            for late in (
+                runtime.store.aput(("notes",), "late", {}),
+                asyncio.to_thread(runtime.store.put, ("notes",), "late", {}),
+            ):
+                with pytest.raises(ThreadDeleted):
+                    await late
+            return {"messages": [("ai", "answered")]}
+
+        graph = StateGraph(MessagesState).add_node(node).set_entry_point("node")
+        app = graph.compile(checkpointer=DeltaSaver(log), store=store)
+        for durability in ("sync", "async"):
+            said, config = {"messages": [("user", "hi")]}, {"configurable": {"thread_id": "t"}}
+            run = asyncio.create_task(app.ainvoke(said, config, durability=durability))
+            await begun.wait()
+            while not Threads(log).count():
+                await asyncio.sleep(0.01)
+            Threads(store).delete("t")  # by the other, too
+            deleted.set()
+            with pytest.raises(ThreadDeleted):
+                await run
+            assert [item.key for item in store.search(("notes",))] == ["early"]
+            begun.clear()
+            deleted.clear()
+
+
 def test_on_postgres_an_owner_is_forgotten_too(database: Any, tmp_path: Path) -> None:
     from savers import new_schema  # noqa: PLC0415 - skips where there is no server
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
+from asked_statements import watch
 from clock import Clock
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.store.base import PutOp
 from postgres.server import SHARED
 from psycopg import sql
 from stores import empty, maker
@@ -29,6 +33,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.storage.operation import Op, execute, fetch, operation
 from langmem_ext.storage.postgres.roles import Grant, grant
 from langmem_ext.storage.postgres.server import Server
+from langmem_ext.store.vectors import FEW
 from langmem_ext.testing.finding_rules import word_index
 
 A = ("a",)
@@ -157,14 +162,33 @@ class NoCipher:
     encrypt = decrypt = None
 
 
-def test_stores_of_owners_share_what_is_kept(log: MessageLog) -> None:
+def test_stores_of_owners_share_the_vectors_that_are_kept(
+    log: MessageLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = watch(monkeypatch)
     with maker(log)(index=word_index()) as store:
-        before = len(log.driver._forgetting)
-        bound = [store.for_owner(f"owner {at}") for at in range(10)]
-        DeltaSaver(log).store.put(A, "k", {})
-        assert len(log.driver._forgetting) == before
-        assert {one._vectors for one in bound} == {store._vectors}
-        bound[0].close()
+        kept = FEW + 1
+        store.for_owner("anna").batch(
+            [PutOp(A, str(at), {"text": "red"}) for at in range(kept)],
+        )
+        read = []
+        for _ in range(2):
+            asked.clear()
+            assert store.for_owner("anna").search(A, query="red", limit=1)[0].score == 1.0
+            read.append(asked.given)
+        assert read[0] - read[1] == kept
+
+
+def test_a_store_of_an_owner_goes_when_nobody_has_it_and_closes_nothing(log: MessageLog) -> None:
+    with maker(log)(index=word_index()) as store:
+        store.put(A, "k", {"text": "red"})
+        bound = store.for_owner("anna")
+        bound.put(("b",), "k", {"text": "red"})
+        bound.close()
+        gone = weakref.ref(bound)
+        del bound
+        gc.collect()
+        assert gone() is None
         assert store.get(A, "k") is not None
 
 
