@@ -38,7 +38,7 @@ def words_of_query(query: str) -> list[str]:
 
 
 def score_words(
-    query: Sequence[str], items: Iterable[tuple[int, str]], total: int
+    query: Sequence[str], items: Sequence[tuple[int, str]], total: int
 ) -> dict[int, float]:
     """Scores by words.
 
@@ -50,22 +50,28 @@ def score_words(
     Returns:
         By the item's number.
     """
-    counted = [(item, len(text), [text.count(word) for word in query]) for item, text in items]
-    if not counted:
+    numbers = [number for number, _ in items]
+    texts = [text for _, text in items]
+    if not numbers:
         return {}
-    average = sum(length for _, length, _ in counted) / len(counted)
-    found = [sum(1 for _, _, counts in counted if counts[at]) for at in range(len(query))]
+    lengths = [len(text) for text in texts]
+    base = _SATURATION * (1 - _LENGTH)
+    slope = _SATURATION * _LENGTH * len(lengths) / sum(lengths)
+    damped = [base + slope * length for length in lengths]
+    # A word after the other: that takes half of the time of an item after the other.
+    counted = [[text.count(word) for text in texts] for word in query]
+    found = [len(counts) - counts.count(0) for counts in counted]
     weights = [math.log(1 + (max(total - n, 0) + 0.5) / (n + 0.5)) for n in found]
-    worth = [weight * (1 + _SATURATION) / sum(weights) for weight in weights]
-    base, slope = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / average
-    scores: dict[int, float] = {}
-    for item, length, counts in counted:
-        gained, damped = 0.0, base + slope * length
-        for at, count in enumerate(counts):
-            if count:
-                gained += worth[at] * count / (count + damped)
-        scores[item] = min(gained, 1.0)
-    return scores
+    scores = [0.0] * len(numbers)
+    for weight, counts in zip(weights, counted, strict=True):
+        worth = weight * (1 + _SATURATION) / sum(weights)
+        scores = [
+            score + worth * count / (count + damp)
+            for score, count, damp in zip(scores, counts, damped, strict=True)
+        ]
+    return {
+        number: min(score, 1.0) for number, score in zip(numbers, scores, strict=True)
+    }
 
 
 def fuse(

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
+import httpx
 import pytest
 from agent_server import Desk
-from patience import PATIENCE_S
+from patience import PATIENCE_S, until
 from savers import BACKENDS, Backend
 
 from langmem_ext import DeltaStore, examine
@@ -66,6 +72,95 @@ def test_a_killed_writer_leaves_whole_batches_and_all_that_it_has_acknowledged(
                 store.delete(item.namespace, item.key)
 
 
+FILES = """
+from deepagents.backends import StoreBackend
+
+files = StoreBackend(store=store, namespace=lambda _: ("files",))
+
+
+def write(at):  # the file may be there, from before the kill
+    files.write(f"/notes/{at}.txt", f"line {at} " * 100)
+    assert files.edit(f"/notes/{at}.txt", "line", "Line", replace_all=True).error is None
+"""
+
+MEMORIES = """
+import langmem
+from scripted_model import ScriptedModel
+from langchain_core.messages import AIMessage
+
+
+def write(at):
+    said = {"name": "Memory", "args": {"content": f"fact {at}"}, "id": "1"}
+    model = ScriptedModel(answer=lambda messages: AIMessage("", tool_calls=[said]))
+    manager = langmem.create_memory_store_manager(model, namespace=("memories",), store=store)
+    manager.invoke({"messages": [{"role": "user", "content": f"fact {at}"}]})
+"""
+
+GOING_ON = """
+import sys
+from langmem_ext import DeltaStore
+
+store = DeltaStore(sys.argv[1])
+{write}
+for at in range(int(sys.argv[2]), int(sys.argv[3])):
+    write(at)
+    print(at, flush=True)
+"""
+
+
+def whole_file(value: dict[str, Any]) -> int:
+    """The number of a file that is written; of one that is not edited yet, -1."""
+    first, number = value["content"].split()[:2]
+    assert value["content"] == f"{first} {number} " * 100
+    return int(number) if first == "Line" else -1
+
+
+def whole_memory(value: dict[str, Any]) -> int:
+    return int(value["content"]["content"].removeprefix("fact "))
+
+
+@pytest.mark.parametrize(
+    ("write", "number"),
+    [
+        pytest.param(FILES, whole_file, id="deepagents"),
+        pytest.param(MEMORIES, whole_memory, id="langmem"),
+    ],
+)
+@pytest.mark.parametrize(
+    "backend", [one for one in BACKENDS if one.survives_close], ids=lambda one: one.name
+)
+def test_agents_memory_that_is_killed_goes_on_where_it_was(
+    backend: Backend, write: str, number: Callable[[Any], int], tmp_path: Path
+) -> None:
+    if write is MEMORIES:
+        pytest.importorskip("langmem")
+    url = backend.new_url(tmp_path)
+    script = [sys.executable, "-c", GOING_ON.format(write=write), url]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    first = subprocess.Popen(
+        [*script, "0", "100000"], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert first.stdout is not None
+    for _ in range(9):
+        first.stdout.readline()
+    first.kill()
+    rest = first.stdout.read().split()
+    first.wait(PATIENCE_S)
+    first.stdout.close()
+    done = int(rest[-1]) + 1 if rest else 9
+
+    def stored() -> set[int]:
+        with DeltaStore.open(url) as store:
+            assert examine(store.log).ok
+            return {number(item.value) for item in store.search((), limit=100_000)} - {-1}
+
+    assert stored() - {done} == {*range(done)}
+    subprocess.run(
+        [*script, str(done), str(done + 5)], check=True, timeout=PATIENCE_S, env=environment
+    )
+    assert stored() == {*range(done + 5)}
+
+
 STORE = """
 from contextlib import asynccontextmanager
 
@@ -79,14 +174,48 @@ async def create():
 """
 
 
-def test_the_agent_server_keeps_its_items_in_the_store_that_langgraph_json_names(
-    tmp_path: Path,
-) -> None:
-    desk = Desk(tmp_path)
-    (desk.folder / "items.py").write_text(STORE)
-    settings = json.loads((desk.folder / "langgraph.json").read_text())
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A folder for an agent server whose store is `store.db`."""
+    made = Desk(tmp_path)
+    (made.folder / "items.py").write_text(STORE)
+    settings = json.loads((made.folder / "langgraph.json").read_text())
     settings["store"] = {"path": "./items.py:create"}
-    (desk.folder / "langgraph.json").write_text(json.dumps(settings))
+    (made.folder / "langgraph.json").write_text(json.dumps(settings))
+    return made
+
+
+def test_an_agent_server_that_is_killed_while_it_puts_has_all_that_it_has_acknowledged(
+    desk: Desk,
+) -> None:
+    acknowledged: list[int] = []
+    with desk.serving() as client:
+
+        def put_until_it_fails() -> None:
+            with suppress(httpx.HTTPError):
+                for at in range(100_000):
+                    client.store.put_item(("notes",), f"k{at}", {"at": at, "text": "red " * 50})
+                    acknowledged.append(at)
+
+        putting = Thread(target=put_until_it_fails)
+        putting.start()
+        until(lambda: len(acknowledged) > 20)
+        desk.kill()
+        putting.join(PATIENCE_S)
+        assert not putting.is_alive()
+    with DeltaStore.open(desk.folder / "store.db") as store:
+        assert examine(store.log).ok
+        found = {item.value["at"] for item in store.search(("notes",), limit=100_000)}
+        assert found - {len(acknowledged)} == {*acknowledged}
+    with desk.serving() as client:
+        client.store.put_item(("notes",), "k0", {"at": -1})
+        found = client.store.search_items(("notes",), limit=2)["items"]
+        assert [item["value"]["at"] for item in found] == [-1, 1]
+
+
+def test_the_agent_server_keeps_its_items_in_the_store_that_langgraph_json_names(
+    desk: Desk,
+) -> None:
     with desk.serving() as client:
         client.store.put_item(("users", "anna"), "likes", {"drink": "tea"})
         client.store.put_item(("users", "bert"), "likes", {"drink": "coffee"})

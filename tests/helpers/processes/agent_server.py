@@ -73,6 +73,7 @@ class Desk:
         self.folder = folder
         self.url = ""
         self.said: dict[str, str] = {}
+        self._server: subprocess.Popen[bytes] | None = None
         self.database = folder / "memory.db"
         self.log = folder / "server.log"
         shutil.copy(ROOT / "langgraph.json", folder)
@@ -126,6 +127,7 @@ class Desk:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._server = server
         try:
             self.url = self._url(server)
             with get_sync_client(url=self.url) as client:
@@ -133,6 +135,12 @@ class Desk:
         finally:
             _end(server)
             print(self.log.read_text(errors="replace"))
+
+    def kill(self) -> None:
+        """End the server and its processes without warning."""
+        assert self._server is not None
+        os.killpg(self._server.pid, signal.SIGKILL)
+        self._server.wait(PATIENCE_S)
 
     def _url(self, server: subprocess.Popen[bytes]) -> str:
         """Where the server answers: its log says it, for the port may be taken meanwhile."""
