@@ -47,6 +47,8 @@ def main() -> None:
         for name, opened in contenders(Path(folder)):
             with opened(None) as store:
                 found[name] = calls(store, args.items)
+                if name == "DeltaStore":
+                    found[name] |= words(store)
             if name == "SqliteStore" and not hasattr(sqlite3.Connection, "enable_load_extension"):
                 continue  # this Python loads no extension
             for hybrid in (False, True) if name == "DeltaStore" else (False,):
@@ -131,6 +133,15 @@ def calls(store: BaseStore, count: int) -> Figures:
         "filter n > x over all": timed(
             lambda at: store.search((), filter={"n": {"$gt": count - 10}}, limit=10), 1
         ),
+    }
+
+
+def words(store: BaseStore) -> Figures:
+    """What queries cost that words alone answer, over all items."""
+    rare = timed(lambda at: store.search((), query=str(1_000 + at), limit=10), 1)
+    return {
+        "a rare word in all": rare,
+        "a word of each in all": timed(lambda at: store.search((), query="flight", limit=10), 1),
     }
 
 

@@ -134,8 +134,8 @@ class _Seal:
         self._boundary = None if key is None else self._with(key)
         if key is None and isinstance(getattr(saver, "serde", None), EncryptedSerializer):
             raise InvalidInput(
-                "this checkpointer encrypts, and the key that seals answers would be stored in plain"
-                " text beside it: pass one, create_mcp_server(graph, key=…)"
+                "this checkpointer encrypts, and the key that seals answers would be stored in"
+                " plain text beside it: pass one, create_mcp_server(graph, key=…)"
             )
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:

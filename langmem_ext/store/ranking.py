@@ -69,9 +69,7 @@ def score_words(
             score + worth * count / (count + damp)
             for score, count, damp in zip(scores, counts, damped, strict=True)
         ]
-    return {
-        number: min(score, 1.0) for number, score in zip(numbers, scores, strict=True)
-    }
+    return {number: min(score, 1.0) for number, score in zip(numbers, scores, strict=True)}
 
 
 def fuse(

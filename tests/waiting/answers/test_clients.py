@@ -433,6 +433,15 @@ def test_the_same_answer_twice_and_an_answer_to_an_earlier_question_change_nothi
         talk.say(resume=True)
 
 
+def test_a_plain_answer_where_nothing_waits_is_used_by_nothing(talk: Talk) -> None:
+    ask(talk, CONFIRM)
+    talk.say(resume=True)
+    talk.graph.invoke(Command(resume="yes"), CONFIG)  # as LangGraph has it: kept, for no task
+    ask(talk, CONFIRM)
+    assert talk.asks == "confirmation"
+    assert talk.shop.effects() == CANCELLED_ONCE
+
+
 def resolved(**payload: Any) -> Any:
     """An entry of AG-UI's `resume`, for the question "ID"."""
     entry = ResumeEntry(interrupt_id="ID", status="resolved", payload=payload)
