@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import Any, Final, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, cast
 from uuid import UUID, uuid5
 
 from fastapi import HTTPException
@@ -39,6 +39,9 @@ from langmem_ext.server.tasks import perform_task
 from langmem_ext.store.store import DeltaStore
 from langmem_ext.threads.states.states import ThreadStates
 from langmem_ext.threads.threads import Threads
+
+if TYPE_CHECKING:
+    from langmem_ext.waiting.turn import Turn
 
 MakeGraph: TypeAlias = Callable[[DeltaSaver], Graph]
 
@@ -186,6 +189,28 @@ class Desk:
             prompt=PromptVersions(self.keeping),
         )
 
+    async def converse(
+        self, text: str, thread_id: str, message_id: str | None, config: RunnableConfig
+    ) -> Turn:
+        """Deliver a message to a thread, whatever state it is in; what came of it.
+
+        Args:
+            text: What was said.
+            thread_id: The thread.
+            message_id: Said again with the same id, it is not delivered twice.
+            config: What of a run's config the graph is to see.
+
+        Raises:
+            NotServed: The server has no graph.
+            LangmemExtError: As `converse` has it.
+        """
+        graph = self.graph
+        aconverse = await asyncio.to_thread(_import_converse)
+        wait = self.limits.wait
+        return await aconverse(
+            graph, text, thread_id=thread_id, message_id=message_id, config=config, wait=wait
+        )
+
     async def state(
         self, thread_id: str, *, checkpoint_id: str | None, namespace: str, subgraphs: bool
     ) -> StateSnapshot | None:
@@ -235,6 +260,16 @@ class Desk:
             if self.assistant is None
             else {"graph_id": self.assistant.name, "assistant_id": self.assistant.id}
         )
+
+
+def _import_converse() -> Callable[..., Awaitable[Turn]]:
+    """What reads answers takes longer to import than all the rest, and not every server needs it.
+
+    Called in a thread: no other request waits for it.
+    """
+    from langmem_ext.waiting.converse import aconverse  # noqa: PLC0415
+
+    return aconverse
 
 
 def place(thread_id: str, checkpoint_id: str | None = None, namespace: str = "") -> RunnableConfig:

@@ -15,7 +15,6 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.server.prompts_seen import PromptsSeen
 from langmem_ext.server.queue import Task
 from langmem_ext.server.runs import allowed_of
-from langmem_ext.waiting.converse import aconverse
 
 if TYPE_CHECKING:
     from langmem_ext.server.service import Desk, Service
@@ -82,14 +81,7 @@ async def deliver(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
         "configurable": allowed_of(payload.get("config") or {}),
         "callbacks": [seen],
     }
-    turn = await aconverse(
-        desk.graph,
-        payload["content"],
-        thread_id=thread_id,
-        message_id=message_id,
-        config=config,
-        wait=desk.limits.wait,
-    )
+    turn = await desk.converse(payload["content"], thread_id, message_id, config)
     said = _answer_in(await desk.threads.amessages(thread_id), message_id)
     answer = {
         "id": None if said is None else said.id,

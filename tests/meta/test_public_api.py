@@ -110,6 +110,17 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_server_imports_what_reads_answers_when_it_is_asked_to() -> None:
+    code = (
+        "import sys; from langmem_ext.server import create_app; create_app(':memory:');"
+        " print([name for name in sys.modules if name.startswith('langmem_ext.waiting.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_the_errors_share_one_root() -> None:
     errors = [
         thing

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from langchain_core.runnables import RunnableConfig
@@ -18,8 +18,9 @@ from langmem_ext.server.guard import AtDesk
 from langmem_ext.server.routes.threads import Body, Note, ThreadId
 from langmem_ext.server.runs import allowed_of
 from langmem_ext.threads.states.states import StatedThread, ThreadQuery
-from langmem_ext.waiting.converse import aconverse
-from langmem_ext.waiting.turn import Turn, read_turn
+
+if TYPE_CHECKING:
+    from langmem_ext.waiting.turn import Turn
 
 
 class Reply(Body):
@@ -52,22 +53,15 @@ async def waiting(
 ) -> Response:
     """The waiting threads, each with its question, the last written first."""
     found = await desk.states.asearch(ThreadQuery(status="interrupted", limit=limit, offset=offset))
-    return await wire.answer(list(map(_waiting_shape, found)))
+    return await wire.answer(await asyncio.to_thread(_waiting_shapes, found))
 
 
 async def reply(thread_id: ThreadId, body: Reply, desk: AtDesk) -> Response:
     """Answer what a thread waits for, or say something new to it; what came of it."""
-    graph = desk.graph
+    desk.graph  # noqa: B018 - it says that there is none
     await desk.threads.aget(thread_id)
     config: RunnableConfig = {"configurable": allowed_of(body.config or {})}
-    turn = await aconverse(
-        graph,
-        body.text,
-        thread_id=thread_id,
-        message_id=body.message_id,
-        config=config,
-        wait=desk.limits.wait,
-    )
+    turn = await desk.converse(body.text, thread_id, body.message_id, config)
     return await wire.answer({"thread_id": thread_id, **turn_shape(turn)})
 
 
@@ -111,10 +105,19 @@ def turn_shape(turn: Turn) -> wire.Shape:
     }
 
 
-def _waiting_shape(thread: StatedThread) -> wire.Shape:
+def _waiting_shapes(threads: Sequence[StatedThread]) -> list[wire.Shape]:
+    # As `Desk.converse` imports it.
+    from langmem_ext.waiting.turn import read_turn  # noqa: PLC0415
+
+    return [
+        _waiting_shape(thread, turn_shape(read_turn(thread.state, {})), thread.state.next)
+        for thread in threads
+        if thread.state is not None  # else it would not wait
+    ]
+
+
+def _waiting_shape(thread: StatedThread, turn: wire.Shape, following: Sequence[str]) -> wire.Shape:
     info = thread.info
-    assert thread.state is not None  # else it would not wait
-    turn = turn_shape(read_turn(thread.state, {}))
     times = {"updated_at": info.updated_at.isoformat(), "created_at": info.created_at.isoformat()}
     return {
         "thread_id": info.id,
@@ -122,6 +125,6 @@ def _waiting_shape(thread: StatedThread) -> wire.Shape:
         "owner": info.owner,
         "tags": info.tags,
         **times,
-        "next": thread.state.next,
+        "next": following,
         **turn,
     }
