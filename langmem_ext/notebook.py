@@ -13,6 +13,7 @@ from typing import Any, Final
 from langgraph.types import StateSnapshot
 
 from langmem_ext._internal import html
+from langmem_ext.errors import InvalidInput
 from langmem_ext.log.message_log import existing
 from langmem_ext.threads.threads import Threads
 
@@ -185,6 +186,8 @@ class _Magics:
 
     def _opened(self, database: str) -> Threads:
         self._database = database.strip().strip("'\"") or self._database
+        if not self._database:
+            raise InvalidInput("no database is named: write %threads DATABASE, a path or a URL")
         return Threads(existing(self._database, read_only=True))
 
 
