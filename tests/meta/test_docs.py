@@ -191,11 +191,25 @@ def test_every_make_target_in_the_documents_is_there() -> None:
     assert named <= targets
 
 
+def anchors_of(page: Path) -> set[str]:
+    """What links may name of a page: its headings, as GitHub and the site make anchors of them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = [re.sub(r"[`*]|\]\([^)]*\)|\[", "", title).lower() for title in titles]
+    return {re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in plain}
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8"))
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (document.parent / link).exists()] == []
+    text = document.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
+    local = [link or source for link, source in links if "://" not in link + source]
+    for link in local:
+        path, _, anchor = link.partition("#")
+        page = document.parent / path if path else document
+        assert page.exists(), link
+        if anchor and page.suffix == ".md":
+            assert anchor in anchors_of(page), link
 
 
 # -- pictures --------------------------------------------------------------------------------------
