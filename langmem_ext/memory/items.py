@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem
 
+from langmem_ext.errors import InvalidInput
 from langmem_ext.memory.calls import Call, Steps
 from langmem_ext.store.operations import Standing
 from langmem_ext.store.planning import on_threads
@@ -51,9 +52,16 @@ class OwnedStores:
 
     Args:
         store: The store.
+
+    Raises:
+        InvalidInput: It is no store.
     """
 
     def __init__(self, store: BaseStore) -> None:
+        if not isinstance(store, BaseStore):
+            raise InvalidInput(
+                f"{type(store).__name__} is no store: of a saver, pass DeltaStore(saver)"
+            )
         self.store = store
         self._bound: dict[str, BaseStore] = {}
 

@@ -5,12 +5,16 @@ It needs the extra `server`.
 
 from __future__ import annotations
 
-from langmem_ext.server.access import Access, by_token, on_this_machine
-from langmem_ext.server.app import create_app, create_router
-from langmem_ext.server.limits import Limits
-from langmem_ext.server.queue import Queue, StoreQueue, Task, TaskState
-from langmem_ext.server.service import Memory, ServerOptions, Service
-from langmem_ext.server.tasks import perform_task
+from langmem_ext._internal.extras import require
+
+require("the server", "server")  # before what imports it
+
+from langmem_ext.server.access import Access, by_token, on_this_machine  # noqa: E402
+from langmem_ext.server.app import create_app, create_router  # noqa: E402
+from langmem_ext.server.limits import Limits  # noqa: E402
+from langmem_ext.server.queue import Queue, StoreQueue, Task, TaskState  # noqa: E402
+from langmem_ext.server.service import Memory, ServerOptions, Service  # noqa: E402
+from langmem_ext.server.tasks import perform_task  # noqa: E402
 
 __all__ = [
     "Access",

@@ -21,6 +21,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from langmem_ext import (
+    DeltaSaver,
     DeltaStore,
     Facts,
     FactSource,
@@ -63,6 +64,12 @@ def test_the_module_shows_what_it_does() -> None:
 
 
 # -- remembered, recalled, forgotten ---------------------------------------------------------------
+
+
+def test_a_saver_is_no_store_and_is_told_so(log: MessageLog) -> None:
+    saver: Any = DeltaSaver(log)
+    with pytest.raises(InvalidInput, match=r"DeltaStore\(saver\)"):
+        Facts(saver)
 
 
 async def test_a_later_fact_supersedes_an_earlier_one_and_both_can_be_seen(

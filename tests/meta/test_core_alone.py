@@ -252,6 +252,13 @@ def test_an_import_of_a_name_that_needs_an_extra_is_an_import_error() -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize("name", ["server", "inspector"])
+def test_a_part_that_needs_an_extra_says_so_before_it_imports_it(name: str) -> None:
+    done = run(f"import langmem_ext.{name}", hidden=["fastapi"])
+    assert done.stderr.splitlines()[-1].endswith("pip install 'langmem-ext[server]'")
+    assert done.returncode == 1
+
+
 @pytest.mark.smoke
 def test_without_any_extra_every_other_name_can_be_imported() -> None:
     done = run(NAMES, hidden=modules_of_extras_alone())
