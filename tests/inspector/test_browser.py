@@ -211,6 +211,21 @@ def test_every_page_fits_every_screen(
             keep(page, f"keys-{look}")
 
 
+def test_a_page_is_printed_in_black_on_white_without_what_only_a_screen_has(
+    browser: Browser, demo: tuple[str, DeltaSaver]
+) -> None:
+    url, _ = demo
+    with reading(browser, "dark") as page:
+        page.goto(f"{url}/thread?id=trip-to-lisbon")
+        page.emulate_media(media="print")
+        colours = "(style => [style.backgroundColor, style.color])(getComputedStyle(document.body))"
+        assert page.evaluate(colours) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+        for hidden in (".bar", ".rail", ".tabs", ".actions", ".compose"):
+            expect(page.locator(hidden).first).to_be_hidden()
+        expect(page.locator(".said").first).to_be_visible()
+        keep(page, "talk-print")
+
+
 def test_databases_of_other_savers_are_opened_as_they_are(browser: Browser, tmp_path: Path) -> None:
     with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.sqlite")) as saver:
         travel(saver).invoke({"messages": [HumanMessage("Where to?", id="first")]}, config("trip"))

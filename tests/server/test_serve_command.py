@@ -6,19 +6,23 @@ from __future__ import annotations
 
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import AuthenticationError
 from patience import PATIENCE_S, until
 from typer.testing import CliRunner
 
+from langmem_ext import DeltaSaver, DeltaStore, Retention, ThreadChatMessageHistory
 from langmem_ext.cli.app import app
 
 GRAPH = """
@@ -81,6 +85,33 @@ def test_a_database_is_served_and_outlives_the_server(tmp_path: Path) -> None:
         with get_sync_client(url=url, headers={"Authorization": f"Bearer {TOKEN}"}) as ann:
             assert ann.threads.count() == 0  # t1 is nobody's
             assert ann.threads.create()["metadata"]["graph_id"] == "greeter"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("minutes", [15, 0])
+def test_what_has_expired_is_deleted_unless_a_setting_says_not_to(
+    minutes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGMEM_EXT_SWEEP_INTERVAL_MINUTES", str(minutes))
+    monkeypatch.setenv("LANGMEM_EXT_AUTO_PRUNE_DAYS", "30")
+    with DeltaSaver.open(
+        str(tmp_path / "memory.db"), retention=Retention(ttl=timedelta(days=30))
+    ) as saver:
+        DeltaStore(saver).put(("notes",), "short", {"text": "gone"}, ttl=1e-6)
+        ThreadChatMessageHistory("old", saver).add_messages([HumanMessage("Bye")])
+        with closing(sqlite3.connect(tmp_path / "memory.db")) as file, file:
+            file.execute("UPDATE thread SET updated_at = 0, active_at = 0")
+
+        def left() -> int:
+            pruned = saver.sweep(dry_run=True)
+            return pruned.threads + pruned.store_items
+
+        assert left() == 2
+        with serving(tmp_path) as url:
+            if minutes:
+                until(lambda: left() == 0)
+            assert httpx.get(f"{url}/ok").is_success
+        assert left() == (0 if minutes else 2)
 
 
 @pytest.mark.parametrize(
