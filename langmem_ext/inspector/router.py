@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
 
 from fastapi import APIRouter
+from fastapi.concurrency import run_in_threadpool
 from langgraph.pregel import Pregel
 
 from langmem_ext.inspector.answering import Answering
@@ -17,7 +19,7 @@ from langmem_ext.inspector.security import LOOPBACK, Guard
 from langmem_ext.inspector.site import Owner, Site
 from langmem_ext.inspector.sources.opening import source_of
 from langmem_ext.inspector.sources.source import Source
-from langmem_ext.log.message_log import Database
+from langmem_ext.log.message_log import Database, is_address
 
 
 def inspector_router(
@@ -37,7 +39,8 @@ def inspector_router(
 
     Args:
         database: An open `DeltaSaver` or `MessageLog`, or a path or URL: of this package's, or of a
-            `SqliteSaver` or a `PostgresSaver`, which is only read.
+            `SqliteSaver` or a `PostgresSaver`, which is only read. What is opened here is closed
+            with the application.
         graph: The graph that its threads are run with, compiled with a checkpointer of this
             database: questions can be answered then.
         owner: Says whose threads a request may see; None for everybody's.
@@ -53,7 +56,14 @@ def inspector_router(
     """
     answering = None if graph is None else Answering(graph)
     site = Site(source_of(database), Guard(hosts), answering, owner, reveal, prices, note)
-    router = APIRouter(route_class=site.route_class(), include_in_schema=False)
+
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[None]:
+        yield
+        if is_address(database):
+            await run_in_threadpool(site.source.close)
+
+    router = APIRouter(route_class=site.route_class(), include_in_schema=False, lifespan=lifespan)
     add_lists(router)
     add_thread(router)
     add_actions(router)

@@ -18,7 +18,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 from postgres.server import SHARED
 
-from langmem_ext import NotADatabase, StorageUnavailable
+from langmem_ext import DeltaSaver, NotADatabase, StorageUnavailable
 from langmem_ext.inspector.sources.foreign import ForeignSource
 from langmem_ext.inspector.sources.opening import open_source
 
@@ -133,6 +133,19 @@ def test_a_postgres_connection_cannot_write(tmp_path: Path) -> None:
             assert isinstance(source, ForeignSource)
             with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
                 source.saver.delete_thread("trip")
+
+
+def test_what_the_inspector_has_opened_is_closed_with_its_application(tmp_path: Path) -> None:
+    path = str(tmp_path / "checkpoints.sqlite")
+    with SqliteSaver.from_conn_string(path) as saver:
+        saver.setup()
+    with browsing(path) as client:
+        assert client.get("/ui/").status_code == 200
+    assert "closed" in read(client.get("/ui/").text)
+    with DeltaSaver.open(str(tmp_path / "memory.db")) as own:
+        with browsing(own) as client:
+            assert client.get("/ui/").status_code == 200
+        assert own.get_tuple(config("nothing")) is None  # it is still open
 
 
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
