@@ -110,6 +110,20 @@ def test_a_list_says_how_each_thread_stands(saver: DeltaSaver, client: TestClien
     assert read(page(client)).count("failed") == 1
 
 
+def test_a_question_of_ones_own_graph_is_found_among_those_that_wait(
+    saver: DeltaSaver, client: TestClient
+) -> None:
+    travelled(saver)
+    converse(own_desk(saver), "keep my identifier", thread_id="desk")
+    talk(saver, "rests", "Hello")
+    listed = page(client, waiting="*")
+    assert [link["href"] for link in tags(listed, "a") if "data-row" in link] == [
+        "/ui/thread?id=desk",
+        "/ui/thread?id=trip",
+    ]
+    assert "Threads 2" in read(listed)
+
+
 def test_pages_follow_each_other_and_lose_no_thread(saver: DeltaSaver, client: TestClient) -> None:
     for at in range(120):
         talk(saver, f"t{at}", f"thread {at}")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -39,6 +40,9 @@ from langmem_ext.types import PackedValue, SearchHit, ThreadInfo, ThreadKey
 
 FACTS = 500
 """Facts of an owner among which those of a thread are looked for: the newest."""
+
+LOOKED_AT = 1_000
+"""Threads that are looked at for questions of other graphs than the waiting graph."""
 
 LAST_SHOWN = 3
 """Messages of a list that a state shows."""
@@ -92,7 +96,22 @@ class OwnSource(Source):
             page = self._threads.list(limit=PAGE, **(wanted | {"begins": wanted.pop("title")}))
             return ThreadPage(self._listed(page), None, len(page))
         total = None if listing.after else self._threads.count(**wanted)
-        return ThreadPage(self._listed(page), page[-1].id if more else None, total)
+        asking = self._asking(wanted) if listing.waiting == "*" and after is None else []
+        shown = [*self._listed(page), *asking]
+        if asking and listing.order == "used":
+            shown.sort(key=attrgetter("used_at"), reverse=True)
+        total = None if total is None or len(asking) == PAGE else total + len(asking)
+        return ThreadPage(shown, page[-1].id if more else None, total)
+
+    def _asking(self, wanted: dict[str, Any]) -> list[ListedThread]:
+        """Threads of other graphs that wait for an answer: a page of those that were used last.
+
+        No index has them: a row knows a parameter that is waited for, and no other question.
+        """
+        others = {name: value for name, value in wanted.items() if name != "waiting_for"}
+        looked_at = self._threads.list(limit=LOOKED_AT, **others)
+        rows = [thread for thread in looked_at if thread.waiting_for is None]
+        return [thread for thread in self._listed(rows) if thread.waiting_for][:PAGE]
 
     def _listed(self, threads: Sequence[ThreadInfo]) -> list[ListedThread]:
         """The threads, each with how it stands, by its newest checkpoint."""
