@@ -59,7 +59,8 @@ def govern(
         ContextOverflow: What must be sent exceeds the budget; it names the three largest parts.
         InvalidInput: Messages, events or the budget are invalid.
     """
-    counter = Memo(counter or counter_for())  # a plan looks at a message many times
+    if not isinstance(counter, Memo):  # a plan looks at a message many times
+        counter = Memo(counter or counter_for())
     thread = ThreadView(
         messages, counter, ContextPolicy.of(policy), rules_for(provider), frozenset(pins)
     )

@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
+from langmem_ext._internal.collector import without_collector
 from langmem_ext.errors import ContextOverflow, InvalidInput, ThreadNotFound
 from langmem_ext.inspector import bundle as bundles
 from langmem_ext.inspector.routes.look import (
@@ -144,7 +145,7 @@ def context(look: AtLook, budget: str = "") -> Response:
     values = look.source.values(look.thread.id, look.at, look.namespace, only=(EVENTS,))
     failed, sent = "", None
     try:
-        sent = request_of(look.messages, values, look.masks, tokens)
+        sent = without_collector(request_of, look.messages, values, look.masks, tokens)
     except (ContextOverflow, InvalidInput) as error:
         failed = str(error)
     return look.page("context.html", "context", sent=sent, failed=failed, budget=budget)
@@ -152,7 +153,8 @@ def context(look: AtLook, budget: str = "") -> Response:
 
 def usage(look: AtLook) -> Response:
     """What it costs."""
-    return look.page("usage.html", "usage", cost=cost_of(look.messages, look.site.prices))
+    cost = without_collector(cost_of, look.messages, look.site.prices)
+    return look.page("usage.html", "usage", cost=cost)
 
 
 def memory(look: AtLook) -> Response:
