@@ -21,11 +21,31 @@ from contextlib import (
 )
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from weakref import WeakMethod
 
 from langmem_ext.errors import StorageError, StorageUnavailable, ThreadBusy
 from langmem_ext.storage.operation import Operation, Rows, Statement
 
 T = TypeVar("T")
+
+
+class Rememberers:
+    """Who remembers something of threads: each forgets it when an operation has failed."""
+
+    def __init__(self) -> None:
+        self._methods: list[WeakMethod[Callable[[str | None], None]]] = []
+
+    def add(self, forget: Callable[[str | None], None]) -> None:
+        """Add a bound method; it does not keep its object."""
+        there = [method for method in self._methods if method() is not None]
+        self._methods = [*there, WeakMethod(forget)]
+
+    def forget(self, threads: Iterable[str | None]) -> None:
+        """Have each forget these threads."""
+        for thread in threads:
+            for method in self._methods:
+                if (forget := method()) is not None:
+                    forget(thread)
 
 
 class Driver(Protocol):
@@ -79,7 +99,8 @@ class Driver(Protocol):
         """Have `forget` called, before anything else runs, whenever an operation has failed.
 
         Args:
-            forget: Receives the id of the operation's thread; None where it names none, or many.
+            forget: A bound method, for as long as its object lives. It receives the id of the
+                operation's thread; None where it names none, or many.
         """
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:

@@ -33,7 +33,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.storage.operation import Op, execute, fetch, operation
 from langmem_ext.storage.postgres.roles import Grant, grant
 from langmem_ext.storage.postgres.server import Server
-from langmem_ext.store.vectors import FEW
+from langmem_ext.store.vectors import FEW, Vectors
 from langmem_ext.testing.finding_rules import word_index
 
 A = ("a",)
@@ -177,6 +177,19 @@ def test_stores_of_owners_share_the_vectors_that_are_kept(
             assert store.for_owner("anna").search(A, query="red", limit=1)[0].score == 1.0
             read.append(asked.given)
         assert read[0] - read[1] == kept
+
+
+def test_the_vectors_of_a_store_go_with_it(log: MessageLog) -> None:
+    def kept() -> int:
+        gc.collect()
+        return sum(isinstance(one, Vectors) for one in gc.get_objects())
+
+    before = kept()
+    with maker(log)(index=word_index()) as store:
+        assert store.search(A, query="red") == []
+        assert kept() == before + 1
+    del store
+    assert kept() == before
 
 
 def test_a_store_of_an_owner_goes_when_nobody_has_it_and_closes_nothing(log: MessageLog) -> None:

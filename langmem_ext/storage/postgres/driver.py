@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -25,7 +25,7 @@ from psycopg_pool import PoolTimeout
 from langmem_ext._internal.forking import renew_in_child
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.errors import StorageUnavailable
-from langmem_ext.storage.driver import Job, interrupted, resolve, settle
+from langmem_ext.storage.driver import Job, Rememberers, interrupted, resolve, settle
 from langmem_ext.storage.operation import Op, Operation, Rows, Stale, Statement, Trace, operation
 from langmem_ext.storage.postgres import vacuum as space
 from langmem_ext.storage.postgres.inherited import leave
@@ -101,7 +101,7 @@ class PostgresDriver:
     def __init__(self, url: str) -> None:
         self.server = Server.of(url)
         self._dialect = postgres(self.server.schema)
-        self._forgetting: list[Callable[[str | None], None]] = []
+        self._rememberers = Rememberers()
         self._begin_with_nothing()
         self._closed = False
         self._leases = AdvisoryLeases(self.server)
@@ -128,14 +128,9 @@ class PostgresDriver:
 
     def on_rollback(self, forget: Callable[[str | None], None]) -> None:
         """Have what is remembered of an operation's thread forgotten if it fails."""
-        self._forgetting.append(forget)
+        self._rememberers.add(forget)
 
     # -- plans: what is tried, and what then -------------------------------------------------------
-
-    def _forget(self, threads: Iterable[str | None]) -> None:
-        for thread in threads:
-            for forget in self._forgetting:
-                forget(thread)
 
     def _reading(self, op: Operation[T]) -> Plan[T]:
         """Read; again, and in a snapshot from the beginning, where others wrote meanwhile."""
@@ -151,14 +146,14 @@ class PostgresDriver:
             yield transaction.carry_out_all(jobs)
             return
         except (ExchangeFailed, GroupFailed, Stale) as failed:
-            self._forget(job.thread for job in jobs)
+            self._rememberers.forget(job.thread for job in jobs)
             cause = failed.__cause__
             if isinstance(cause, _OF_ALL) or (isinstance(cause, _FINAL) and len(jobs) == 1):
                 for job in jobs:
                     job.fail(storage_error(cause, self.server))
                 return
         except BaseException as error:
-            self._forget(job.thread for job in jobs)
+            self._rememberers.forget(job.thread for job in jobs)
             if not isinstance(error, Exception):
                 raise
             # one's own error, if it is alone; else there was no connection, and nothing of any is
@@ -203,7 +198,7 @@ class PostgresDriver:
             try:
                 result: T = yield transaction.carry_out(recalled(op, told))
             except (ExchangeFailed, Stale) as failed:
-                self._forget((op.thread,))
+                self._rememberers.forget((op.thread,))
                 cause = failed.__cause__
                 again = (
                     isinstance(failed, Stale)
@@ -221,7 +216,7 @@ class PostgresDriver:
                     ) from None
                 raise storage_error(cause, self.server) from cause
             except BaseException:
-                self._forget((op.thread,))
+                self._rememberers.forget((op.thread,))
                 raise
             return result
 

@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from langmem_ext.errors import ConnectionInUse, InvalidInput, StorageUnavailable
-from langmem_ext.storage.driver import Job, Leases, Queue, interrupted, settle
+from langmem_ext.storage.driver import Job, Leases, Queue, Rememberers, interrupted, settle
 from langmem_ext.storage.operation import (
     ONE,
     Batch,
@@ -107,7 +107,7 @@ class SqliteDriver:
         self.path = absolute(path) if connection is None else path_of(connection)
         self._owned = connection is None
         self._closed = False
-        self._forgetting: list[Callable[[str | None], None]] = []
+        self._rememberers = Rememberers()
         self._queue = Queue()
         self._draining = False
         self._busy = False
@@ -414,9 +414,7 @@ class SqliteDriver:
             self._forget(jobs)
 
     def _forget(self, jobs: Sequence[Job[Any]]) -> None:
-        for forget in self._forgetting:
-            for job in jobs:
-                forget(job.thread)
+        self._rememberers.forget(job.thread for job in jobs)
 
     def _begin_again(self, begin: Callable[[], T]) -> T:
         """Try `begin` until another process's lock is gone, with jitter, up to a deadline."""
@@ -431,7 +429,7 @@ class SqliteDriver:
 
     def on_rollback(self, forget: Callable[[str | None], None]) -> None:
         """Register a function that forgets a failed operation's thread, before the next begins."""
-        self._forgetting.append(forget)
+        self._rememberers.add(forget)
 
     # -- what it shows of itself -------------------------------------------------------------------
 
