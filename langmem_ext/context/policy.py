@@ -233,7 +233,7 @@ def conditions_of(trigger: Any) -> list[list[tuple[str, float]]]:
     elif isinstance(trigger, tuple | list) and len(trigger) == 2 and isinstance(trigger[0], str):
         alternatives = [[(trigger[0], trigger[1])]]
     elif isinstance(trigger, Sequence) and not isinstance(trigger, str):
-        return [group for one in trigger for group in conditions_of(one)]
+        return [group for part in trigger for group in conditions_of(part)]
     else:
         raise InvalidInput(
             "a trigger must be like ('tokens', 4000), ('messages', 40) or ('fraction', 0.8), not"

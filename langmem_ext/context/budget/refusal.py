@@ -32,8 +32,8 @@ def is_overflow(error: BaseException) -> bool:
     status = getattr(error, "status_code", 400)
     if status == 413:  # too large by bytes
         return True
-    said = str(error).lower()
-    return status in (400, 422, None) and any(words in said for words in _SAID)
+    text = str(error).lower()
+    return status in (400, 422, None) and any(words in text for words in _SAID)
 
 
 # -- the next one ----------------------------------------------------------------------------------
@@ -61,10 +61,10 @@ _OF_AT_MOST: Final = (
 
 def share_taken(error: BaseException) -> float | None:
     """The share of the refused request that its provider would accept; None if it does not say."""
-    said = str(error).replace(",", "")
+    text = str(error).replace(",", "")
     for pattern in _OF_AT_MOST:
-        if (found := pattern.search(said)) and 0 < (takes := int(found["takes"])) < (
-            took := int(found["took"])
+        if (match := pattern.search(text)) and 0 < (takes := int(match["takes"])) < (
+            took := int(match["took"])
         ):
             return takes / took
     return None

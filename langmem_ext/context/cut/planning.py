@@ -76,29 +76,29 @@ def planning(
     request = now = thread.request(decisions)
     aim = policy.aim(now.tokens, len(now.messages), limit, forced=forced)
     if policy.strategy == "messages" and not forced:
-        found = yield from Relief(
+        added = yield from Relief(
             thread, decisions, now, limit, aim or Aim(limit, 0), params or {}
         ).by_count()
-        new += found
-        decisions = decisions.and_then(found)
+        new += added
+        decisions = decisions.and_then(added)
         request = thread.request(decisions)
         aim = policy.aim(request.tokens, len(request.messages), limit)
     if aim is not None and (forced or request.tokens > limit or not _was_cut(thread, decisions)):
         relief = Relief(thread, decisions, request, limit, aim, params or {}, forced=forced)
-        found = yield from (
+        added = yield from (
             relief.compacted() if forced and policy.strategy == "messages" else relief.found()
         )
-        new += found
-        request = thread.request(decisions.and_then(found))
+        new += added
+        request = thread.request(decisions.and_then(added))
         if request.tokens > limit:
             last = relief.pins_alone()
             least = thread.request(decisions.and_then(last))
             if least.tokens > limit:
-                least = min(least, request, key=lambda one: one.tokens)
+                least = min(least, request, key=lambda candidate: candidate.tokens)
                 raise ContextOverflow(
                     limit, least.tokens, contributors(least, thread.counter, fixed or {})
                 )
-            new, request = [*new[: len(new) - len(found)], *last], least
+            new, request = [*new[: len(new) - len(added)], *last], least
     stop = nudge.text if isinstance(nudge, Stop) else None
     plan = Plan(
         limit,

@@ -69,7 +69,7 @@ class Remembered:
         last = self.sent[-1]
         ends = (last, *self.messages[-1:])
         return (
-            not any(isinstance(one, AIMessage) for one in ends)
+            not any(isinstance(message, AIMessage) for message in ends)
             and notes_of(vars(last)).get(INSERTED) != "opening"
         )
 

@@ -134,7 +134,7 @@ class Relief:
 
     def _cut(self, decisions: Decisions) -> Cut | None:
         """A cut that fits with its text and is valid; its text is shortened if need be."""
-        found: list[tuple[int, Cut]] = []
+        cuts: list[tuple[int, Cut]] = []
         for text in dict.fromkeys((self._longest, MARKER_TOKENS, 0)):
             less = 0
             for _ in range(ATTEMPTS):
@@ -143,15 +143,15 @@ class Relief:
                     break
                 over = self._size(decisions, cut) + text - self._limit
                 if over <= 0:
-                    found.append((text, cut))
+                    cuts.append((text, cut))
                     break
                 less += over
-            if found and self._shows(found[-1][1], self._thread.latest_round):
+            if cuts and self._shows(cuts[-1][1], self._thread.latest_round):
                 break
-        if not found:
+        if not cuts:
             return None
         self._text, cut = (
-            found[-1] if self._shows(found[-1][1], self._thread.latest_round) else found[0]
+            cuts[-1] if self._shows(cuts[-1][1], self._thread.latest_round) else cuts[0]
         )
         return cut
 
@@ -222,7 +222,12 @@ class Relief:
             Standing("", "marker"),
         ]
         fits = next(
-            (one for one in tried if self._tokens(decisions, cut, one) <= self._limit), tried[-1]
+            (
+                candidate
+                for candidate in tried
+                if self._tokens(decisions, cut, candidate) <= self._limit
+            ),
+            tried[-1],
         )
         cut = self._refilled(decisions, cut, fits)
         return [*self._noted(failed), *cut.events, self._event(decisions, cut, fits)]

@@ -95,13 +95,13 @@ class ThreadView:
 
         What is near the beginning or the end is found at once.
         """
-        found: dict[str, int] = {}
+        positions: dict[str, int] = {}
         names = set()
         for key in keys:
             if not key.startswith("@") or not key[1:].isdecimal():
                 names.add(key)
             elif (position := int(key[1:])) < len(self) and self.key(position) == key:
-                found[key] = position
+                positions[key] = position
         last = len(self) - 1
         for ahead in range((last + 2) // 2):
             if not names:
@@ -109,9 +109,9 @@ class ThreadView:
             for position in (last - ahead, ahead):
                 name = self.messages[position].id
                 if name in names:
-                    found[name] = position
+                    positions[name] = position
                     names.remove(name)
-        return found
+        return positions
 
     # -- what is always shown ----------------------------------------------------------------------
 
@@ -272,8 +272,8 @@ class ThreadView:
         return seen.thoughtless
 
     def _round_from(self, start: int) -> int | None:
-        found = latest_round(self.messages, start)
-        return found if found < len(self) else None
+        position = latest_round(self.messages, start)
+        return position if position < len(self) else None
 
     def request(self, decisions: Decisions) -> Request:
         """The messages as they are sent: without what is left out, and valid for the provider."""

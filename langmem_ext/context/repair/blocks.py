@@ -86,11 +86,11 @@ def answered_in_place(message: AIMessage, following: BaseMessage | None) -> AIMe
         if isinstance(following, AIMessage) and isinstance(following.content, list)
         else []
     )
-    found = {block.get("tool_use_id") for block in content + rest if isinstance(block, dict)}
+    result_ids = {block.get("tool_use_id") for block in content + rest if isinstance(block, dict)}
     kept = [
         block
         for block in content
-        if not (_is_of(block, _SERVER_CALLS) and block.get("id") not in found)
+        if not (_is_of(block, _SERVER_CALLS) and block.get("id") not in result_ids)
     ]
     return message if len(kept) == len(content) else message.model_copy(update={"content": kept})
 
@@ -165,13 +165,13 @@ def _as_file(block: Mapping[str, Any]) -> dict[str, Any] | None:
 def _in_order(blocks: list[Any], *, calls: bool) -> list[Any]:
     """A model's blocks with its calls last, and without thoughts that lead to nothing."""
     asked = [block for block in blocks if _is_of(block, _CALLS)]
-    said = [block for block in blocks if not _is_of(block, _CALLS)] if asked else blocks
+    spoken = [block for block in blocks if not _is_of(block, _CALLS)] if asked else blocks
     if not asked and not calls:
-        if all(_is_of(block, THOUGHTS) for block in said):
+        if all(_is_of(block, THOUGHTS) for block in spoken):
             return []
-        while said[-1].get("type") in SIGNED:
-            said = said[:-1]
-    return [*said, *asked] if asked else said
+        while spoken[-1].get("type") in SIGNED:
+            spoken = spoken[:-1]
+    return [*spoken, *asked] if asked else spoken
 
 
 def _is_of(block: Any, kinds: frozenset[str]) -> bool:

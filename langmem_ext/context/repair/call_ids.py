@@ -73,12 +73,12 @@ class CallIds:
         name = wanted or f"call_{self._count}"
         if not is_plain(name, self.longest):
             name = f"call_{sha256(name.encode(errors='surrogatepass')).hexdigest()[:24]}"
-        found, number = name, 1
-        while found in self._given:
+        free, number = name, 1
+        while free in self._given:
             number += 1
-            found = f"{name[: self.longest - 1 - len(str(number))]}_{number}"
-        self._given.add(found)
-        return found
+            free = f"{name[: self.longest - 1 - len(str(number))]}_{number}"
+        self._given.add(free)
+        return free
 
 
 def is_plain(name: object, longest: int) -> bool:
@@ -92,14 +92,14 @@ def is_plain(name: object, longest: int) -> bool:
 def sent_calls(message: AIMessage, ids: CallIds) -> tuple[AIMessage, list[SentCall]]:
     """A message with its calls in sendable form, the same object if unchanged; and the calls."""
     calls = [
-        SentCall(one.was, {**one.call, "id": ids.give(one.was)}, one.unread)
-        for one in _calls_of(message)
+        SentCall(sent_call.was, {**sent_call.call, "id": ids.give(sent_call.was)}, sent_call.unread)
+        for sent_call in _calls_of(message)
     ]
-    fine = [call["id"] for call in message.tool_calls] == [one.id for one in calls]
+    fine = [call["id"] for call in message.tool_calls] == [sent_call.id for sent_call in calls]
     if (
         fine
         and not message.invalid_tool_calls
-        and all(is_plain(one.call["name"], LONGEST_NAME) for one in calls)
+        and all(is_plain(sent_call.call["name"], LONGEST_NAME) for sent_call in calls)
     ):
         content = _repeated(message.content, calls)
         return (
@@ -108,11 +108,15 @@ def sent_calls(message: AIMessage, ids: CallIds) -> tuple[AIMessage, list[SentCa
             else message.model_copy(update={"content": content})
         ), calls
     calls = [
-        SentCall(one.was, {**one.call, "name": plain_name(one.call["name"])}, one.unread)
-        for one in calls
+        SentCall(
+            sent_call.was,
+            {**sent_call.call, "name": plain_name(sent_call.call["name"])},
+            sent_call.unread,
+        )
+        for sent_call in calls
     ]
     changes = {
-        "tool_calls": [one.call for one in calls],
+        "tool_calls": [sent_call.call for sent_call in calls],
         "invalid_tool_calls": [],
         "content": _repeated(message.content, calls),
         "additional_kwargs": _renamed_kwargs(message.additional_kwargs, calls),
@@ -161,10 +165,10 @@ def _calls_of(message: AIMessage) -> Iterator[SentCall]:
 def _readable(text: str) -> dict[str, Any]:
     """What can be read of arguments that were cut off; none if that is nothing."""
     try:
-        found = parse_partial_json(text)
+        parsed = parse_partial_json(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def _repeated(content: Any, calls: list[SentCall]) -> Any:
@@ -183,17 +187,17 @@ def _said_again(block: Any, left: list[SentCall]) -> Any:
     key = _ID_KEYS.get(str(kind))
     if key is None:
         return block
-    one = next((one for one in left if one.was == (block.get(key) or "")), None)
-    if one is None or kind in ("invalid_tool_call", "tool_call_chunk"):
+    repeated = next((repeated for repeated in left if repeated.was == (block.get(key) or "")), None)
+    if repeated is None or kind in ("invalid_tool_call", "tool_call_chunk"):
         return None
-    left.remove(one)
+    left.remove(repeated)
     sent = (
-        {**block, key: one.id, "name": one.call["name"]}
+        {**block, key: repeated.id, "name": repeated.call["name"]}
         if "name" in block
-        else {**block, key: one.id}
+        else {**block, key: repeated.id}
     )
     if kind == "tool_use" and not isinstance(block.get("input"), dict):
-        sent["input"] = one.call["args"]
+        sent["input"] = repeated.call["args"]
     return block if sent == block else sent
 
 
@@ -204,6 +208,6 @@ def _renamed_kwargs(kwargs: Mapping[str, Any], calls: list[SentCall]) -> dict[st
     }
     if isinstance(signatures := kept.get(CALL_SIGNATURES), dict):
         kept[CALL_SIGNATURES] = {
-            one.id: signatures[one.was] for one in calls if one.was in signatures
+            call.id: signatures[call.was] for call in calls if call.was in signatures
         }
     return kept

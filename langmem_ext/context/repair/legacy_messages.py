@@ -94,16 +94,16 @@ def _with_calls(message: AIMessage, at: int) -> AIMessage:
     if message.content.__class__ is str and not message.additional_kwargs:
         return message
     known = {call.get("id") for call in (*message.tool_calls, *message.invalid_tool_calls)}
-    found = [call for call in _calls_in(message.content) if call["id"] not in known]
-    if not found and (legacy := _function_of(message)):
-        found = [
+    calls = [call for call in _calls_in(message.content) if call["id"] not in known]
+    if not calls and (legacy := _function_of(message)):
+        calls = [
             ToolCall(
                 name=legacy["name"], args=_arguments(legacy.get("arguments")), id=_function_id(at)
             )
         ]
     return (
-        message.model_copy(update={"tool_calls": [*message.tool_calls, *found]})
-        if found
+        message.model_copy(update={"tool_calls": [*message.tool_calls, *calls]})
+        if calls
         else message
     )
 
@@ -111,9 +111,9 @@ def _with_calls(message: AIMessage, at: int) -> AIMessage:
 def _calls_in(content: Any) -> Iterator[ToolCall]:
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call"):
-            given = block.get("input") or block.get("args") or block.get("partial_json")
+            arguments = block.get("input") or block.get("args") or block.get("partial_json")
             yield ToolCall(
-                name=str(block.get("name") or ""), args=_arguments(given), id=block.get("id")
+                name=str(block.get("name") or ""), args=_arguments(arguments), id=block.get("id")
             )
 
 
@@ -127,14 +127,14 @@ def _function_id(at: int) -> str:
     return f"function_{at}"
 
 
-def _arguments(given: object) -> dict[str, Any]:
+def _arguments(value: object) -> dict[str, Any]:
     """Arguments as a dict, whatever they came as; none if they are no JSON object."""
-    if isinstance(given, str):
+    if isinstance(value, str):
         try:
-            given = json.loads(given)
+            value = json.loads(value)
         except ValueError:
-            given = None
-    return given if isinstance(given, dict) else {}
+            value = None
+    return value if isinstance(value, dict) else {}
 
 
 # -- results that are elsewhere --------------------------------------------------------------------

@@ -74,26 +74,26 @@ def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repa
     if not messages or _is_valid(messages, rules):
         return Repaired(messages)
     rounds = _Rounds(rules)
-    said = in_sent_forms(messages)
-    for message, following in zip_longest(said, said[1:]):
+    current = in_sent_forms(messages)
+    for message, following in zip_longest(current, current[1:]):
         rounds.take(
             answered_in_place(message, following) if isinstance(message, AIMessage) else message
         )
     answered = list(rounds.answered())
-    sent = [one for message in answered if (one := sent_message(message, rules)) is not None]
+    sent = [result for message in answered if (result := sent_message(message, rules)) is not None]
     ordered, added, moved = in_order(sent, rules)
     if len(ordered) == len(messages) and all(
         new is old for new, old in zip(ordered, messages, strict=True)
     ):
         return Repaired(messages)
     added += rounds.added
-    given = {id(message) for message in messages}
+    given_ids = {id(message) for message in messages}
     return Repaired(
         ordered,
         added=added,
         dropped=rounds.dropped + len(answered) - len(sent),
         moved=rounds.moved + moved,
-        mended=max(sum(id(message) not in given for message in ordered) - added, 0),
+        mended=max(sum(id(message) not in given_ids for message in ordered) - added, 0),
     )
 
 
@@ -159,42 +159,42 @@ class _Rounds:
         if not calls and not screens:
             self._taken.append(sent)
             return
-        one = _Round(sent, calls, screens)
-        self._taken.append(one)
-        self._newest |= {name: one for name in (*screens, *(call.was for call in calls))}
+        tool_round = _Round(sent, calls, screens)
+        self._taken.append(tool_round)
+        self._newest |= {name: tool_round for name in (*screens, *(call.was for call in calls))}
 
     def _take_result(self, message: ToolMessage) -> None:
-        one = self._newest.get(message.tool_call_id)
+        tool_round = self._newest.get(message.tool_call_id)
         call = (
-            next((call for call in one.open if call.was == message.tool_call_id), None)
-            if one
+            next((call for call in tool_round.open if call.was == message.tool_call_id), None)
+            if tool_round
             else None
         )
-        if one is not None and call is not None:
-            one.open.remove(call)
-            one.results.append(
+        if tool_round is not None and call is not None:
+            tool_round.open.remove(call)
+            tool_round.results.append(
                 message
                 if call.id == call.was
                 else message.model_copy(update={"tool_call_id": call.id})
             )
-        elif one is not None and message.tool_call_id in one.screens:
-            one.screens.remove(message.tool_call_id)
-            one.results.append(message)
+        elif tool_round is not None and message.tool_call_id in tool_round.screens:
+            tool_round.screens.remove(message.tool_call_id)
+            tool_round.results.append(message)
         else:
             self.dropped += 1
             return
-        self.moved += self._taken[-1] is not one
+        self.moved += self._taken[-1] is not tool_round
 
     def answered(self) -> Iterator[BaseMessage]:
         """The messages, every call with its result behind it."""
-        for one in self._taken:
-            if not isinstance(one, _Round):
-                yield one
+        for entry in self._taken:
+            if not isinstance(entry, _Round):
+                yield entry
                 continue
-            yield without_screens(one.message, one.screens)
-            yield from one.results
-            yield from map(_no_result, one.open)
-            self.added += len(one.open)
+            yield without_screens(entry.message, entry.screens)
+            yield from entry.results
+            yield from map(_no_result, entry.open)
+            self.added += len(entry.open)
 
 
 def _no_result(call: SentCall) -> ToolMessage:

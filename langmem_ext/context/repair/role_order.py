@@ -125,11 +125,11 @@ def _of_one_role(before: BaseMessage, after: BaseMessage) -> bool:
 
 def _joined(first: BaseMessage, second: BaseMessage) -> BaseMessage:
     """Two messages of one role as one, with the first one's name, which stays if more is joined."""
-    said = [message for message in (first, second) if not is_inserted(vars(message))] or [first]
+    spoken = [message for message in (first, second) if not is_inserted(vars(message))] or [first]
     changes: dict[str, Any] = {
-        "id": said[0].id,
+        "id": spoken[0].id,
         "content": _joined_content(first.content, second.content),
-        "additional_kwargs": said[0].additional_kwargs | said[-1].additional_kwargs,
+        "additional_kwargs": spoken[0].additional_kwargs | spoken[-1].additional_kwargs,
     }
     if isinstance(first, AIMessage) and isinstance(second, AIMessage):
         changes["tool_calls"] = [*first.tool_calls, *second.tool_calls]

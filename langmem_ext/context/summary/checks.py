@@ -128,13 +128,13 @@ def bare(answer: str) -> str:
 
 
 def _repeats(text: str, prompts: Prompts, data: str) -> bool:
-    said = _flat(text)
+    flat = _flat(text)
     asked = map(
         _first_line, (prompts.system, prompts.summary, prompts.verify_system, prompts.verify)
     )
-    if any(len(line) >= 20 and line in said[:_BEGINNING] for line in asked):
+    if any(len(line) >= 20 and line in flat[:_BEGINNING] for line in asked):
         return True
-    return len(said) >= SURE_ECHO and said in _flat(data)
+    return len(flat) >= SURE_ECHO and flat in _flat(data)
 
 
 def _first_line(prompt: str) -> str:

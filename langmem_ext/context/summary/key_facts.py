@@ -49,8 +49,8 @@ _RUN: Final = re.compile(r"\d+(?:[.,:/'-]\d+)*")
 
 def find_details(text: str) -> list[str]:
     """The details in a text, each once, in their order. A single digit is none."""
-    found = (match.group().rstrip(".,:;/-") for match in _DETAIL.finditer(text))
-    return list(dict.fromkeys(detail for detail in found if squeezed(detail)))
+    details = (match.group().rstrip(".,:;/-") for match in _DETAIL.finditer(text))
+    return list(dict.fromkeys(detail for detail in details if squeezed(detail)))
 
 
 def missing_details(texts: Iterable[str], summary: str) -> list[str]:

@@ -105,9 +105,9 @@ def free_mark(data: Sequence[tuple[str, str]]) -> str:
     """What is added to the tags' names so that no text has one of them: nothing, or a number."""
     names = "|".join(sorted({re.escape(name) for name, _ in data}))
     used = {
-        found.lower()
+        suffix.lower()
         for _, text in data
-        for found in re.findall(rf"(?i)<\s*/?\s*(?:{names})([\w-]*)", text)
+        for suffix in re.findall(rf"(?i)<\s*/?\s*(?:{names})([\w-]*)", text)
     }
     return next(mark for mark in chain([""], map("-{}".format, count(2))) if mark not in used)
 

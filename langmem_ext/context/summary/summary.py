@@ -143,7 +143,7 @@ class _Writer:
     prompts: Prompts
 
     def write(
-        self, parts: Sequence[str], previous: str, said: Sequence[str], *, verify: bool
+        self, parts: Sequence[str], previous: str, spoken: Sequence[str], *, verify: bool
     ) -> Steps:
         if not parts:
             return previous
@@ -158,7 +158,7 @@ class _Writer:
             if missing:
                 summary = yield from self._completed(summary, missing)
                 summary = yield from self._within_target(summary)
-        lost = missing_details([previous, *said, checked], summary)
+        lost = missing_details([previous, *spoken, checked], summary)
         room = min(self.target, self._cost(summary) + self.target // DETAILS)
         return with_details(summary, lost, room, self.counter) if lost else summary
 
@@ -189,7 +189,7 @@ class _Writer:
             for number, group in enumerate(groups, start=1):
                 text = group[0]
                 if len(group) > 1:
-                    data = [("summary", one) for one in group]
+                    data = [("summary", summary) for summary in group]
                     text = yield from self._asked(
                         "reduce", [self.prompts.merged], data, number, len(groups)
                     )
@@ -227,7 +227,7 @@ class _Writer:
     def _missing(self, summary: str, sources: Sequence[str]) -> Steps:
         """The lines that the model names as missing; empty when there are none."""
         groups = pack(sources, self.chunk - self.target, self.counter)
-        found: list[str] = []
+        lines: list[str] = []
         for number, group in enumerate(groups, start=1):
             data = [("conversation", "\n".join(group)), ("summary", summary)]
             request = ModelRequest(
@@ -237,8 +237,8 @@ class _Writer:
                 len(groups),
             )
             answer = yield from _if_answered(request)
-            found += read_missing(answer, summary, self.prompts)
-        return self._cut("\n".join(dict.fromkeys(found)), self.target)
+            lines += read_missing(answer, summary, self.prompts)
+        return self._cut("\n".join(dict.fromkeys(lines)), self.target)
 
     def _completed(self, summary: str, missing: str) -> Steps:
         data = [("summary", summary), ("missing", missing)]

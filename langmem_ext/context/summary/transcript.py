@@ -59,9 +59,9 @@ def list_entries(messages: Sequence[BaseMessage]) -> list[Entry | None]:
     for message in messages:
         if isinstance(message, AIMessage):
             called |= {call["id"] or "": call["name"] for call in message.tool_calls}
-        said = "\n".join(filter(None, (part.strip() for part in _parts(message))))
+        text = "\n".join(filter(None, (part.strip() for part in _parts(message))))
         entries.append(
-            Entry(_speaker(message, called), "\n  ".join(said.splitlines())) if said else None
+            Entry(_speaker(message, called), "\n  ".join(text.splitlines())) if text else None
         )
     return entries
 

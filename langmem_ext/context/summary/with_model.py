@@ -213,13 +213,13 @@ async def aanswered(
 
 
 async def _advanced(
-    step: Callable[[Any], ModelRequest], given: Any, large: bool
+    step: Callable[[Any], ModelRequest], value: Any, large: bool
 ) -> tuple[ModelRequest | None, Any]:
-    return await asyncio.to_thread(_advance, step, given) if large else _advance(step, given)
+    return await asyncio.to_thread(_advance, step, value) if large else _advance(step, value)
 
 
-def _advance(step: Callable[[Any], ModelRequest], given: Any) -> tuple[ModelRequest | None, Any]:
+def _advance(step: Callable[[Any], ModelRequest], value: Any) -> tuple[ModelRequest | None, Any]:
     try:
-        return step(given), None
+        return step(value), None
     except StopIteration as done:
         return None, done.value

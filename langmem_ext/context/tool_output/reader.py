@@ -121,9 +121,9 @@ def _messages(state: Any, key: str) -> Sequence[object]:
     """The messages of a state: a list of them, a mapping or an object that has them."""
     if isinstance(state, Sequence):
         return state
-    found = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
-    if isinstance(found, Sequence):
-        return found
+    messages = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
+    if isinstance(messages, Sequence):
+        return messages
     raise ToolException(
         f"The state of this graph has no list of messages named {key!r}, so no output can be read."
     )
@@ -137,16 +137,16 @@ def _found(messages: Sequence[object], ref: str) -> ToolMessage:
     )
     at_place = messages[place] if place < len(messages) else None
     for chosen in (
-        next((one for one in reversed(outputs) if one.id == ref), None),
+        next((output for output in reversed(outputs) if output.id == ref), None),
         at_place if isinstance(at_place, ToolMessage) and at_place.id is None else None,
-        next((one for one in reversed(outputs) if one.tool_call_id == ref), None),
+        next((output for output in reversed(outputs) if output.tool_call_id == ref), None),
     ):
         if chosen is not None:
             return chosen
     known = [
-        one.id or one.tool_call_id
-        for one in reversed(outputs)
-        if one.name != READ_TOOL and len(str(one.content)) > _SHORTEST_PAGE
+        output.id or output.tool_call_id
+        for output in reversed(outputs)
+        if output.name != READ_TOOL and len(str(output.content)) > _SHORTEST_PAGE
     ]
     newest = f" The newest that it has: {', '.join(map(_quoted, known[:_NAMED]))}." if known else ""
     raise ToolException(
@@ -231,9 +231,9 @@ def _number_of_call(messages: Sequence[object], call: str | None) -> int:
             break
         if isinstance(message, AIMessage):
             calls += [
-                one.get("id")
-                for one in reversed(message.tool_calls)
-                if one.get("name") == READ_TOOL
+                call_made.get("id")
+                for call_made in reversed(message.tool_calls)
+                if call_made.get("name") == READ_TOOL
             ]
     return len(calls) - calls.index(call) if call in calls else len(calls)
 
