@@ -54,21 +54,21 @@ def read_conversation(
         counter: Measures texts.
     """
     read = [_shortened(message) for message in messages if not _is_left_out(message)]
-    said = [
+    entries = [
         (message, entry)
         for message, entry in zip(read, list_entries(read), strict=True)
         if entry is not None
     ]
     lines: list[str] = []
     ended: list[int] = []  # with each line, how many messages
-    for number, (_, entry) in enumerate(said, 1):
+    for number, (_, entry) in enumerate(entries, 1):
         parts = list(_lines(number, str(entry), limit, counter))
         lines += parts
         ended += [*[number - 1] * (len(parts) - 1), number]
     groups = pack(lines, limit, counter)
     ends = [ended[last - 1] for last in accumulate(map(len, groups))]
     return Conversation(
-        tuple(message for message, _ in said), tuple(map("\n".join, groups)), tuple(ends)
+        tuple(message for message, _ in entries), tuple(map("\n".join, groups)), tuple(ends)
     )
 
 

@@ -286,13 +286,13 @@ class MemoryGenerator:
         )
 
     def _needing(self, selection: Selection) -> Steps[list[ThreadInfo]]:
-        now, after, found = moment_of(now_ms()), None, list[ThreadInfo]()
-        while selection.left(len(found)) != 0:
+        now, after, threads = moment_of(now_ms()), None, list[ThreadInfo]()
+        while selection.left(len(threads)) != 0:
             chosen, after = yield from self._page(selection, now, after)
-            found += chosen
+            threads += chosen
             if after is None:
                 break
-        return found[: selection.left(0)]
+        return threads[: selection.left(0)]
 
     def _page(
         self, selection: Selection, now: datetime, after: ThreadInfo | None
@@ -346,16 +346,16 @@ class MemoryGenerator:
         dated: list[tuple[BaseMessage, datetime]] = yield Call(
             self.memories.threads, "dated_messages", thread.id
         )
-        said: Conversation = yield Work(
+        conversation: Conversation = yield Work(
             read_conversation, [message for message, _ in dated], self._chunk_tokens, self._counter
         )
-        if not said.pieces:
+        if not conversation.pieces:
             return Generation(thread.id, "empty")
         try:
             facts = (
                 [] if self._facts is None else (yield from self._facts.extracting(thread, dated))
             )
-            data = yield from self._asked(said)
+            data = yield from self._asked(conversation)
         except ThreadDeleted:
             return Generation(thread.id, "gone")
         except Exception as error:  # whatever a provider raises; its text may say what was said
@@ -368,7 +368,9 @@ class MemoryGenerator:
             return (
                 Generation(thread.id, "failed", reason) if there else Generation(thread.id, "gone")
             )
-        memory = StoredMemory(thread.id, data, said.ids(), thread.updated_at, moment_of(now_ms()))
+        memory = StoredMemory(
+            thread.id, data, conversation.ids(), thread.updated_at, moment_of(now_ms())
+        )
         there = yield from self.memories.writing(thread, memory)
         return (
             Generation(thread.id, "written", memory=memory, facts=tuple(facts))
@@ -376,7 +378,7 @@ class MemoryGenerator:
             else Generation(thread.id, "gone")
         )
 
-    def _asked(self, said: Conversation) -> Steps[dict[str, Any]]:
+    def _asked(self, conversation: Conversation) -> Steps[dict[str, Any]]:
         """The memory of a conversation: piece by piece, each with the memory of those before it.
 
         Raises:
@@ -385,7 +387,7 @@ class MemoryGenerator:
         """
         prompt = yield from self._prompt.reading()
         memory: dict[str, Any] = {}
-        for piece in said.pieces:
+        for piece in conversation.pieces:
             wanted, data = [prompt], [("conversation", piece)]
             if memory:
                 wanted, data = (

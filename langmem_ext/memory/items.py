@@ -88,14 +88,14 @@ def items_below(store: BaseStore, namespace: Namespace, **wanted: Any) -> Steps[
         namespace: Where they are.
         wanted: What `search` takes besides.
     """
-    found: list[SearchItem] = []
+    items: list[SearchItem] = []
     while True:
         page: list[SearchItem] = yield Call(
-            store, "search", namespace, limit=PAGE, offset=len(found), refresh_ttl=False, **wanted
+            store, "search", namespace, limit=PAGE, offset=len(items), refresh_ttl=False, **wanted
         )
-        found += page
+        items += page
         if len(page) < PAGE:
-            return found
+            return items
 
 
 def in_pages(items: list[Any], size: int) -> Iterator[list[Any]]:

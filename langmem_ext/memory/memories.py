@@ -309,12 +309,12 @@ class ConversationMemories:
 
     def _all(self) -> Steps[list[StoredMemory]]:
         items = yield from items_below(self.store, self._all_of("threads"))
-        found: list[StoredMemory] = []
+        memories: list[StoredMemory] = []
         for item in items:
             thread = yield from self._thread(item.key)
             memory = None if thread is None else _memory_of(thread, item)
-            found += [] if memory is None else [memory]
-        return found
+            memories += [] if memory is None else [memory]
+        return memories
 
     def _forget(self, thread_id: ThreadId) -> Steps[bool]:
         thread = yield Call(self.threads, "get", thread_id)

@@ -67,10 +67,10 @@ class Selection:
                 f"conversations cannot be chosen by {min(unknown)!r}: use one of"
                 f" {', '.join(Wanted.__annotations__)}"
             )
-        given: dict[str, Any] = {**wanted, "owner": bound_owner(None, wanted.get("owner"))}
-        if bound is not None and given["owner"] not in (None, bound):
+        fields: dict[str, Any] = {**wanted, "owner": bound_owner(None, wanted.get("owner"))}
+        if bound is not None and fields["owner"] not in (None, bound):
             raise InvalidInput("this is bound to another owner: ask without one")
-        return cls(**given, only_needing=only_needing)
+        return cls(**fields, only_needing=only_needing)
 
     def __post_init__(self) -> None:
         for name in ("idle", "stale", "retry"):

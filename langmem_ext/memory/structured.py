@@ -104,8 +104,8 @@ def read_answer(answer: object, form: type[S]) -> S:
     try:
         if isinstance(failed, ValidationError):
             raise failed
-        given = parsed.model_dump() if isinstance(parsed, BaseModel) else parsed
-        read = form.model_validate(_json_in(raw) if given is None else given)
+        value = parsed.model_dump() if isinstance(parsed, BaseModel) else parsed
+        read = form.model_validate(_json_in(raw) if value is None else value)
     except ValidationError as error:
         raise _misformed(error) from None
     if len(read.model_dump_json()) > LONGEST:
@@ -139,7 +139,7 @@ def _json_in(raw: object) -> Any:
 def _misformed(error: ValidationError) -> Unusable:
     """Which fields are wrong, and how; no value is quoted."""
     mistakes = error.errors(include_input=False, include_url=False)[:5]
-    found = ", ".join(
+    errors = ", ".join(
         f"{'.'.join(map(str, mistake['loc'])) or 'it'}: {mistake['type']}" for mistake in mistakes
     )
-    return Unusable(f"is not of the form that was asked for ({found})")
+    return Unusable(f"is not of the form that was asked for ({errors})")

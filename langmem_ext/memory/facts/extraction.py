@@ -88,7 +88,7 @@ class FactExtractor:
         read: Item | None = yield Call(store, "get", place, thread.id)
         begin = _behind(dated, None if read is None else read.value.get("message_id"))
         messages = [message for message, _ in dated[begin:]]
-        said: Conversation = yield Work(
+        conversation: Conversation = yield Work(
             read_conversation, messages, self._chunk_tokens, self._counter
         )
         times = {
@@ -96,18 +96,18 @@ class FactExtractor:
             for at, (message, when) in enumerate(dated)
         }
         facts = Facts(store, owner=thread.owner, namespace=root)
-        found: list[Fact] = []
-        for piece, end in zip(said.pieces, said.ends, strict=True):
+        extracted: list[Fact] = []
+        for piece, end in zip(conversation.pieces, conversation.ends, strict=True):
             answer = yield from self._asked(facts, piece)
-            new = _accepted(answer, thread.id, said.messages, times)
+            new = _accepted(answer, thread.id, conversation.messages, times)
             writes = [facts.adding(fact, begun) for fact in new]
             if end:
-                through = {"message_id": said.messages[end - 1].id}
+                through = {"message_id": conversation.messages[end - 1].id}
                 put = PutOp(place, thread.id, through, index=False)
                 writes.append(self._memories.standing(thread, put))
             yield Call(store, "batch", writes)
-            found += new
-        return found
+            extracted += new
+        return extracted
 
     def _asked(self, facts: Facts, piece: str) -> Steps[SaidFacts]:
         known: list[Fact] = yield Call(facts, "recall", limit=KNOWN)
@@ -138,25 +138,25 @@ def _accepted(
     times: Mapping[str | None, datetime],
 ) -> list[Fact]:
     """The facts of an answer that name a message of the user's and tell of nothing hidden."""
-    found = []
-    for said in answer.facts[:MOST]:
+    facts = []
+    for said_fact in answer.facts[:MOST]:
         cited = [
             messages[number - 1]
-            for number in sorted(set(said.messages))
+            for number in sorted(set(said_fact.messages))
             if 1 <= number <= len(messages)
         ]
         ids = [message.id for message in cited if isinstance(message, HumanMessage) and message.id]
-        if not ids or HIDDEN in said.text + said.subject:
+        if not ids or HIDDEN in said_fact.text + said_fact.subject:
             continue
         try:
-            found.append(
+            facts.append(
                 Fact.new(
-                    said.text,
-                    said.subject,
+                    said_fact.text,
+                    said_fact.subject,
                     times[ids[-1]],
                     [FactSource(thread_id, name) for name in ids],
                 )
             )
         except InvalidInput:  # empty, too long, or not to be stored
             continue
-    return found
+    return facts

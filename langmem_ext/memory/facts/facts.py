@@ -83,7 +83,10 @@ class Fact:
         rows = [
             ("about", self.subject),
             ("said", self.said_at),
-            ("stands on", tuple(f"{one.thread_id} / {one.message_id}" for one in self.sources)),
+            (
+                "stands on",
+                tuple(f"{source.thread_id} / {source.message_id}" for source in self.sources),
+            ),
             ("holds", self.superseded_by is None),
         ]
         return html.titled(self.text, html.table(row for row in rows if row[1] not in (None, ())))
@@ -274,18 +277,18 @@ class Facts:
             facts = sorted(facts_in(items), key=_when, reverse=True)
             dated = yield from self._dated(facts)
             return [fact for fact in dated if superseded or fact.superseded_by is None][:limit]
-        found: list[Fact] = []
+        recalled: list[Fact] = []
         offset = 0
-        while len(found) < limit:
+        while len(recalled) < limit:
             page = yield Call(
                 self.store, "search", self.place, query=query, limit=PAGE, offset=offset, **wanted
             )
             dated = yield from self._dated(facts_in(page))
-            found += [fact for fact in dated if superseded or fact.superseded_by is None]
+            recalled += [fact for fact in dated if superseded or fact.superseded_by is None]
             offset += PAGE
             if len(page) < PAGE:
                 break
-        return found[:limit]
+        return recalled[:limit]
 
     def _dated(self, facts: list[Fact]) -> Steps[list[Fact]]:
         """The facts, each with the one that supersedes it."""
@@ -297,10 +300,10 @@ class Facts:
         reads: list[Op] = [
             SearchOp(self.place, {"key": key}, _ONE_SUBJECT, refresh_ttl=False) for key in keys
         ]
-        found: list[list[SearchItem]] = (yield Call(self.store, "batch", reads)) if reads else []
+        answers: list[list[SearchItem]] = (yield Call(self.store, "batch", reads)) if reads else []
         latest = {
             key: max(held, key=_when).id
-            for key, items in zip(keys, found, strict=True)
+            for key, items in zip(keys, answers, strict=True)
             if (held := facts_in(items))
         }
         holding = [latest.get(subject_key(fact.subject) or "", fact.id) for fact in facts]
@@ -348,7 +351,7 @@ def _standing(sources: Iterable[Mapping[str, str]], begun: int | None = None) ->
 
 def facts_in(items: Iterable[Item]) -> list[Fact]:
     """The facts that items hold; what is none is passed over."""
-    found = []
+    facts = []
     for item in items:
         value: Mapping[str, Any] = item.value
         try:
@@ -356,7 +359,7 @@ def facts_in(items: Iterable[Item]) -> list[Fact]:
                 FactSource(source["thread_id"], source["message_id"]) for source in value["sources"]
             )
             said_at = datetime.fromisoformat(value["said_at"])
-            found.append(
+            facts.append(
                 Fact(
                     item.key,
                     value["text"],
@@ -368,7 +371,7 @@ def facts_in(items: Iterable[Item]) -> list[Fact]:
             )
         except (KeyError, TypeError, ValueError):
             continue
-    return found
+    return facts
 
 
 def subject_key(subject: str | None) -> str | None:

@@ -133,21 +133,21 @@ def _remembering(
 
 
 def _searching(facts: Facts, query: str, limit: int) -> Steps[str]:
-    found: list[Fact] = yield Call(
+    recalled: list[Fact] = yield Call(
         facts, "recall", query.strip() or None, limit=min(max(limit, 1), MOST)
     )
     lines = [
         f"- {fact.said_at.date()}: {fact.text}" + (f" ({fact.subject})" if fact.subject else "")
-        for fact in found
+        for fact in recalled
     ]
     return "\n".join(lines) or "Nothing is remembered of that."
 
 
 def _messages(state: Any) -> Sequence[BaseMessage]:
-    found = (
+    messages = (
         state.get("messages") if isinstance(state, Mapping) else getattr(state, "messages", None)
     )
-    return [message for message in found or () if isinstance(message, BaseMessage)]
+    return [message for message in messages or () if isinstance(message, BaseMessage)]
 
 
 def _tells_of_hidden(text: str, messages: Sequence[BaseMessage]) -> bool:

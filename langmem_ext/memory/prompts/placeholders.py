@@ -45,7 +45,7 @@ def extract_memory_placeholders(template: str) -> list[tuple[str, list[str]]]:
     >>> extract_memory_placeholders("Of old: {{CONVERSATION_MEMORY__main_topics__action}}")
     [('{{CONVERSATION_MEMORY__main_topics__action}}', ['main_topics', 'action'])]
     """
-    return [(found[0], _keys(found)) for found in _PLACEHOLDER.finditer(template)]
+    return [(match[0], _keys(match)) for match in _PLACEHOLDER.finditer(template)]
 
 
 def render_memory_snippet(
@@ -99,15 +99,15 @@ def inject_memory_placeholders(
     """
     limit = checked_max_chars(max_chars)
 
-    def replacement(found: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         if memory is None:
             return NO_MEMORY
-        if found["json"]:
+        if match["json"]:
             shown = {
                 key: _cut_texts(memory[key], limit) for key in schema.model_fields if key in memory
             }
             return json.dumps(shown, ensure_ascii=False, default=str)
-        return render_memory_snippet(memory, _keys(found), schema=schema, max_chars=limit)
+        return render_memory_snippet(memory, _keys(match), schema=schema, max_chars=limit)
 
     return _PLACEHOLDER.sub(replacement, template)
 
@@ -125,8 +125,8 @@ def checked_max_chars(max_chars: int | None) -> int | None:
     return max_chars
 
 
-def _keys(found: re.Match[str]) -> list[str]:
-    return [key for key in (found["keys"] or "").split("__") if key]
+def _keys(match: re.Match[str]) -> list[str]:
+    return [key for key in (match["keys"] or "").split("__") if key]
 
 
 def _value(value: Any, limit: int | None) -> str:

@@ -113,10 +113,10 @@ class PromptVersions:
         """The steps of `active`."""
         place = self._place(name)
         active = _named(item) if (item := (yield Call(self.store, "get", place, _ACTIVE))) else None
-        found: Item | None = (
+        stored: Item | None = (
             None if active is None else (yield Call(self.store, "get", place, active))
         )
-        return None if found is None else _version(found, active)
+        return None if stored is None else _version(stored, active)
 
     def _add(self, name: str, text: str, set_active: bool) -> Steps[PromptVersion]:
         if not isinstance(text, str) or not text.strip():
@@ -171,10 +171,10 @@ class Prompt:
         InvalidInput: It has no text, or the file cannot be read.
     """
 
-    def __init__(self, given: str | PathLike[str] | PromptVersions, name: str, usual: str) -> None:
+    def __init__(self, source: str | PathLike[str] | PromptVersions, name: str, usual: str) -> None:
         self._name = name
-        self._versions = given if isinstance(given, PromptVersions) else None
-        self._text = usual if isinstance(given, PromptVersions) else prompt_text(given)
+        self._versions = source if isinstance(source, PromptVersions) else None
+        self._text = usual if isinstance(source, PromptVersions) else prompt_text(source)
 
     def reading(self) -> Steps[str]:
         """What the model is told now."""
