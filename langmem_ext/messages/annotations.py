@@ -92,7 +92,7 @@ class FileReference:
 def files_of(fields: Mapping[str, Any]) -> tuple[FileReference, ...]:
     """The files that a message refers to; what is noted and makes no sense is skipped."""
     noted = notes_of(fields).get("files")
-    found = []
+    files = []
     for note in noted if isinstance(noted, list) else ():
         path, sha256, block = (
             (note.get(key) for key in ("path", "sha256", "block"))
@@ -100,13 +100,13 @@ def files_of(fields: Mapping[str, Any]) -> tuple[FileReference, ...]:
             else (None,) * 3
         )
         if isinstance(path, str) and path:
-            given = isinstance(sha256, str) and type(block) is int and block >= 0
-            found.append(
+            named = isinstance(sha256, str) and type(block) is int and block >= 0
+            files.append(
                 FileReference(path, sha256, block, note.get("again") is True)
-                if given
+                if named
                 else FileReference(path)
             )
-    return tuple(found)
+    return tuple(files)
 
 
 def asked_in(fields: Mapping[str, Any]) -> tuple[str, list[str]] | None:

@@ -17,9 +17,9 @@ MISLEADING: Final = "\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _MISLEADING: Final = re.compile(f"[{MISLEADING}]")
 
 
-def as_escape(found: re.Match[str]) -> str:
+def as_escape(match: re.Match[str]) -> str:
     """A character of four hexadecimal digits as Python and JSON write it."""
-    return f"\\u{ord(found[0]):04x}"
+    return f"\\u{ord(match[0]):04x}"
 
 
 def legible(text: str) -> str:

@@ -92,14 +92,14 @@ def _rounds(messages: Sequence[BaseMessage]) -> list[tuple[int, int]]:
 
 def _results(messages: Sequence[BaseMessage]) -> list[tuple[int, ToolMessage]]:
     """The results, each with where it is."""
-    found = []
+    results = []
     for at, message in enumerate(messages):
         # For a message of another class `isinstance` asks the class's metaclass: most of what a
         # long conversation would cost.
         kind = type(message)
         if kind is not AIMessage and kind is not HumanMessage and isinstance(message, ToolMessage):
-            found.append((at, message))
-    return found
+            results.append((at, message))
+    return results
 
 
 def _places(messages: Sequence[BaseMessage]) -> dict[str, list[int]]:

@@ -50,12 +50,12 @@ class ConversationTurn:
     @property
     def said(self) -> str:
         """The user's text, without the contents of files."""
-        said = [
+        spoken = [
             without_files(vars(message))
             for message in self.messages
             if isinstance(message, HumanMessage)
         ]
-        return "\n".join(text_of(fields.get("content")) for fields in said)
+        return "\n".join(text_of(fields.get("content")) for fields in spoken)
 
     @property
     def reply(self) -> str:

@@ -77,7 +77,9 @@ def plan_query(text: str) -> tuple[Term, ...]:
             if position % 2
             else [_words(word, last=True) for word in _single(part)]
         )
-        terms += [Term(" ".join(found[0]), found[1]) for found in words if found[0]]
+        terms += [
+            Term(" ".join(part_words[0]), part_words[1]) for part_words in words if part_words[0]
+        ]
     if terms and any(runs_of_letters(parts[-1])):
         terms[-1] = Term(terms[-1].words, prefix=True)
     return tuple(dict.fromkeys(_bounded(terms)))
@@ -103,12 +105,12 @@ def _words(part: str, *, last: bool) -> tuple[list[str], bool]:
     words: list[str] = []
     for at, run in enumerate(runs):
         ends = at + 1 < len(runs) or not last
-        found = words_of_run(run)
+        run_words = words_of_run(run)
         if run.dense and not ends:
-            if len(found) == 1:
-                return [*words, *found], True
-            found = found[:-1]
-        words += found
+            if len(run_words) == 1:
+                return [*words, *run_words], True
+            run_words = run_words[:-1]
+        words += run_words
     return words, False
 
 
@@ -146,11 +148,11 @@ def rank(texts: Sequence[str], terms: Sequence[Term], weights: Sequence[float]) 
     for words, length in zip(texts, lengths, strict=True):
         damping = _SATURATION * (1 - _LENGTH + _LENGTH * length / mean)
         # Two of the same next to each other share a space and count once: that is near enough.
-        found = [words.count(term.pattern) for term in terms]
+        counts = [words.count(term.pattern) for term in terms]
         ranks.append(
             sum(
                 w * times * (_SATURATION + 1) / (times + damping)
-                for w, times in zip(weights, found, strict=True)
+                for w, times in zip(weights, counts, strict=True)
             )
         )
     return ranks
@@ -159,18 +161,18 @@ def rank(texts: Sequence[str], terms: Sequence[Term], weights: Sequence[float]) 
 def find_places(text: str, terms: Sequence[Term]) -> list[Span]:
     """Where the terms are in a text, in order and apart from each other."""
     plain = list_words(text).split()
-    found: list[tuple[int, list[str]]] = []
+    matches: list[tuple[int, list[str]]] = []
     for term in terms:
         wanted = term.words.split(" ")
-        found += (
+        matches += (
             (at, wanted) for at in islice(_places_of(plain, wanted, prefix=term.prefix), _PLACES)
         )
     # Of a long text where words are common, only the beginning is walked through.
-    needed = {number for at, wanted in found for number in (at, at + len(wanted) - 1)}
+    needed = {number for at, wanted in matches for number in (at, at + len(wanted) - 1)}
     walked = islice(enumerate(place_words(text)), max(needed, default=-1) + 1)
     words = {number: word for number, word in walked if number in needed}
     places: list[Span] = []
-    for at, wanted in found:
+    for at, wanted in matches:
         last = words[at + len(wanted) - 1]
         # Of a pair of characters only the first was asked for, where the second is what the
         # beginning continues.

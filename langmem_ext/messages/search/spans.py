@@ -39,11 +39,11 @@ def find_spans(text: str, value: str) -> list[Span]:
         return []
     places = [(letter, at) for at, char in enumerate(text) for letter in _letters(char)]
     line = "".join(letter for letter, _ in places)
-    found, start = [], line.find(word)
+    spans, start = [], line.find(word)
     while start >= 0:
-        found.append(_widened(text, places[start][1], places[start + len(word) - 1][1] + 1))
+        spans.append(_widened(text, places[start][1], places[start + len(word) - 1][1] + 1))
         start = line.find(word, start + 1)
-    return joined(text, found)
+    return joined(text, spans)
 
 
 def _widened(text: str, start: int, end: int) -> Span:

@@ -68,11 +68,11 @@ class Run(NamedTuple):
 def list_words(text: str) -> str:
     """All words of a text in their order, a space around each; empty for a text without any."""
     if text.isascii():
-        found = _ASCII_WORD.findall(text.lower())
+        raw_words = _ASCII_WORD.findall(text.lower())
         words = (
-            [word[:LONGEST] for word in found]
-            if max(map(len, found), default=0) > LONGEST
-            else found
+            [word[:LONGEST] for word in raw_words]
+            if max(map(len, raw_words), default=0) > LONGEST
+            else raw_words
         )
     else:
         words = [word for run in runs_of_letters(compose(text)) for word in words_of_run(run)]

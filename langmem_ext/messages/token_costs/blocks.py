@@ -155,20 +155,22 @@ def _video(block: _Block, count: CountText) -> int:
 def _file(block: _Block, count: CountText) -> int:
     """A document: its pages and other fields; a text or another medium is counted as that."""
     source, kind = source_of(block), media_type_of(block)
-    said = sum(
+    tokens = sum(
         count(block[name]) for name in ("title", "context") if isinstance(block.get(name), str)
     )
     if source.get("content"):
-        return said + tokens_of_content(source["content"], count)
+        return tokens + tokens_of_content(source["content"], count)
     if source.get("type") == "text" or isinstance(source.get("text"), str):
-        return said + count(str(source.get("text") or source.get("data") or ""))
+        return tokens + count(str(source.get("text") or source.get("data") or ""))
     for medium, row in (("image/", _image), ("audio/", _audio), ("video/", _video)):
         if kind.startswith(medium):
-            return said + row(block, count)
+            return tokens + row(block, count)
     data = data_of(block)
     if data is not None and (kind.startswith("text/") or kind == "application/json"):
-        return said + -(-size_of(data) // 3)
-    return said + PAGE * (UNSEEN_PAGES if data is None else max(1, -(-size_of(data) // PAGE_BYTES)))
+        return tokens + -(-size_of(data) // 3)
+    return tokens + PAGE * (
+        UNSEEN_PAGES if data is None else max(1, -(-size_of(data) // PAGE_BYTES))
+    )
 
 
 def _foreign(block: _Block, count: CountText) -> int:

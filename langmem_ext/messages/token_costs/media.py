@@ -133,11 +133,11 @@ def media_type_of(block: Block) -> str:
 
 def name_of(block: Block) -> str:
     """What a medium is called, or where it is, in one line; encoded data is neither."""
-    found = (place.get(name) for place in (block, source_of(block)) for name in _NAMES)
+    names = (place.get(name) for place in (block, source_of(block)) for name in _NAMES)
     return next(
         (
             " ".join(name.split())
-            for name in found
+            for name in names
             if isinstance(name, str) and name and not name.startswith("data:")
         ),
         "",

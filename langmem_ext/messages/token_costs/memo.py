@@ -58,9 +58,9 @@ class Memo:
         )
         mark = hash(content) if plain and not fields.get("invalid_tool_calls") else _mark(fields)
         key: str | int = fields["id"] or mark
-        found = self._messages.get(key)
-        if found is not None and found[0] == mark:
-            return found[1]
+        entry = self._messages.get(key)
+        if entry is not None and entry[0] == mark:
+            return entry[1]
         tokens = self.counter.count(message)
         if len(self._messages) >= self._limit:
             for old in list(islice(self._messages, self._limit // 2)):
@@ -85,14 +85,18 @@ class Memo:
         key: str | int = (
             json.dumps(tool, sort_keys=True, default=str) if isinstance(tool, Mapping) else id(tool)
         )
-        said = str(getattr(tool, "description", ""))
-        found = self._tools.get(key)
-        if found is not None and found[1] == said and (key.__class__ is str or found[0] is tool):
-            return found[2]
+        description = str(getattr(tool, "description", ""))
+        entry = self._tools.get(key)
+        if (
+            entry is not None
+            and entry[1] == description
+            and (key.__class__ is str or entry[0] is tool)
+        ):
+            return entry[2]
         tokens = self.counter.count_tools([tool])
         if len(self._tools) >= TOOLS:
             self._tools.clear()
-        self._tools[key] = (tool, said, tokens)
+        self._tools[key] = (tool, description, tokens)
         return tokens
 
 
