@@ -29,8 +29,8 @@ def settings_with(**arguments: str | bool | None) -> Settings:
     Raises:
         SettingsError: They have mistakes.
     """
-    given: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
-    return Settings(**given)
+    values: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
+    return Settings(**values)
 
 
 def database(named: str | None, option: str | None = None) -> str:
@@ -48,8 +48,8 @@ def database(named: str | None, option: str | None = None) -> str:
         raise InvalidInput(
             f"{masked(named)} and --db {masked(option)} both name a database: pass only one"
         )
-    given = option if named is None else named
-    return given if given is not None else Settings().storage_path
+    name = option if named is None else named
+    return name if name is not None else Settings().storage_path
 
 
 def show_with(
@@ -158,8 +158,8 @@ def _print_table(settings: Settings, shown: Fields) -> None:
     table.add_column("from", overflow="fold")
     for (name, value, origin), field in zip(_rows(settings, shown), shown.values(), strict=True):
         off = about(field).off is not None and value == str(about(field).off)
-        said = Text.assemble(value, (" (off)" if off else f" {about(field).unit}", "dim"))
-        table.add_row(name, said, Text(origin, style="dim" if origin == "default" else "bold"))
+        text = Text.assemble(value, (" (off)" if off else f" {about(field).unit}", "dim"))
+        table.add_row(name, text, Text(origin, style="dim" if origin == "default" else "bold"))
     console = Console(highlight=False)
     console.print(table)
     console.print(

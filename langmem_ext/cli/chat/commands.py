@@ -128,11 +128,11 @@ def _help(desk: Desk, screen: Screen, rest: str) -> bool:
 
 
 def _sessions(desk: Desk, screen: Screen, rest: str) -> bool:
-    found = list(islice(desk.threads.each(), desk.settings.list_limit or None))
+    threads = list(islice(desk.threads.each(), desk.settings.list_limit or None))
     length = desk.settings.title_length
-    table = [table_of(found, datetime.now(UTC), length)] if found else []
-    screen.rows(table, (columns_of(thread, length) for thread in found), map(as_data, found))
-    if not found:
+    table = [table_of(threads, datetime.now(UTC), length)] if threads else []
+    screen.rows(table, (columns_of(thread, length) for thread in threads), map(as_data, threads))
+    if not threads:
         screen.note("no conversations yet; send a message to start one")
     return False
 
@@ -155,8 +155,8 @@ def _history(desk: Desk, screen: Screen, rest: str) -> bool:
 
 def _files(desk: Desk, screen: Screen, rest: str) -> bool:
     _, turns = cut_turns(desk.thread.messages())
-    found = newest_first((turn.files for turn in turns), None)
-    files = found[: desk.settings.max_recent_files or None]
+    noted = newest_first((turn.files for turn in turns), None)
+    files = noted[: desk.settings.max_recent_files or None]
     contents = [file.sha256[:12] if file.sha256 else "no content" for file in files]
     rows = (
         Text.assemble(printable(file.path), (f"  {content}", "dim"))
@@ -167,11 +167,11 @@ def _files(desk: Desk, screen: Screen, rest: str) -> bool:
         for file, content in zip(files, contents, strict=True)
     )
     screen.rows(rows, lines, ({"path": file.path, "sha256": file.sha256} for file in files))
-    if len(found) > len(files):
+    if len(noted) > len(files):
         screen.note(
-            f"{len(found) - len(files):,} older files are not shown (the setting max_recent_files)"
+            f"{len(noted) - len(files):,} older files are not shown (the setting max_recent_files)"
         )
-    if not found:
+    if not noted:
         screen.note("no files mentioned")
     return False
 
@@ -197,11 +197,11 @@ def _search(desk: Desk, screen: Screen, rest: str) -> bool:
 
 def _params(desk: Desk, screen: Screen, rest: str) -> bool:
     params: Any = desk.thread.report().get("params") or {}
-    said = [
+    lines = [
         f"{name}\t{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in params.items()
     ]
-    screen.rows((Text(printable(line.replace("\t", " = ", 1))) for line in said), said, [params])
+    screen.rows((Text(printable(line.replace("\t", " = ", 1))) for line in lines), lines, [params])
     if not params:
         screen.note("no parameters are known")
     return False
@@ -337,7 +337,7 @@ def _clear(desk: Desk, screen: Screen, rest: str) -> bool:
 def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
     words = rest.split()
     named = " ".join(word for word in words if word != "--yes")
-    found = desk.find_exactly(named) if named else _begun(desk)
+    thread = desk.find_exactly(named) if named else _begun(desk)
     if "--yes" not in words:
         if not screen.interactive:
             raise InvalidInput(
@@ -345,18 +345,18 @@ def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
                 f" {f'{named} ' if named else ''}--yes"
             )
         if not screen.confirm(
-            f"Delete {found.title or found.id!r}, {counted(found.stored_messages, 'message')},"
+            f"Delete {thread.title or thread.id!r}, {counted(thread.stored_messages, 'message')},"
             " permanently?"
         ):
             screen.note("nothing was deleted")
             return False
-    with desk.saver.lease(found.id):
-        pruned = desk.threads.delete(found.id)
+    with desk.saver.lease(thread.id):
+        pruned = desk.threads.delete(thread.id)
     give_space_back(desk.saver.log, screen.note)
-    screen.note(f"deleted {found.id}: {counted(pruned.items, 'message')}, {pruned.bytes:,} bytes")
-    if found.id != desk.thread.id:
+    screen.note(f"deleted {thread.id}: {counted(pruned.items, 'message')}, {pruned.bytes:,} bytes")
+    if thread.id != desk.thread.id:
         return False
-    desk.open(found.id)
+    desk.open(thread.id)
     return True
 
 

@@ -44,29 +44,29 @@ def choose_graph(
     if name is None:
         example.find()
     name = name or EXAMPLE
-    found = load(name, "--graph")
-    if isinstance(found, Pregel | StateGraph):
+    chosen = load(name, "--graph")
+    if isinstance(chosen, Pregel | StateGraph):
         if model is not None:
             raise InvalidInput(
                 f"{name} is a compiled graph and takes no model: omit --model, or name a function"
                 " that builds the graph"
             )
-        return lambda saver: _with_saver(found, saver)
-    if not callable(found):
+        return lambda saver: _with_saver(chosen, saver)
+    if not callable(chosen):
         raise InvalidInput(
-            f"{name} is not a graph but {type(found).__name__}: name a graph, or a function that"
+            f"{name} is not a graph but {type(chosen).__name__}: name a graph, or a function that"
             " takes a checkpointer and returns a graph"
         )
-    takes_governor = governor is not None and "governor" in inspect.signature(found).parameters
+    takes_governor = governor is not None and "governor" in inspect.signature(chosen).parameters
     _check_takes(
         name,
-        found,
+        chosen,
         [*([] if model is None else ["model"]), *(["governor"] if takes_governor else [])],
     )
     further: dict[str, Any] = {} if model is None else {"model": make_model(model)}
     if governor is not None and takes_governor:
         further["governor"] = governor()
-    return lambda saver: _make(name, found, saver, further)
+    return lambda saver: _make(name, chosen, saver, further)
 
 
 def _check_takes(name: str, function: Callable[..., Any], further: Sequence[str]) -> None:

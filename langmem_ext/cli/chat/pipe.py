@@ -88,8 +88,8 @@ class Pipe:
     ) -> None:
         """Print lines, or objects of JSON."""
         if self._as_json:
-            for one in data:
-                self._print_json(one)
+            for record in data:
+                self._print_json(record)
         else:
             for line in lines:
                 print(printable(line), flush=True)

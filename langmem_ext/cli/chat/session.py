@@ -123,15 +123,15 @@ class Desk:
             InvalidInput: There are several.
         """
         try:
-            found = self.find_exactly(name)
+            thread = self.find_exactly(name)
         except ThreadNotFound:
             titled = self.threads.list(status=None, title=name, limit=3)
             if len(titled) > 1:
                 raise several("have in their titles", name, titled) from None
             if not titled:
                 raise
-            found = titled[0]
-        return self.threads.get(found.id)
+            thread = titled[0]
+        return self.threads.get(thread.id)
 
     def find_exactly(self, name: str) -> ThreadInfo:
         """Find as `find` does, but not by a part of a title; expired threads are included.

@@ -128,8 +128,8 @@ class Terminal:
         self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]
     ) -> None:
         """Print what is for a person."""
-        for one in shown:
-            self._console.print(one)
+        for renderable in shown:
+            self._console.print(renderable)
 
     def note(self, text: str) -> None:
         """Print something that is not part of the conversation."""

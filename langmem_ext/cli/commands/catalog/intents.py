@@ -98,9 +98,9 @@ def _not_understood(catalog: IntentCatalog) -> Iterator[tuple[str, str, str | No
     classifier, now = RuleClassifier(), datetime.now()
     for intent in catalog.intents:
         for example in intent.examples:
-            found = classifier.classify(ClassifyRequest(example, catalog, now=now))
-            if intent.id not in (found.intent_id, *(other.intent_id for other in found.also)):
-                yield intent.id, example, found.intent_id
+            result = classifier.classify(ClassifyRequest(example, catalog, now=now))
+            if intent.id not in (result.intent_id, *(other.intent_id for other in result.also)):
+                yield intent.id, example, result.intent_id
 
 
 # -- try
@@ -198,8 +198,8 @@ class Heard:
             yield "  intents: " + ", ".join(
                 f"{intent} {score:.2f}" for intent, score in self.scores
             )
-        for name, (found, confidence, reason) in self.values.items():
-            yield f"  {name} = {json_line(found)} ({confidence}, {reason})"
+        for name, (reading, confidence, reason) in self.values.items():
+            yield f"  {name} = {json_line(reading)} ({confidence}, {reason})"
         waits = f" [waits for {self.turn.waiting_for}]" if self.turn.waiting_for else ""
         yield f"agent: {' '.join(self.turn.reply.split())}{waits}"
 
@@ -254,12 +254,12 @@ class Trial:
                 (step["tool"], playbook.arguments(step, playbook.shown(session.params)))
                 for step in plan["steps"]
             ]
-            said = "; ".join(
-                f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
-                for name, given in calls
+            calls_shown = "; ".join(
+                f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+                for name, arguments in calls
             )
             return {
-                "messages": [AIMessage(f"Would call {said}")],
+                "messages": [AIMessage(f"Would call {calls_shown}")],
                 "plan": None,
                 "waiting_for_param": None,
                 "last_intent_id": plan["intent_id"],
@@ -301,11 +301,11 @@ class Trial:
         reading = Reading(
             text, datetime.now(), filled=before.params, asked=before.waiting_for, prompt=prompt
         )
-        found = read_values([self.playbook.param(name) for name in names], reading)
+        read = read_values([self.playbook.param(name) for name in names], reading)
         sensitive = self.playbook.sensitive
         values = {
             name: (HIDDEN if name in sensitive else value.value, value.confidence, value.reason)
-            for name, value in found.items()
+            for name, value in read.items()
         }
         return Heard(commands, scores, values, turn)
 
@@ -355,5 +355,5 @@ def _stand_ins(catalog: IntentCatalog) -> list[BaseTool]:
     ]
 
 
-def _nothing(**given: object) -> str:
+def _nothing(**arguments: object) -> str:
     return "nothing was done"

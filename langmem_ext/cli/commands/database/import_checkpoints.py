@@ -117,12 +117,12 @@ def lines_of(report: ImportReport, into: str, *, verify: bool) -> list[str]:
 def _added_up(parts: Mapping[str, int], total: int) -> str:
     """The parts of a whole, and the whole; what is in none of them was left out."""
     known = {**parts, "left out": total - sum(parts.values())}
-    said = [
+    counts = [
         f"{number:,} {what}"
         for what, number in known.items()
         if number or what in ("imported", "there already")
     ]
-    return ", ".join([*said, f"{total:,} in all"])
+    return ", ".join([*counts, f"{total:,} in all"])
 
 
 def _size(size: int) -> str:
@@ -163,12 +163,12 @@ def _bar() -> Iterator[Show | None]:
 @contextmanager
 def _lines() -> Iterator[Show | None]:
     """A line for each tenth."""
-    said: set[tuple[bool, int]] = set()
+    shown: set[tuple[bool, int]] = set()
 
     def show(at: ImportProgress) -> None:
         tenth = at.verifying, TENTHS * at.done // max(at.total, 1)
-        if tenth not in said:
-            said.add(tenth)
+        if tenth not in shown:
+            shown.add(tenth)
             typer.echo(
                 f"{'compared' if at.verifying else 'gone through'} {at.done:,} of {at.total:,}"
                 " checkpoints",

@@ -69,7 +69,7 @@ def _summary(report: Report, *, fix: bool) -> str:
         for name in STYLES
     }
     counts["fixed"] = sum(finding.fixed for finding in report.findings)
-    found = [
+    findings = [
         counted(count, name) if name == "note" else f"{count:,} {name}"
         for name, count in counts.items()
         if count
@@ -81,7 +81,7 @@ def _summary(report: Report, *, fix: bool) -> str:
         looked += f", {report.store_items:,} items of the store"
     fixable = any(finding.fixable and not finding.fixed for finding in report.findings)
     hint = " (--fix repairs what it can)" if fixable and not fix else ""
-    parts = [*(["all is well"] if report.ok and not counts["fixed"] else []), *found]
+    parts = [*(["all is well"] if report.ok and not counts["fixed"] else []), *findings]
     return f"{looked}: {', '.join(parts)}{hint}"
 
 
@@ -119,21 +119,21 @@ def count_with(db: str, *, as_json: bool, interactive: bool) -> None:
     Raises:
         LangmemExtError: As `stats` has it.
     """
-    found = stats(db)
+    statistics = stats(db)
     if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(found)))
+        typer.echo(json.dumps(dataclasses.asdict(statistics)))
         return
     if not interactive:
-        typer.echo("\n".join(f"{name}\t{value}" for name, value in _totals(found)))
+        typer.echo("\n".join(f"{name}\t{value}" for name, value in _totals(statistics)))
         typer.echo(
             "\n".join(
                 f"thread\t{printable(size.id)}\t{size.bytes}\t{size.messages}\t{size.checkpoints}"
-                for size in found.largest
+                for size in statistics.largest
             )
         )
         return
     console = Console(highlight=False)
-    for title, rows in _tables(found):
+    for title, rows in _tables(statistics):
         table = Table(
             title=title,
             title_justify="left",
@@ -151,32 +151,34 @@ def count_with(db: str, *, as_json: bool, interactive: bool) -> None:
         console.print()
 
 
-def _totals(found: Statistics) -> list[tuple[str, int | float]]:
-    counted = [(name, getattr(found, name)) for name in _ROWS]
+def _totals(statistics: Statistics) -> list[tuple[str, int | float]]:
+    counted = [(name, getattr(statistics, name)) for name in _ROWS]
     per_turn = (
-        [] if found.bytes_per_turn is None else [("bytes per turn", round(found.bytes_per_turn, 1))]
+        []
+        if statistics.bytes_per_turn is None
+        else [("bytes per turn", round(statistics.bytes_per_turn, 1))]
     )
-    sizes = [(f"bytes of {kind}", size) for kind, size in found.bytes.items()]
-    return [*counted, *sizes, ("bytes of the file", found.file_bytes), *per_turn]
+    sizes = [(f"bytes of {kind}", size) for kind, size in statistics.bytes.items()]
+    return [*counted, *sizes, ("bytes of the file", statistics.file_bytes), *per_turn]
 
 
-def _tables(found: Statistics) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    yield "rows", [(name, f"{getattr(found, name):,}") for name in _ROWS]
+def _tables(statistics: Statistics) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    yield "rows", [(name, f"{getattr(statistics, name):,}") for name in _ROWS]
     shares = [
-        (kind, bytes_in_words(size), f"{size / (found.file_bytes or 1):.0%}")
-        for kind, size in found.bytes.items()
+        (kind, bytes_in_words(size), f"{size / (statistics.file_bytes or 1):.0%}")
+        for kind, size in statistics.bytes.items()
         if size
     ]
     yield (
-        "bytes" if found.exact else "bytes, about",
-        [*shares, ("file", bytes_in_words(found.file_bytes), "")],
+        "bytes" if statistics.exact else "bytes, about",
+        [*shares, ("file", bytes_in_words(statistics.file_bytes), "")],
     )
-    if found.bytes_per_turn is not None:
-        yield "per turn", [("on average", bytes_in_words(round(found.bytes_per_turn)))]
-    if found.largest:
+    if statistics.bytes_per_turn is not None:
+        yield "per turn", [("on average", bytes_in_words(round(statistics.bytes_per_turn)))]
+    if statistics.largest:
         sizes = [
             (size.id, bytes_in_words(size.bytes), f"{size.messages:,}", f"{size.checkpoints:,}")
-            for size in found.largest
+            for size in statistics.largest
         ]
         yield "largest threads", [("", "bytes", "messages", "checkpoints"), *sizes]
 

@@ -109,12 +109,12 @@ def _once(generator: MemoryGenerator, asked: Run, idle: timedelta, *, as_json: b
 
 def _tell(generation: Generation, *, as_json: bool) -> None:
     if as_json:
-        said = {
+        result = {
             "thread_id": generation.thread_id,
             "outcome": generation.outcome,
             "reason": generation.reason,
         }
-        typer.echo(json_line({**said, "facts": len(generation.facts)}))
+        typer.echo(json_line({**result, "facts": len(generation.facts)}))
     else:
         columns = (
             generation.thread_id,

@@ -28,11 +28,11 @@ def list_with(db: str | None, *, as_json: bool) -> None:
     Raises:
         LangmemExtError: The database cannot be read.
     """
-    for one in roles.granted(_server(db)):
+    for grant in roles.granted(_server(db)):
         line = (
-            json.dumps(dataclasses.asdict(one))
+            json.dumps(dataclasses.asdict(grant))
             if as_json
-            else "\t".join(map(printable, (one.role, one.rights, _threads(one.owner))))
+            else "\t".join(map(printable, (grant.role, grant.rights, _threads(grant.owner))))
         )
         typer.echo(line)
 

@@ -142,10 +142,10 @@ def _listener(port: int | None) -> socket.socket:
         ) from error
 
 
-def _prices(given: Sequence[str]) -> dict[str, tuple[Decimal, Decimal]]:
+def _prices(texts: Sequence[str]) -> dict[str, tuple[Decimal, Decimal]]:
     """Prices as they are typed: `model=prompt,completion`, each for a million tokens."""
-    found = {}
-    for text in given:
+    prices = {}
+    for text in texts:
         model, sign, numbers = text.partition("=")
         prompt, comma, completion = numbers.partition(",")
         if not (model and sign and comma):
@@ -153,5 +153,5 @@ def _prices(given: Sequence[str]) -> dict[str, tuple[Decimal, Decimal]]:
                 f"--price {text!r} is no price: write MODEL=PROMPT,COMPLETION, each for a million"
                 " tokens"
             )
-        found[model.strip()] = (prompt.strip(), completion.strip())
-    return checked_prices(found)
+        prices[model.strip()] = (prompt.strip(), completion.strip())
+    return checked_prices(prices)

@@ -41,12 +41,17 @@ def list_with(
 
 
 def _namespaces(store: DeltaStore, offset: int) -> list[dict[str, object]]:
-    return [{"namespace": list(one)} for one in store.list_namespaces(limit=PAGE, offset=offset)]
+    return [
+        {"namespace": list(namespace)}
+        for namespace in store.list_namespaces(limit=PAGE, offset=offset)
+    ]
 
 
 def _items(store: DeltaStore, prefix: tuple[str, ...], offset: int) -> list[dict[str, object]]:
-    found = store.search(prefix, limit=PAGE, offset=offset, refresh_ttl=False)
-    return [{name: one for name, one in item.dict().items() if name != "score"} for item in found]
+    items = store.search(prefix, limit=PAGE, offset=offset, refresh_ttl=False)
+    return [
+        {name: value for name, value in item.dict().items() if name != "score"} for item in items
+    ]
 
 
 def _shown(line: dict[str, object]) -> str:

@@ -45,13 +45,13 @@ class Line:
         role = next(
             (name for name, kind in _ROLES.items() if isinstance(message, kind)), message.type
         )
-        said: dict[str, JsonValue] = {"id": message.id, "role": role, "text": self.text}
+        data: dict[str, JsonValue] = {"id": message.id, "role": role, "text": self.text}
         if isinstance(message, AIMessage) and message.tool_calls:
-            said["text"] = self.text if message.text else ""
-            said["calls"] = [call["name"] for call in message.tool_calls]
+            data["text"] = self.text if message.text else ""
+            data["calls"] = [call["name"] for call in message.tool_calls]
         if isinstance(message, ToolMessage):
-            said["name"], said["tool_call_id"] = message.name, message.tool_call_id
-        return said
+            data["name"], data["tool_call_id"] = message.name, message.tool_call_id
+        return data
 
 
 def line_of(message: BaseMessage) -> Line:

@@ -103,11 +103,11 @@ def find(threads: ThreadRows, name: str) -> ThreadInfo:
     try:
         return threads.get(name)
     except ThreadNotFound:
-        found = threads.list(status=None, begins=name, limit=3)
+        matching = threads.list(status=None, begins=name, limit=3)
     how = "begin with"
-    if not found:
+    if not matching:
         how = "are called"
-        found = list(
+        matching = list(
             islice(
                 (
                     thread
@@ -117,18 +117,18 @@ def find(threads: ThreadRows, name: str) -> ThreadInfo:
                 3,
             )
         )
-    if len(found) > 1:
-        raise several(how, name, found)
-    if not found:
+    if len(matching) > 1:
+        raise several(how, name, matching)
+    if not matching:
         raise ThreadNotFound(f"thread {name!r} not found; see `langmem-ext threads list`")
-    return found[0]
+    return matching[0]
 
 
-def several(how: str, name: str, found: Sequence[ThreadInfo]) -> InvalidInput:
+def several(how: str, name: str, matching: Sequence[ThreadInfo]) -> InvalidInput:
     """The error for an ambiguous name; it lists two of the threads."""
-    ids = ", ".join(thread.id for thread in found[:2])
+    ids = ", ".join(thread.id for thread in matching[:2])
     return InvalidInput(
-        f"several threads {how} {name!r}: {ids}{', …' if len(found) > 2 else ''}: give more of"
+        f"several threads {how} {name!r}: {ids}{', …' if len(matching) > 2 else ''}: give more of"
         " the id"
     )
 
@@ -169,23 +169,25 @@ def list_with(
     limit = settings.list_limit if limit is None else limit
     with opened(settings, read_only=True) as threads:
         listed = _expired(threads, wanted) if expired else threads.each(**wanted)
-        found = list(islice(listed, limit or None))
-        full = bool(limit) and len(found) == limit
+        shown_threads = list(islice(listed, limit or None))
+        full = bool(limit) and len(shown_threads) == limit
         left_out = (
             0
             if not full
             else sum(1 for _ in listed)
             if expired
-            else threads.count(**wanted) - len(found)
+            else threads.count(**wanted) - len(shown_threads)
         )
     if as_json or not interactive:
-        for thread in found:
+        for thread in shown_threads:
             typer.echo(
                 json_line(as_data(thread)) if as_json else columns_of(thread, settings.title_length)
             )
-    elif found:
-        Console(highlight=False).print(table_of(found, datetime.now(UTC), settings.title_length))
-    if not found:
+    elif shown_threads:
+        Console(highlight=False).print(
+            table_of(shown_threads, datetime.now(UTC), settings.title_length)
+        )
+    if not shown_threads:
         asks = bool(wanted.keys() - {"status"}) or status is not None or bool(settings.owner)
         typer.echo(
             f"langmem-ext: {_NO_SUCH if asks else 'no threads yet: the first message creates one'}",
@@ -238,10 +240,10 @@ def columns_of(thread: ThreadInfo, length: int) -> str:
     return "\t".join(printable(column).replace("\t", " ").replace("\n", " ") for column in columns)
 
 
-def table_of(found: Sequence[ThreadInfo], now: datetime, length: int) -> Table:
+def table_of(threads: Sequence[ThreadInfo], now: datetime, length: int) -> Table:
     """Threads as a person reads them."""
     table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim")
-    shortened = [printable(key) for key in short_ids([thread.id for thread in found])]
+    shortened = [printable(key) for key in short_ids([thread.id for thread in threads])]
     # Widths are dealt out here: left alone, a narrow window takes them from the ids, by which
     # everything is named.
     left = get_terminal_size().columns - _COUNT_WIDE - _AGE_WIDE
@@ -251,7 +253,7 @@ def table_of(found: Sequence[ThreadInfo], now: datetime, length: int) -> Table:
     table.add_column("title", overflow="ellipsis", no_wrap=True, width=max(left - ids_wide, 1))
     table.add_column("messages", justify="right", no_wrap=True, width=_COUNT_WIDE)
     table.add_column("age", justify="right", no_wrap=True, width=_AGE_WIDE)
-    for thread, shown in zip(found, shortened, strict=True):
+    for thread, shown in zip(threads, shortened, strict=True):
         title = Text(title_of(thread, length))
         if noted := printable(", ".join(_noted(thread))):
             # On a line of its own: beside the rest, nothing of the title would be left in a narrow
@@ -321,19 +323,19 @@ def count_with(db: str | None, owner: str | None, *, as_json: bool, interactive:
         LangmemExtError: The database cannot be read.
     """
     with opened(settings_for(db, owner), read_only=True) as threads:
-        found = threads.stats()
+        stats = threads.stats()
     if as_json:
-        by_tool = [{"tool": tool, "threads": count} for tool, count in found.by_tool.items()]
-        typer.echo(json_line(dataclasses.asdict(found) | {"by_tool": by_tool}))
+        by_tool = [{"tool": tool, "threads": count} for tool, count in stats.by_tool.items()]
+        typer.echo(json_line(dataclasses.asdict(stats) | {"by_tool": by_tool}))
         return
     rows = [
-        (name, getattr(found, name))
+        (name, getattr(stats, name))
         for name in ("threads", "turns", "messages", "tokens", "waiting")
     ]
-    rows += [(printable(status), count) for status, count in found.by_status.items()]
+    rows += [(printable(status), count) for status, count in stats.by_status.items()]
     rows += [
         ("of no tool" if tool is None else f"of the tool {printable(tool)}", count)
-        for tool, count in found.by_tool.items()
+        for tool, count in stats.by_tool.items()
     ]
     wide = max(len(name) for name, _ in rows)
     for name, count in rows:
@@ -395,8 +397,8 @@ def change_each(
     note_of: Callable[[ThreadInfo], str] | None = None,
 ) -> None:
     """`change_with`, where the threads are open already."""
-    for found in [find(threads, name) for name in names]:
-        changed = change(threads, found.id)
+    for thread in [find(threads, name) for name in names]:
+        changed = change(threads, thread.id)
         typer.echo(json_line(as_data(changed)) if as_json else printable(changed.id))
         if note_of is not None and not as_json:
             typer.echo(f"langmem-ext: {printable(note_of(changed))}", err=True)
@@ -418,18 +420,20 @@ def delete_with(
         LangmemExtError: As `find` has it.
     """
     with opened(settings_for(db, owner), read_only=False) as threads:
-        found = [find(threads, name) for name in names]
+        chosen = [find(threads, name) for name in names]
         if not yes:
             if not interactive:
                 raise InvalidInput("deleting is permanent and needs a confirmation: pass --yes")
-            for thread in found:
+            for thread in chosen:
                 typer.echo(
                     f"{printable(thread.id)}  {printable(thread.title or '')} "
                     f" {counted(thread.stored_messages, 'message')}",
                     err=True,
                 )
-            require_yes(f"Delete {'it' if len(found) == 1 else f'these {len(found)}'} permanently?")
-        pruned = threads.delete(*(thread.id for thread in found))
+            require_yes(
+                f"Delete {'it' if len(chosen) == 1 else f'these {len(chosen)}'} permanently?"
+            )
+        pruned = threads.delete(*(thread.id for thread in chosen))
         sweep_memories(threads.log, threads.owner)
         give_space_back(threads.log, note)
     if as_json:

@@ -52,12 +52,12 @@ def history_with(
         if as_json:
             typer.echo(json_line(line.data() | {"created_at": stored.isoformat()}))
         elif interactive:
-            said = (
+            parts = (
                 (f"{printable(line.role)} ", COLOURS.get(line.role, "bold")),
                 ("› ", "dim"),
                 printable(line.text),
             )
-            console.print(Text.assemble((when, "dim"), *said))
+            console.print(Text.assemble((when, "dim"), *parts))
         else:
             typer.echo(
                 f"{when}{printable(line.role)}: {' '.join(printable(line.text).splitlines())}"
