@@ -81,9 +81,9 @@ class RestorePolicy:
             except (ImportError, AttributeError):
                 return None
         if not self.strict:
-            found = getattr(sys.modules.get(module), name, None)
-            if _is_data_type(found, module):
-                return found
+            kind = getattr(sys.modules.get(module), name, None)
+            if _is_data_type(kind, module):
+                return kind
         _warn_refused(module, name)
         return None
 
@@ -98,23 +98,21 @@ class RestorePolicy:
         )
 
 
-def _is_data_type(found: Any, module: str) -> bool:
+def _is_data_type(kind: Any, module: str) -> bool:
     """Whether a thing is a class that only holds values.
 
     It must be defined in the module that names it: an alias is no way in.
     """
-    if not isinstance(found, type) or found.__module__ != module:
+    if not isinstance(kind, type) or kind.__module__ != module:
         return False
-    if issubclass(found, Runnable) or "__call__" in {
-        name for cls in found.__mro__ for name in vars(cls)
+    if issubclass(kind, Runnable) or "__call__" in {
+        name for cls in kind.__mro__ for name in vars(cls)
     }:
         return False
-    if any(cls.__name__ == "BaseSettings" for cls in found.__mro__):
+    if any(cls.__name__ == "BaseSettings" for cls in kind.__mro__):
         return False  # building one reads the environment and files
-    named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
-    return (
-        named_tuple or issubclass(found, (*_MODELS, enum.Enum)) or dataclasses.is_dataclass(found)
-    )
+    named_tuple = issubclass(kind, tuple) and hasattr(kind, "_fields")
+    return named_tuple or issubclass(kind, (*_MODELS, enum.Enum)) or dataclasses.is_dataclass(kind)
 
 
 def _warn_refused(module: str, name: str) -> None:
@@ -191,11 +189,11 @@ def _build(
     if code == EXT_METHOD_SINGLE_ARG and (module, name, *method) not in SAFE_MSGPACK_METHODS:
         _warn_refused(module, f"{name}.{''.join(method)}")
         return payload
-    found = policy.find(module, name)
-    if found is None:
+    kind = policy.find(module, name)
+    if kind is None:
         return payload
     try:
-        return _BUILDERS[code](found, payload)
+        return _BUILDERS[code](kind, payload)
     except Exception as error:
         pass_on(error)
         # The class has changed since: its data is better than nothing, and better than an error
@@ -208,25 +206,25 @@ def _build(
         return payload
 
 
-def _build_model(found: Any, payload: Any) -> Any:
+def _build_model(kind: Any, payload: Any) -> Any:
     try:
-        return found(**payload)
+        return kind(**payload)
     except Exception as error:
         pass_on(error)
         return (
-            found.model_construct(**payload)
-            if hasattr(found, "model_construct")
-            else found.construct(**payload)
+            kind.model_construct(**payload)
+            if hasattr(kind, "model_construct")
+            else kind.construct(**payload)
         )
 
 
 _BUILDERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
-    EXT_CONSTRUCTOR_SINGLE_ARG: lambda found, payload: found(payload),
-    EXT_CONSTRUCTOR_POS_ARGS: lambda found, payload: (
-        _send(payload) if found is Send else found(*payload)
+    EXT_CONSTRUCTOR_SINGLE_ARG: lambda kind, payload: kind(payload),
+    EXT_CONSTRUCTOR_POS_ARGS: lambda kind, payload: (
+        _send(payload) if kind is Send else kind(*payload)
     ),
-    EXT_CONSTRUCTOR_KW_ARGS: lambda found, payload: found(**payload),
-    EXT_METHOD_SINGLE_ARG: lambda found, payload: found.fromisoformat(payload),
+    EXT_CONSTRUCTOR_KW_ARGS: lambda kind, payload: kind(**payload),
+    EXT_METHOD_SINGLE_ARG: lambda kind, payload: kind.fromisoformat(payload),
     EXT_PYDANTIC_V1: _build_model,
     EXT_PYDANTIC_V2: _build_model,
 }

@@ -442,12 +442,14 @@ class _Sweep:
             if over <= 0 or self._freed >= enough:
                 return
             thinned = yield from self._each(
-                lambda one: ops.thin(one.key, 1, 0, self._around), after=thinned, enough=enough
+                lambda thread: ops.thin(thread.key, 1, 0, self._around),
+                after=thinned,
+                enough=enough,
             )
             if self._freed < enough:
                 dropped = yield from self._each(
-                    lambda one: ops.expire(
-                        one, self._around, before=Cutoff.at(one.at.updated_at + 1)
+                    lambda thread: ops.expire(
+                        thread, self._around, before=Cutoff.at(thread.at.updated_at + 1)
                     ),
                     after=dropped,
                     enough=enough,

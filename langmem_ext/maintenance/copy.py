@@ -208,7 +208,8 @@ class _Copying:
         yield Call(self._target, "setup")
         known = yield from self._listed(self._source, self._threads)
         threads = {
-            place[0]: one.config["configurable"]["thread_id"] for place, one in known.items()
+            place[0]: checkpoint.config["configurable"]["thread_id"]
+            for place, checkpoint in known.items()
         }
         if nowhere := [thread for thread in self._threads or () if str(thread) not in threads]:
             raise ThreadNotFound(
@@ -262,9 +263,9 @@ class _Copying:
         """
         ids = {place[0]: known[place].config["configurable"]["thread_id"] for place in missing}
         moments: dict[str, list[int]] = {}
-        for place, one in known.items():
-            if place[0] in ids and one.made is not None:
-                moments.setdefault(place[0], []).append(one.made)
+        for place, checkpoint in known.items():
+            if place[0] in ids and checkpoint.made is not None:
+                moments.setdefault(place[0], []).append(checkpoint.made)
         written: Written = {thread: (min(made), max(made)) for thread, made in moments.items()}
         if ids and tells_times(self._source):
             written |= yield Call(self._source, "thread_times", (list(ids.values()),))
@@ -274,9 +275,9 @@ class _Copying:
                 written[thread] = created, max(updated, written.get(thread, (0, self._now))[1])
         return written
 
-    def _times_of(self, thread: str, found: CheckpointTuple) -> Times:
+    def _times_of(self, thread: str, checkpoint: CheckpointTuple) -> Times:
         """When a checkpoint was made, and its thread first and last written; now if not known."""
-        made = ms_of(found.checkpoint.get("ts"))
+        made = ms_of(checkpoint.checkpoint.get("ts"))
         return Times(
             self._now if made is None else made, *self._written.get(thread, (self._now, self._now))
         )
@@ -285,14 +286,14 @@ class _Copying:
         self, reading: Reading, place: Place, config: RunnableConfig, there: _Known | None
     ) -> Steps[tuple[int, int]]:
         """Copy the next missing checkpoint, or only its writes; returns the counts of both."""
-        found: CheckpointTuple | None = yield reading
-        if found is None:
+        checkpoint: CheckpointTuple | None = yield reading
+        if checkpoint is None:
             return 0, 0
-        times, writes = self._times_of(place[0], found), found.pending_writes or []
+        times, writes = self._times_of(place[0], checkpoint), checkpoint.pending_writes or []
         yield from self._copy_writes(config, writes, times)
         if there is None:
-            yield from self._copy_checkpoint(place, found, times)
-        self._size += _size_of(found) if self._together else 0
+            yield from self._copy_checkpoint(place, checkpoint, times)
+        self._size += _size_of(checkpoint) if self._together else 0
         return int(there is None), _lacking(
             [write[:2] for write in writes], () if there is None else there.writes
         )
@@ -312,8 +313,8 @@ class _Copying:
         if puts:
             yield Puts(self._target, puts, times)
         if self._progress is not None:
-            for one in untold:
-                self._progress(one)
+            for progress in untold:
+                self._progress(progress)
 
     def _listed(
         self, saver: Saver, threads: Sequence[Any] | None, limit: int | None = None
@@ -334,11 +335,11 @@ class _Copying:
                 config_of(thread, namespace, checkpoint), writes, made
             )
 
-        def show(found: CheckpointTuple) -> None:
+        def show(checkpoint: CheckpointTuple) -> None:
             note(
-                found.config,
-                [write[:2] for write in found.pending_writes or ()],
-                ms_of(found.checkpoint.get("ts")),
+                checkpoint.config,
+                [write[:2] for write in checkpoint.pending_writes or ()],
+                ms_of(checkpoint.checkpoint.get("ts")),
             )
 
         if limit is None and outlines(saver):
@@ -353,25 +354,32 @@ class _Copying:
             yield Scan(saver, cast("RunnableConfig | None", asked), show, limit)
         return dict(reversed(known.items()))
 
-    def _copy_checkpoint(self, place: Place, found: CheckpointTuple, times: Times) -> Steps[None]:
-        configurable = found.config["configurable"]
-        parent = yield from self._parent(found)
+    def _copy_checkpoint(
+        self, place: Place, checkpoint: CheckpointTuple, times: Times
+    ) -> Steps[None]:
+        configurable = checkpoint.config["configurable"]
+        parent = yield from self._parent(checkpoint)
         config: RunnableConfig = {
             "configurable": {"thread_id": configurable["thread_id"], "checkpoint_ns": place[1]}
         }
-        if found.parent_config is not None:
-            config["configurable"]["checkpoint_id"] = found.parent_config["configurable"][
+        if checkpoint.parent_config is not None:
+            config["configurable"]["checkpoint_id"] = checkpoint.parent_config["configurable"][
                 "checkpoint_id"
             ]
         yield from self._put(
-            times, "put", config, found.checkpoint, found.metadata, _new_versions(found, parent)
+            times,
+            "put",
+            config,
+            checkpoint.checkpoint,
+            checkpoint.metadata,
+            _new_versions(checkpoint, parent),
         )
-        self._remember(place, found)
+        self._remember(place, checkpoint)
 
-    def _parent(self, found: CheckpointTuple) -> Steps[CheckpointTuple | None]:
-        if found.parent_config is None:
+    def _parent(self, child: CheckpointTuple) -> Steps[CheckpointTuple | None]:
+        if child.parent_config is None:
             return None
-        configurable = found.parent_config["configurable"]
+        configurable = child.parent_config["configurable"]
         thread, namespace, checkpoint = (
             configurable["thread_id"],
             configurable.get("checkpoint_ns", ""),
@@ -390,8 +398,8 @@ class _Copying:
         self._parents.move_to_end(place)
         return self._parents[place]
 
-    def _remember(self, place: Place, found: CheckpointTuple | None) -> None:
-        self._parents[place] = found
+    def _remember(self, place: Place, checkpoint: CheckpointTuple | None) -> None:
+        self._parents[place] = checkpoint
         if len(self._parents) > PARENTS:
             self._parents.popitem(last=False)
 
@@ -437,12 +445,12 @@ def _lacking(writes: Sequence[tuple[str, str]], there: Sequence[tuple[str, str]]
     return (Counter(map(_place_of, writes)) - Counter(map(_place_of, there))).total()
 
 
-def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dict[str, Any]:
+def _new_versions(checkpoint: CheckpointTuple, parent: CheckpointTuple | None) -> dict[str, Any]:
     """The channels that a checkpoint changed since its parent, in their version or in place."""
-    versions: Mapping[str, Any] = found.checkpoint["channel_versions"]
+    versions: Mapping[str, Any] = checkpoint.checkpoint["channel_versions"]
     if parent is None:
         return dict(versions)
-    values, earlier = found.checkpoint["channel_values"], parent.checkpoint["channel_values"]
+    values, earlier = checkpoint.checkpoint["channel_values"], parent.checkpoint["channel_values"]
     known = parent.checkpoint["channel_versions"]
     return {
         channel: version
@@ -455,32 +463,32 @@ def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dic
     }
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(value: Any, other: Any) -> bool:
     """Whether two values are the same, to the type."""
-    if one is other:
+    if value is other:
         return True
     try:
-        return _plain.dumps_typed(one) == _plain.dumps_typed(other)
+        return _plain.dumps_typed(value) == _plain.dumps_typed(other)
     except Exception:  # a custom serializer takes what LangGraph's does not
-        return bool(one == other)
+        return bool(value == other)
 
 
 def _size_of(value: Any) -> int:
     """Bytes that a value takes, about, with all that it holds."""
     size, seen, waiting = 0, set[int](), [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str | bytes | bytearray):
-            size += len(one)
-        elif id(one) not in seen and not isinstance(one, type):
-            seen.add(id(one))
+        part = waiting.pop()
+        if isinstance(part, str | bytes | bytearray):
+            size += len(part)
+        elif id(part) not in seen and not isinstance(part, type):
+            seen.add(id(part))
             size += OBJECT_BYTES
-            if isinstance(one, Mapping):
-                waiting += [*one.keys(), *one.values()]
-            elif isinstance(one, list | tuple | set | frozenset):
-                waiting += one
-            elif isinstance(one, BaseMessage) and isinstance(one.content, str):
-                size += MESSAGE_BYTES + len(one.content)
+            if isinstance(part, Mapping):
+                waiting += [*part.keys(), *part.values()]
+            elif isinstance(part, list | tuple | set | frozenset):
+                waiting += part
+            elif isinstance(part, BaseMessage) and isinstance(part.content, str):
+                size += MESSAGE_BYTES + len(part.content)
             else:
-                waiting += getattr(one, "__dict__", {}).values()
+                waiting += getattr(part, "__dict__", {}).values()
     return size

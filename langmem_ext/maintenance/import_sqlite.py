@@ -303,12 +303,12 @@ class _Import:
         """
         try:
             keys = [ThreadKey(thread_key(thread), owner) for thread in threads]
-            found = log.run(
+            stored = log.run(
                 transfer_ops.stored(keys, indexes=log.indexes, codec=transcoder.codec), write=False
             )
         except (InvalidThreadId, DamagedRow):
             return {}
-        return dict(zip(threads, found, strict=True))
+        return dict(zip(threads, stored, strict=True))
 
     def _chosen(self, file: SaverFile) -> list[str]:
         if self._threads is None:

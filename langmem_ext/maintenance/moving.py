@@ -186,7 +186,9 @@ class Moving:
             write=True,
         )
         self._tally.checkpoints += sum(moved.packed is not None for moved in batch)
-        self._tally.writes += sum(len(one.writes) for moved in batch for one in moved.writes)
+        self._tally.writes += sum(
+            len(task_writes.writes) for moved in batch for task_writes in moved.writes
+        )
 
     # -- one checkpoint ----------------------------------------------------------------------------
 
@@ -204,8 +206,8 @@ class Moving:
             row, self._ancestor(key, (row.namespace, row.parent)) if row.parent else None
         )
         self._remember(place, own)
-        given = packed.values.get(INPUT_CHANNEL, PackedValue())
-        named = any(self._codec.id_of(message) is not None for message in given.messages)
+        sent = packed.values.get(INPUT_CHANNEL, PackedValue())
+        named = any(self._codec.id_of(message) is not None for message in sent.messages)
         return [
             Moved(*place, packed, self._writes(place) if wanted else (), moment(packed.ts), named)
         ], len(row.blob)
@@ -270,10 +272,13 @@ class Moving:
         tasks: list[TaskWrites] = []
         for task in self._writes(place):
             writes = [
-                one
-                for one in task.writes
-                if (task.task, one.index) not in there
-                or (one.index < 0 and self._plain(one.value) != known.get((task.task, one.channel)))
+                candidate
+                for candidate in task.writes
+                if (task.task, candidate.index) not in there
+                or (
+                    candidate.index < 0
+                    and self._plain(candidate.value) != known.get((task.task, candidate.channel))
+                )
             ]
             if writes:
                 tasks.append(replace(task, writes=writes))

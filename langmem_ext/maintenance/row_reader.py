@@ -180,13 +180,13 @@ class _BuildsNothing(RestorePolicy):
         self.asked = True
         if dtype == _OBJECTS:
             return  # it reads as nothing, whatever its shape
-        found = _DTYPE.fullmatch(dtype)
-        size = 0 if found is None else int(found[2] or found[3])
-        if found is None or size not in _SIZES.get(found[1], (size,)) or order not in ("C", "F"):
+        match = _DTYPE.fullmatch(dtype)
+        size = 0 if match is None else int(match[2] or match[3])
+        if match is None or size not in _SIZES.get(match[1], (size,)) or order not in ("C", "F"):
             raise ValueError("an array is invalid")
         if any(type(length) is not int or length < 0 for length in shape):
             raise ValueError("the shape of an array is invalid")
-        if prod(shape) * size * (4 if found[1] == "U" else 1) != len(data):
+        if prod(shape) * size * (4 if match[1] == "U" else 1) != len(data):
             raise ValueError("an array does not match its shape")
 
 

@@ -129,8 +129,8 @@ async def acarry_out(steps: Steps[T], *, sync: Collection[Saver]) -> T:
 
 def _make(request: Request) -> Any:
     if isinstance(request, Scan):
-        for found in request.saver.list(request.config, limit=request.limit):
-            request.show(found)
+        for checkpoint in request.saver.list(request.config, limit=request.limit):
+            request.show(checkpoint)
         return None
     if isinstance(request, Reading):
         return request.following()
@@ -149,8 +149,8 @@ def _make(request: Request) -> Any:
 
 async def _amake(request: Request) -> Any:
     if isinstance(request, Scan):
-        async for found in request.saver.alist(request.config, limit=request.limit):
-            request.show(found)
+        async for checkpoint in request.saver.alist(request.config, limit=request.limit):
+            request.show(checkpoint)
         return None
     if isinstance(request, Reading):
         return await request.afollowing()

@@ -88,14 +88,14 @@ def find_message(module: str, name: str) -> type[BaseMessage] | None:
 
     It is one of LangChain's, or the application's own if that is loaded.
     """
-    found = _CLASSES.get((module, name)) or getattr(sys.modules.get(module), name, None)
+    kind = _CLASSES.get((module, name)) or getattr(sys.modules.get(module), name, None)
     if (
-        not isinstance(found, type)
-        or not issubclass(found, BaseMessage)
-        or issubclass(found, RemoveMessage)
+        not isinstance(kind, type)
+        or not issubclass(kind, BaseMessage)
+        or issubclass(kind, RemoveMessage)
     ):
         return None
-    return found if found.__module__ == module else None
+    return kind if kind.__module__ == module else None
 
 
 class RowReader:
@@ -145,11 +145,11 @@ class RowReader:
         """A message, or what may be one to who knows its class; recognised from now on."""
         content = unpack(data, opaque)
         module, name, fields, *_ = content
-        found = find_message(module, name)
+        kind = find_message(module, name)
         value = (
             Unbuilt(EXT_PYDANTIC_V2, self._inside(data))
-            if found is None
-            else _build_message(found, fields)
+            if kind is None
+            else _build_message(kind, fields)
         )
         self._size += len(data)
         if self._size > REMEMBERED_BYTES:
@@ -159,13 +159,13 @@ class RowReader:
         return value
 
 
-def _build_message(found: type[BaseMessage], fields: dict[str, Any]) -> BaseMessage:
+def _build_message(kind: type[BaseMessage], fields: dict[str, Any]) -> BaseMessage:
     """The message as LangGraph's serializer builds it."""
     try:
-        return found(**fields)
+        return kind(**fields)
     except Exception as error:
         pass_on(error)
-        return found.model_construct(**fields)
+        return kind.model_construct(**fields)
 
 
 class ObjectReader:
@@ -211,10 +211,10 @@ class _NotingPolicy(RestorePolicy):
 
     def find(self, module: str, name: str) -> Any:
         """What a row names, if it may be built."""
-        found = super().find(module, name)
-        if found is None:
+        kind = super().find(module, name)
+        if kind is None:
             self._refused.append((module, name))
-        return found
+        return kind
 
 
 # -- packing ---------------------------------------------------------------------------------------
@@ -358,5 +358,5 @@ def _exact_label(label: bytes, metadata: Mapping[str, Any]) -> bytes:
 
 def moment(ts: str) -> int:
     """A checkpoint's time in Unix milliseconds; now, where it has none."""
-    found = ms_of(ts)
-    return now_ms() if found is None else found
+    ms = ms_of(ts)
+    return now_ms() if ms is None else ms

@@ -106,14 +106,14 @@ class Verification:
         yield compared
 
     def _compare(self, namespace: str, checkpoint: str) -> None:
-        expected, found = self._source(namespace, checkpoint), self._target(namespace, checkpoint)
-        if found is None:
+        expected, actual = self._source(namespace, checkpoint), self._target(namespace, checkpoint)
+        if actual is None:
             differing = ["it is missing"]
         else:
             differing = [
                 f"its {name} differs"
                 for name, part in _PARTS.items()
-                if not self._equal(part(expected), part(found))
+                if not self._equal(part(expected), part(actual))
             ]
         if differing:
             raise StorageError(
@@ -153,14 +153,16 @@ class Verification:
         stored = self._log.run(op, write=False)
         if stored is None:
             return None
-        found = load_checkpoint(self._codec, stored, self._thread)
+        checkpoint = load_checkpoint(self._codec, stored, self._thread)
         if not isinstance(self._codec, ForeignCodec):
-            return found
+            return checkpoint
         writes = [
             (task, channel, self._normal(value))
-            for task, channel, value in found.pending_writes or []
+            for task, channel, value in checkpoint.pending_writes or []
         ]
-        return found._replace(checkpoint=self._normal(found.checkpoint), pending_writes=writes)
+        return checkpoint._replace(
+            checkpoint=self._normal(checkpoint.checkpoint), pending_writes=writes
+        )
 
     def _load(self, kind: str, blob: bytes) -> Any:
         if kind == "msgpack" and isinstance(self._reader, RowReader):
@@ -182,24 +184,24 @@ class Verification:
 
     # -- comparing ---------------------------------------------------------------------------------
 
-    def _equal(self, one: Any, other: Any) -> bool:
+    def _equal(self, value: Any, other: Any) -> bool:
         """Whether two values are the same, to the type and to the order of keys."""
-        if type(one) is not type(other):
+        if type(value) is not type(other):
             return False
-        if type(one) is list or type(one) is tuple:
-            return len(one) == len(other) and all(map(self._equal, one, other))
-        if type(one) is dict:
-            return self._equal(list(one), list(other)) and all(
-                map(self._equal, one.values(), other.values())
+        if type(value) is list or type(value) is tuple:
+            return len(value) == len(other) and all(map(self._equal, value, other))
+        if type(value) is dict:
+            return self._equal(list(value), list(other)) and all(
+                map(self._equal, value.values(), other.values())
             )
-        if not isinstance(one, BaseMessage):
-            return _plain.dumps_typed(one) == _plain.dumps_typed(other)
-        pair = id(one), id(other)
+        if not isinstance(value, BaseMessage):
+            return _plain.dumps_typed(value) == _plain.dumps_typed(other)
+        pair = id(value), id(other)
         if pair not in self._compared:
             # Kept with the answer: the id of an object that is gone is given again.
             self._compared[pair] = (
-                _plain.dumps_typed(one) == _plain.dumps_typed(other),
-                one,
+                _plain.dumps_typed(value) == _plain.dumps_typed(other),
+                value,
                 other,
             )
         return self._compared[pair][0]
@@ -226,9 +228,9 @@ def _sorted(mapping: Any) -> dict[str, Any]:
 
 
 _PARTS: Final[dict[str, Callable[[CheckpointTuple], Any]]] = {
-    "parent": lambda found: found.parent_config,
-    "metadata": lambda found: _sorted(found.metadata),
-    "checkpoint": lambda found: _sorted(found.checkpoint),
-    "list of pending writes": lambda found: found.pending_writes,
+    "parent": lambda checkpoint: checkpoint.parent_config,
+    "metadata": lambda checkpoint: _sorted(checkpoint.metadata),
+    "checkpoint": lambda checkpoint: _sorted(checkpoint.checkpoint),
+    "list of pending writes": lambda checkpoint: checkpoint.pending_writes,
 }
 """What is compared; of a checkpoint's and of metadata's own keys the order means nothing."""
