@@ -29,8 +29,8 @@ def mistakes(
         fields: The settings.
     """
     wrong = {
-        str(one["loc"][0])
-        for one in error.errors(include_url=False, include_context=False, include_input=False)
+        str(detail["loc"][0])
+        for detail in error.errors(include_url=False, include_context=False, include_input=False)
     }
     ordered = sorted(
         wrong,

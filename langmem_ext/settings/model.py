@@ -194,15 +194,15 @@ class Settings(BaseSettings):
         """Unwrap the values of the sources, and remember their origins for messages."""
         if not isinstance(data, Mapping):
             return handler(data)
-        found = {
+        values = {
             name: value if isinstance(value, Found) else Found(value, ARGUMENT)
             for name, value in data.items()
         }
         try:
-            settings = handler({name: one.value for name, one in found.items()})
+            settings = handler({name: source_value.value for name, source_value in values.items()})
         except ValidationError as error:
-            raise SettingsError(mistakes(error, found, cls.model_fields)) from None
-        settings._origins = {name: one.origin for name, one in found.items()}
+            raise SettingsError(mistakes(error, values, cls.model_fields)) from None
+        settings._origins = {name: source_value.origin for name, source_value in values.items()}
         return settings
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:

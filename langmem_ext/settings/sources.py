@@ -127,12 +127,12 @@ class FileSource(_Source):
             return {}
         document = read_document(self._path)
         top, data = self._mapping(document)
-        found = {}
+        values = {}
         for name, value in data.items():
             if value is not None:
                 origin = Origin(self._layer, str(self._path), line_of((*top, name), document.lines))
-                found[name] = Found(self._placed(name, value), origin)
-        return found
+                values[name] = Found(self._placed(name, value), origin)
+        return values
 
     def _mapping(self, document: Document) -> tuple[DataPath, Mapping[str, object]]:
         """The settings in a file, and below which keys they are."""

@@ -149,7 +149,8 @@ class Event:
         if not (self.memory is None or isinstance(self.memory, MemoryFigures)):
             raise InvalidInput("memory must be a MemoryFigures")
         if not all(
-            given is None or isinstance(given, str) for given in (self.thread_id, self.turn_id)
+            identifier is None or isinstance(identifier, str)
+            for identifier in (self.thread_id, self.turn_id)
         ):
             raise InvalidInput("thread_id and turn_id must be strings")
         object.__setattr__(self, "payload", dict(self.payload))

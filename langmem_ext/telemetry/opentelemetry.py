@@ -60,13 +60,13 @@ def attributes_of(event: Event) -> dict[str, Any]:
 
 
 def _flat(prefix: str, fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    attributes: list[tuple[str, Any]] = []
     for key, value in fields.items():
         if isinstance(value, Mapping):
-            found += _flat(f"{prefix}{key}.", value)
+            attributes += _flat(f"{prefix}{key}.", value)
         elif value is not None:
-            found.append((prefix + key, value))
-    return found
+            attributes.append((prefix + key, value))
+    return attributes
 
 
 def _nanoseconds(moment: datetime) -> int:

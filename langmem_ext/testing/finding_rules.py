@@ -30,9 +30,9 @@ def the_nearest_comes_first_with_the_highest_score(stores: Stores) -> None:
         store.put(A, "both", {"text": "red dog"})
         store.put(A, "red", {"text": "red red cat"})
         store.put(A, "other", {"text": "blue sun"})
-        found = store.search(A, query="red dog")
-        expect([item.key for item in found], ["both", "red", "other"], "the order")
-        scores = [item.score or 0.0 for item in found]
+        items = store.search(A, query="red dog")
+        expect([item.key for item in items], ["both", "red", "other"], "the order")
+        scores = [item.score or 0.0 for item in items]
         expect(scores, sorted(scores, reverse=True), "the scores, falling")
         expect(round(scores[0], 3), 1.0, "the score of the same text")
 
@@ -68,9 +68,9 @@ def a_put_may_name_its_own_fields(stores: Stores) -> None:
         store.put(A, "own", {"text": "blue", "note": "red"}, index=["note"])
         store.put(A, "plain", {"text": "blue red red red cat"})
         store.put(A, "none", {"text": "red"}, index=False)
-        found = store.search(A, query="red", limit=10)
-        expect([item.key for item in found], ["own", "plain", "none"], "the order")
-        expect(found[-1].score, None, "the score of an item that is not indexed")
+        items = store.search(A, query="red", limit=10)
+        expect([item.key for item in items], ["own", "plain", "none"], "the order")
+        expect(items[-1].score, None, "the score of an item that is not indexed")
 
 
 def an_item_without_a_vector_comes_last(stores: Stores) -> None:
@@ -78,9 +78,9 @@ def an_item_without_a_vector_comes_last(stores: Stores) -> None:
     with stores.new(index=word_index()) as store:
         store.put(A, "without", {"other": 1})
         store.put(A, "far", {"text": "sun"})
-        found = store.search(A, query="red")
-        expect([item.key for item in found], ["far", "without"], "the order")
-        expect(found[-1].score, None, "the score of an item without a vector")
+        items = store.search(A, query="red")
+        expect([item.key for item in items], ["far", "without"], "the order")
+        expect(items[-1].score, None, "the score of an item without a vector")
 
 
 def a_put_replaces_what_is_found(stores: Stores) -> None:
@@ -105,16 +105,16 @@ def a_deleted_item_is_not_found(stores: Stores) -> None:
         store.delete(A, "k")
         expect(store.search(A, query="red"), [], "after delete")
         store.put(A, "k", {"note": 1})
-        [found] = store.search(A, query="red")
-        expect(found.score, None, "the score of what was put anew")
+        [item] = store.search(A, query="red")
+        expect(item.score, None, "the score of what was put anew")
 
 
 def equal_texts_in_one_batch_are_both_found(stores: Stores) -> None:
     """They may be embedded once."""
     with stores.new(index=word_index()) as store:
         store.batch([PutOp(A, "x", {"text": "red"}), PutOp(A, "y", {"text": "red"})])
-        found = sorted(item.key for item in store.search(A, query="red") if item.score)
-        expect(found, ["x", "y"], "what is near red")
+        keys = sorted(item.key for item in store.search(A, query="red") if item.score)
+        expect(keys, ["x", "y"], "what is near red")
 
 
 def a_query_keeps_to_namespace_and_filter(stores: Stores) -> None:

@@ -39,8 +39,8 @@ def a_value_comes_back_as_it_was_put(stores: Stores) -> None:
         for key, value in values.items():
             store.put(A, key, value)
         for key, value in values.items():
-            found = store.get(A, key)
-            expect(None if found is None else repr(found.value), repr(value), f"the value {key!r}")
+            item = store.get(A, key)
+            expect(None if item is None else repr(item.value), repr(value), f"the value {key!r}")
 
 
 def any_text_is_a_key(stores: Stores) -> None:
@@ -49,8 +49,8 @@ def any_text_is_a_key(stores: Stores) -> None:
     with stores.new() as store:
         for at, key in enumerate(keys):
             store.put(A, key, {"at": at})
-        found = {item.key: item.value["at"] for item in store.search(A, limit=100)}
-        expect(found, {key: at for at, key in enumerate(keys)}, "the keys")
+        places = {item.key: item.value["at"] for item in store.search(A, limit=100)}
+        expect(places, {key: at for at, key in enumerate(keys)}, "the keys")
         expect([item and item.value["at"] for item in (store.get(A, key) for key in keys)],
                list(range(len(keys))), "each by its key")  # fmt: skip
 
@@ -59,8 +59,8 @@ def a_key_that_is_no_text_becomes_one(stores: Stores) -> None:
     """`put` and `get` take `str(key)`."""
     with stores.new() as store:
         store.put(A, 7, {"x": 1})  # type: ignore[arg-type]
-        found = store.get(A, "7")
-        expect(found and found.key, "7", "the key of an item put under 7")
+        item = store.get(A, "7")
+        expect(item and item.key, "7", "the key of an item put under 7")
 
 
 def what_was_returned_can_be_changed(stores: Stores) -> None:
@@ -69,10 +69,10 @@ def what_was_returned_can_be_changed(stores: Stores) -> None:
         value = {"l": [1]}
         store.put(A, "k", value)
         value["l"].append(2)
-        found = store.get(A, "k")
-        expect(found and found.value, {"l": [1]}, "after the put value was changed")
-        if found is not None:
-            found.value["l"].append(3)
+        item = store.get(A, "k")
+        expect(item and item.value, {"l": [1]}, "after the put value was changed")
+        if item is not None:
+            item.value["l"].append(3)
         again = store.get(A, "k")
         expect(again and again.value, {"l": [1]}, "after the returned value was changed")
 
@@ -93,22 +93,22 @@ def an_item_says_what_it_is(stores: Stores) -> None:
     """Namespace, key and times with a zone; created is not after updated."""
     with stores.new() as store:
         store.put(("a", "b"), "k", {"x": 1})
-        for found in (store.get(("a", "b"), "k"), *store.search(A)):
-            if not isinstance(found, Item):
-                raise RuleBroken(f"{found!r} instead of an item")
-            expect((found.namespace, found.key), (("a", "b"), "k"), "namespace and key")
-            for moment in (found.created_at, found.updated_at):
+        for item in (store.get(("a", "b"), "k"), *store.search(A)):
+            if not isinstance(item, Item):
+                raise RuleBroken(f"{item!r} instead of an item")
+            expect((item.namespace, item.key), (("a", "b"), "k"), "namespace and key")
+            for moment in (item.created_at, item.updated_at):
                 if moment.tzinfo is None or abs((datetime.now(UTC) - moment).days) > 36500:
                     raise RuleBroken(f"{moment!r} instead of a time with a zone")
-            expect(found.created_at <= found.updated_at, True, "created before updated")
+            expect(item.created_at <= item.updated_at, True, "created before updated")
 
 
 def a_search_gives_search_items(stores: Stores) -> None:
     """Without a query they have no score."""
     with stores.new() as store:
         store.put(A, "k", {"x": 1})
-        [found] = store.search(A)
-        expect((isinstance(found, SearchItem), found.score), (True, None), "kind and score")
+        [item] = store.search(A)
+        expect((isinstance(item, SearchItem), item.score), (True, None), "kind and score")
 
 
 def a_put_replaces_the_whole_value(stores: Stores) -> None:
@@ -116,8 +116,8 @@ def a_put_replaces_the_whole_value(stores: Stores) -> None:
     with stores.new() as store:
         store.put(A, "k", {"x": 1, "y": 2})
         store.put(A, "k", {"y": 3})
-        found = store.get(A, "k")
-        expect(found and found.value, {"y": 3}, "the value")
+        item = store.get(A, "k")
+        expect(item and item.value, {"y": 3}, "the value")
         expect(store.keys(A, filter={"x": 1}), [], "a search for the former value")
 
 
@@ -149,9 +149,9 @@ def a_prefix_is_of_whole_labels(stores: Stores) -> None:
     with stores.new() as store:
         _with_look_alikes(store)
         for prefix in (*LOOK_ALIKES, (), ("nobody",)):
-            found = {item.namespace for item in store.search(prefix, limit=100)}
-            wanted = {one for one in LOOK_ALIKES if one[: len(prefix)] == prefix}
-            expect(found, wanted, f"the namespaces below {prefix!r}")
+            namespaces = {item.namespace for item in store.search(prefix, limit=100)}
+            wanted = {namespace for namespace in LOOK_ALIKES if namespace[: len(prefix)] == prefix}
+            expect(namespaces, wanted, f"the namespaces below {prefix!r}")
 
 
 def a_search_takes_no_wildcard(stores: Stores) -> None:
@@ -159,8 +159,8 @@ def a_search_takes_no_wildcard(stores: Stores) -> None:
     with stores.new() as store:
         store.put(("a", "x"), "k", {})
         store.put(("*", "x"), "k", {})
-        found = [item.namespace for item in store.search(("*",))]
-        expect(found, [("*", "x")], "the namespaces below ('*',)")
+        namespaces = [item.namespace for item in store.search(("*",))]
+        expect(namespaces, [("*", "x")], "the namespaces below ('*',)")
 
 
 def namespaces_that_are_none_are_refused(stores: Stores) -> None:
@@ -178,8 +178,8 @@ def namespaces_are_listed_in_order(stores: Stores) -> None:
     with stores.new() as store:
         _with_look_alikes(store)
         store.put(("docs",), "k2", {})
-        found = store.list_namespaces(limit=100)
-        expect(found, sorted(LOOK_ALIKES), "the namespaces")
+        namespaces = store.list_namespaces(limit=100)
+        expect(namespaces, sorted(LOOK_ALIKES), "the namespaces")
 
 
 def namespaces_match_by_prefix_suffix_and_wildcard(stores: Stores) -> None:
@@ -246,8 +246,8 @@ def _check_filters(stores: Stores, cases: Sequence[tuple[dict[str, Any], str]]) 
         for key, value in FILTERED.items():
             store.put(A, key, value)
         for wanted, keys in cases:
-            found = "".join(sorted(store.keys(A, filter=wanted)))
-            expect(found, keys, f"the keys that {wanted!r} lets through")
+            matching = "".join(sorted(store.keys(A, filter=wanted)))
+            expect(matching, keys, f"the keys that {wanted!r} lets through")
 
 
 def a_filter_compares_scalars_as_python_does(stores: Stores) -> None:
@@ -267,8 +267,8 @@ def a_filter_finds_any_json(stores: Stores) -> None:
         for key, value in (("big", 2**70), ("nul", "a\0b"), ("half", "\ud800"), ("tiny", 5e-324)):
             store.put(A, key, {"x": value, "all": True})
             expect(store.keys(A, filter={"x": value}), [key], f"the keys whose x is {value!r}")
-        found = sorted(store.keys(A, filter={"all": True}))
-        expect(found, ["big", "half", "nul", "tiny"], "the keys whose `all` is true")
+        matching = sorted(store.keys(A, filter={"all": True}))
+        expect(matching, ["big", "half", "nul", "tiny"], "the keys whose `all` is true")
 
 
 def none_matches_what_is_missing(stores: Stores) -> None:
@@ -327,8 +327,8 @@ def numbers_are_compared_by_size(stores: Stores) -> None:
         for key, value in numbers.items():
             store.put(A, key, {"n": value})
         for wanted, keys in cases:
-            found = "".join(sorted(store.keys(A, filter=wanted)))
-            expect(found, keys, f"the keys that {wanted!r} lets through")
+            matching = "".join(sorted(store.keys(A, filter=wanted)))
+            expect(matching, keys, f"the keys that {wanted!r} lets through")
 
 
 def sizes_of_different_kinds_are_not_compared(stores: Stores) -> None:
@@ -378,13 +378,13 @@ def of_two_puts_of_a_key_the_last_counts(stores: Stores) -> None:
     """Within one batch, too, and where one of them deletes."""
     with stores.new() as store:
         store.batch([PutOp(A, "k", {"x": 1}), PutOp(A, "k", {"x": 2})])
-        found = store.get(A, "k")
-        expect(found and found.value, {"x": 2}, "after two puts")
+        item = store.get(A, "k")
+        expect(item and item.value, {"x": 2}, "after two puts")
         store.batch([PutOp(A, "k", {"x": 3}), PutOp(A, "k", None)])
         expect(store.get(A, "k"), None, "after a put and a delete")
         store.batch([PutOp(A, "k", None), PutOp(A, "k", {"x": 4})])
-        found = store.get(A, "k")
-        expect(found and found.value, {"x": 4}, "after a delete and a put")
+        item = store.get(A, "k")
+        expect(item and item.value, {"x": 4}, "after a delete and a put")
 
 
 def a_batch_that_raises_changes_nothing(stores: Stores) -> None:
@@ -403,8 +403,8 @@ def a_batch_answers_each_operation_in_its_place(stores: Stores) -> None:
     """None for a put; nothing is left out."""
     with stores.new() as store:
         store.put(A, "k", {"x": 1})
-        found = store.batch([PutOp(A, "l", {}), GetOp(A, "k"), PutOp(A, "m", {}), GetOp(A, "?")])
-        expect([one and one.key for one in found], [None, "k", None, None], "the answers")
+        answers = store.batch([PutOp(A, "l", {}), GetOp(A, "k"), PutOp(A, "m", {}), GetOp(A, "?")])
+        expect([item and item.key for item in answers], [None, "k", None, None], "the answers")
         expect(store.batch([]), [], "an empty batch")
 
 

@@ -73,8 +73,8 @@ def check_program(stores: Stores, number: int, *, shorten: bool = True) -> None:
         shorter = False
         for at in reversed(range(len(steps))):
             less = steps[:at] + steps[at + 1 :]
-            if (found := _difference(stores, less)) is not None:
-                steps, problem, shorter = less, found, True
+            if (difference := _difference(stores, less)) is not None:
+                steps, problem, shorter = less, difference, True
     calls = "\n".join(f"  {_shown(step)}" for step in steps)
     raise RuleBroken(f"program {number} differs from InMemoryStore: {problem}\n{calls}")
 
@@ -84,19 +84,21 @@ def _difference(stores: Stores, steps: Sequence[Step]) -> str | None:
     reference = InMemoryStore()
     with stores.new() as subject:
         for step in steps:
-            name, given, options = copy.deepcopy(step)
+            name, arguments, options = copy.deepcopy(step)
             before = _with_items_alone(reference)
-            wanted = _outcome(lambda: getattr(reference, name)(*given, **options))  # noqa: B023
+            wanted = _outcome(lambda: getattr(reference, name)(*arguments, **options))  # noqa: B023
             wanted = _corrected(before, step, wanted)
-            found = _outcome(lambda: getattr(subject, name)(*given, **options))  # noqa: B023
-            if problem := _compare(subject, step, found, wanted):
+            actual = _outcome(lambda: getattr(subject, name)(*arguments, **options))  # noqa: B023
+            if problem := _compare(subject, step, actual, wanted):
                 return f"{_shown(step)} gives {problem}"
     return None
 
 
 def _shown(step: Step) -> str:
-    name, given, options = step
-    parts = [repr(one) for one in given] + [f"{key}={one!r}" for key, one in options.items()]
+    name, arguments, options = step
+    parts = [repr(value) for value in arguments] + [
+        f"{key}={value!r}" for key, value in options.items()
+    ]
     return f"{name}({', '.join(parts)})"
 
 
@@ -202,10 +204,10 @@ def _condition(random: Random) -> tuple[str, Any]:
 
 def _any_wanted(random: Random) -> Any:
     """A bare value; a dict in it names no operator."""
-    found = _any_value(random, 1)
-    if isinstance(found, dict):
-        return {name: one for name, one in found.items() if not name.startswith("$")}
-    return found
+    value = _any_value(random, 1)
+    if isinstance(value, dict):
+        return {name: part for name, part in value.items() if not name.startswith("$")}
+    return value
 
 
 # -- comparing ---------------------------------------------------------------------------------
@@ -222,51 +224,51 @@ def _outcome(call: Any) -> Any:
 
 def _corrected(before: InMemoryStore, step: Step, wanted: Any) -> Any:
     """What InMemoryStore would say if it had no namespaces without items."""
-    name, given, options = step
+    name, arguments, options = step
     if name == "list_namespaces" and wanted != RAISED:
         return before.list_namespaces(**options)
     if name == "batch" and wanted != RAISED:
         return [
-            before.batch([op])[0] if isinstance(op, ListNamespacesOp) else one
-            for op, one in zip(given[0], wanted, strict=True)
+            before.batch([op])[0] if isinstance(op, ListNamespacesOp) else answer
+            for op, answer in zip(arguments[0], wanted, strict=True)
         ]
     return wanted
 
 
 def _with_items_alone(reference: InMemoryStore) -> InMemoryStore:
-    found = InMemoryStore()
+    copied = InMemoryStore()
     for item in reference.search((), limit=EVERYTHING):
-        found.put(item.namespace, item.key, item.value)
-    return found
+        copied.put(item.namespace, item.key, item.value)
+    return copied
 
 
-def _compare(subject: Caller, step: Step, found: Any, wanted: Any) -> str | None:
-    name, given, options = step
-    if name == "search" and found != RAISED and wanted != RAISED:
-        return _compare_search(subject, given[0], options, found, wanted)
-    plain, right = _plain(found), _plain(wanted)
+def _compare(subject: Caller, step: Step, actual: Any, wanted: Any) -> str | None:
+    name, arguments, options = step
+    if name == "search" and actual != RAISED and wanted != RAISED:
+        return _compare_search(subject, arguments[0], options, actual, wanted)
+    plain, right = _plain(actual), _plain(wanted)
     return None if plain == right else f"{plain!r} instead of {right!r}"
 
 
 def _compare_search(
-    subject: Caller, prefix: tuple[str, ...], options: dict[str, Any], found: Any, wanted: Any
+    subject: Caller, prefix: tuple[str, ...], options: dict[str, Any], actual: Any, wanted: Any
 ) -> str | None:
     """A part of what there is may be another part than InMemoryStore's, of the same size."""
-    if len(found) != len(wanted):
-        return f"{_plain(found)!r} instead of {_plain(wanted)!r}"
+    if len(actual) != len(wanted):
+        return f"{_plain(actual)!r} instead of {_plain(wanted)!r}"
     if options["limit"] == EVERYTHING and not options.get("offset"):
-        plain, right = _plain(found), _plain(wanted)
+        plain, right = _plain(actual), _plain(wanted)
         return None if plain == right else f"{plain!r} instead of {right!r}"
-    without = {name: one for name, one in options.items() if name == "filter"}
+    without = {name: value for name, value in options.items() if name == "filter"}
     everything = _plain(subject.search(prefix, limit=EVERYTHING, **without))
-    strange = [one for one in _plain(found) if one not in everything]
+    strange = [item for item in _plain(actual) if item not in everything]
     return f"{strange!r}, which is not among all" if strange else None
 
 
 def _plain(result: Any) -> Any:
     """A result without its times, and without the order of a search."""
     if isinstance(result, list):
-        parts = [_plain(one) for one in result]
+        parts = [_plain(part) for part in result]
         if result and hasattr(result[0], "score"):
             return sorted(parts, key=repr)
         return parts
@@ -278,7 +280,7 @@ def _plain(result: Any) -> Any:
 def _typed(value: Any) -> Any:
     """A value in which `1`, `1.0` and `True` differ."""
     if isinstance(value, dict):
-        return {key: _typed(one) for key, one in value.items()}
+        return {key: _typed(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_typed(one) for one in value]
+        return [_typed(part) for part in value]
     return (type(value).__name__, value)

@@ -101,7 +101,7 @@ class StoreReport:
     def __str__(self) -> str:
         skipped = sum(result.skipped for result in self.results)
         counts = f"{len(self.results)} checks, {len(self.failed)} failed, {skipped} skipped"
-        lines = [f"{one.name} ({one.mode}): {one.problem}" for one in self.failed]
+        lines = [f"{failure.name} ({failure.mode}): {failure.problem}" for failure in self.failed]
         return "\n".join([counts, *lines])
 
 

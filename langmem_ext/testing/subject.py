@@ -19,14 +19,14 @@ class RuleBroken(AssertionError):
     """A store does not do what the contract says; the message says what it did."""
 
 
-def expect(found: object, wanted: object, what: str) -> None:
+def expect(actual: object, wanted: object, what: str) -> None:
     """See that something is as the contract has it.
 
     Raises:
         RuleBroken: It is not.
     """
-    if found != wanted:
-        raise RuleBroken(f"{what}: {found!r} instead of {wanted!r}")
+    if actual != wanted:
+        raise RuleBroken(f"{what}: {actual!r} instead of {wanted!r}")
 
 
 def expect_raised(call: Callable[[], object], what: str) -> None:
@@ -36,10 +36,10 @@ def expect_raised(call: Callable[[], object], what: str) -> None:
         RuleBroken: It does not.
     """
     try:
-        found = call()
+        answer = call()
     except Exception:  # whatever the store calls it
         return
-    raise RuleBroken(f"{what}: {found!r} instead of an error")
+    raise RuleBroken(f"{what}: {answer!r} instead of an error")
 
 
 class Caller:
@@ -56,10 +56,10 @@ class Caller:
         self._mode = mode
         self._runner = runner
 
-    def _call(self, name: str, *given: Any, **options: Any) -> Any:
+    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
         if self._mode == "sync":
-            return getattr(self.store, name)(*given, **options)
-        return self._runner.run(_awaited(getattr(self.store, f"a{name}"), given, options))
+            return getattr(self.store, name)(*arguments, **options)
+        return self._runner.run(_awaited(getattr(self.store, f"a{name}"), arguments, options))
 
     def put(self, namespace: tuple[str, ...], key: str, value: Any, **options: Any) -> None:
         """`put`, or `aput`."""
@@ -91,8 +91,8 @@ class Caller:
         return [item.key for item in self.search(prefix, **options)]
 
 
-async def _awaited(function: Callable[..., Any], given: Any, options: Any) -> Any:
-    return await function(*given, **options)
+async def _awaited(function: Callable[..., Any], arguments: Any, options: Any) -> Any:
+    return await function(*arguments, **options)
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,10 @@ class Stores:
         self, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
     ) -> Iterator[Caller]:
         """A new, empty store, closed at the end."""
-        given: dict[str, Any] = {"index": index, "ttl": ttl}
-        made = self.make_store(**{name: one for name, one in given.items() if one is not None})
+        options: dict[str, Any] = {"index": index, "ttl": ttl}
+        made = self.make_store(
+            **{name: value for name, value in options.items() if value is not None}
+        )
         opened = nullcontext(made) if isinstance(made, BaseStore) else made
         with ExitStack() as stack:
             store = stack.enter_context(opened)

@@ -67,8 +67,8 @@ def reading_begins_the_time_anew_where_that_is_asked(stores: Stores) -> None:
             store.search(("s",), refresh_ttl=True)
             stores.wait(6)
             wanted = {"got", "sought"} | ({"plain"} if default else set())
-            found = set(store.keys((), refresh_ttl=False))
-            expect(found, wanted, f"6 minutes after the reads, refresh_on_read={default}")
+            keys = set(store.keys((), refresh_ttl=False))
+            expect(keys, wanted, f"6 minutes after the reads, refresh_on_read={default}")
 
 
 def a_search_refreshes_what_it_returns_alone(stores: Stores) -> None:
@@ -90,8 +90,8 @@ def reads_of_one_batch_refresh_each_as_it_says(stores: Stores) -> None:
         stores.wait(6)
         store.batch([GetOp(A, "x", True), GetOp(A, "y", False), PutOp(("b",), "k", {})])
         stores.wait(6)
-        found = store.batch([SearchOp(A, None, 10, 0, None, False)])[0]
-        expect([item.key for item in found], ["x"], "6 minutes later")
+        items = store.batch([SearchOp(A, None, 10, 0, None, False)])[0]
+        expect([item.key for item in items], ["x"], "6 minutes later")
 
 
 def reading_does_not_bring_back_what_has_expired(stores: Stores) -> None:
