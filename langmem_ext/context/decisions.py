@@ -50,7 +50,7 @@ class Cut:
             the whole thread.
         dropped: How many messages it replaces.
         known: The known values of the user's request, behind the text.
-        place: Where the last message stood that is not shown; None if nobody noted it.
+        place: The position of the last message that is not shown; None if it was not recorded.
         at: How many messages the thread had when it was cut.
     """
 

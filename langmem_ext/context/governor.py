@@ -53,7 +53,7 @@ class ContextState(TypedDict):
     context_events: NotRequired[list[ContextEvent]]
     """What was decided so far: small, stored with the thread, inherited by its forks."""
     llm_input_messages: NotRequired[Annotated[list[AnyMessage], UntrackedValue]]
-    """What the model is to be sent; made again for every call, stored for none."""
+    """What the model is sent; made anew for every call and never stored."""
     context_stop: NotRequired[Annotated[str | None, UntrackedValue]]
     """Why the turn should end: the model repeats itself in spite of a warning. None if it should
     not; route an edge by it."""

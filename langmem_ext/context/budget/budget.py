@@ -1,6 +1,6 @@
 """The parts of a model's context window: the answer, the history, files, and a safety margin.
 
-The margin is there because token counts are approximate.
+The margin exists because token counts are approximate.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from langmem_ext.settings.model import Settings
 
 RESPONSE: Final = 16_000
-"""Tokens kept for the answer, at most."""
+"""The maximum number of tokens reserved for the answer."""
 
 HISTORY: Final = 50_000
-"""Tokens that the history may take where files are shown too, at most."""
+"""The maximum number of tokens for the history if files are shown too."""
 
 WINDOW: Final = 128_000
-"""Tokens of the window of a model of which nothing says more."""
+"""The context window in tokens of a model whose window is unknown."""
 
 WIDE: Final = 112_000
-"""Tokens of a request in which sizes given in tokens hold as they are, as in a window of 128,000;
-in a smaller one they shrink."""
+"""The request size in tokens from which sizes given in tokens apply unchanged, as in a window of
+128,000. In a smaller request they shrink."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,7 +294,7 @@ def counter_of(
     Kinds are `approximate` and `tiktoken`.
 
     Raises:
-        InvalidInput: It is none of these.
+        InvalidInput: It is not one of these.
         MissingExtra: It is to be tiktoken, and its encoding is not on this machine.
     """
     if source is None or isinstance(source, BaseLanguageModel):

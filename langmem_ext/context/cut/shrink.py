@@ -192,7 +192,7 @@ class Relief:
             cut.start > self._thread.latest_round
             or (self._forced and cut.start == len(self._thread))
         ):
-            # the latest round, or exchange, stays as long as it fits, whoever asks for less
+            # the latest round, or exchange, stays as long as it fits, even if less is asked for
             return False
         return (
             self._must or self._aim.messages is not None or gained >= self._now.tokens * LEAST_GAIN

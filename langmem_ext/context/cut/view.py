@@ -379,7 +379,7 @@ class _Places:
         start: From where on all messages are shown.
         kept: Those before that are shown.
         thoughts: Behind the last message whose reasoning they leave out.
-        thoughtless: Up to where reasoning is left out; None until somebody asks.
+        thoughtless: Up to where reasoning is left out; None until it is needed.
     """
 
     of: Decisions

@@ -6,7 +6,7 @@
 | `function_call` in an answer's kwargs, `FunctionMessage` | a tool call and its result |
 | `tool_use` and `tool_call` blocks that are no `tool_calls` | tool calls |
 | `tool_result` blocks in a user's message or a result (Anthropic) | results, a user's message |
-| `RemoveMessage` | nothing: it is an order, and nobody said it |
+| `RemoveMessage` | nothing: it is an instruction to the reducer, not a message |
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Makes messages valid for a provider: each call is followed by its result, roles are in order.
 
-What is stored is not touched: this is for a request alone. A run that was cancelled, a cut by
-somebody else, a change of provider and a stream that broke off leave conversations that no provider
-takes any more; here they become ones that all take, and nothing that was said is left out but what
-answers nothing.
+Stored messages are not changed; only the request is. A cancelled run, a cut made by other code, a
+change of provider or a broken stream can leave a conversation that no provider accepts. Repair
+makes it acceptable to all of them, and leaves out only results that answer no call and messages
+that say nothing.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ NO_RESULT: Final = (
 UNREAD: Final = "Error: `{name}` was not called, because its arguments are not valid JSON: {unread}"
 
 _LONGEST_UNREAD: Final = 500
-"""Characters that are shown of arguments that could not be read."""
+"""The maximum number of characters shown of unreadable arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """Messages that a provider takes.
+    """Messages that a provider accepts.
 
     Attributes:
-        messages: They; the same list object that was given where nothing was wrong.
-        added: How many were added: results that there are not, and what the order of roles needs.
+        messages: The messages; the same list object as passed if nothing was wrong.
+        added: How many were added: missing results, and what the order of roles requires.
         dropped: How many were left out: results without a call, second results, messages that say
             nothing.
         moved: How many were moved: results behind their calls, system messages before all others.
-        mended: How many say the same in another form.
+        mended: How many were rewritten in another form with the same meaning.
     """
 
     messages: Sequence[BaseMessage]

@@ -48,7 +48,7 @@ _RUN: Final = re.compile(r"\d+(?:[.,:/'-]\d+)*")
 
 
 def find_details(text: str) -> list[str]:
-    """The details in a text, each once, in their order. A single digit is none."""
+    """The details in a text, each once, in their order. A single digit does not count."""
     details = (match.group().rstrip(".,:;/-") for match in _DETAIL.finditer(text))
     return list(dict.fromkeys(detail for detail in details if squeezed(detail)))
 

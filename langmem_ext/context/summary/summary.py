@@ -2,8 +2,8 @@
 
 Pure.
 
-`summarise` calls no model. It yields what is to be asked and is sent what was answered, so one
-implementation serves sync and async callers and any way of calling a model:
+`summarise` calls no model. It yields requests and is sent the answers, so one implementation
+serves sync and async callers and any way of calling a model:
 
 ```python
 steps = summarise(messages, previous=None, counter=counter)
@@ -16,9 +16,9 @@ except StopIteration as done:
 ```
 
 Every message is read: a conversation too long for one request is summed up part by part, and the
-parts' summaries are merged. Then the model is asked what the summary lacks, part by part again, and
-what it names is worked in. Numbers, ids, paths and quoted names that the user gave are looked for
-without a model.
+parts' summaries are merged. Then the model is asked, again part by part, what the summary lacks,
+and what it names is added. Numbers, ids, paths and quoted names from the user's messages are
+checked without a model.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from langmem_ext.messages.annotations import shown_text, without_files
 CHUNK_TOKENS: Final = 16_000
 TARGET_TOKENS: Final = 1_000
 LEAST_TARGET: Final = 32
-"""Tokens in which something can be said."""
+"""The fewest tokens in which a summary can say anything."""
 
 DETAILS: Final = 4
-"""The part of the target that details may take which no model put into the summary: a conversation
+"""Details that the model left out may take one part in this many of the target: a conversation
 about numbers is full of them."""
 
 EARLIER: Final = "What was said before, in short:\n"
@@ -55,7 +55,7 @@ Steps: TypeAlias = Generator["ModelRequest", str, str]
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What a model is to be asked, without tools.
+    """A request to a model, without tools.
 
     Attributes:
         purpose: `map` reads messages, `reduce` merges summaries, `verify` looks for what one lacks,
@@ -149,7 +149,7 @@ class _Writer:
             return previous
         summary = yield from self._made(parts, previous)
         summary = yield from self._within_target(summary)
-        if not summary:  # by a counter to which a single character is too long
+        if not summary:  # a counter may find even a single character too long
             raise SummaryFailed("shorten", "has no room in the target")
         checked = summary
         if verify:
@@ -176,14 +176,14 @@ class _Writer:
         texts = self._pieces(previous)
         for number, part in enumerate(parts, start=1):
             answer = yield from self._asked("map", [], [("conversation", part)], number, len(parts))
-            texts += self._pieces(self._cut(answer, self.chunk))  # no more than was read
+            texts += self._pieces(self._cut(answer, self.chunk))  # never longer than what was read
         return (yield from self._merged(texts))
 
     def _merged(self, texts: list[str]) -> Steps:
         """One text of many: each round merges neighbours, and leaves about half as many at most."""
         while len(texts) > 1:
             groups = pack(texts, self.chunk, self.counter)
-            if len(groups) == len(texts):  # a counter by which nothing fits
+            if len(groups) == len(texts):  # by this counter, no two texts fit together
                 groups = [texts[at : at + 2] for at in range(0, len(texts), 2)]
             texts = []
             for number, group in enumerate(groups, start=1):
@@ -225,7 +225,7 @@ class _Writer:
     # -- checked: what is missing, and the summary with it
 
     def _missing(self, summary: str, sources: Sequence[str]) -> Steps:
-        """The lines that the model names as missing; empty when there are none."""
+        """The lines that the model names as missing; may be empty."""
         groups = pack(sources, self.chunk - self.target, self.counter)
         lines: list[str] = []
         for number, group in enumerate(groups, start=1):

@@ -1,4 +1,4 @@
-"""Planning with a model behind it: who asks the model, and what is used when it fails.
+"""Planning with a model behind it: who calls the model, and what is used when it fails.
 
 The steps are one generator that yields what the model is to be asked and is sent its text, or has
 its failure thrown in (`stepping.perform`).
@@ -206,8 +206,8 @@ async def aanswered(
         done: T = result
         return done
     finally:
-        # A step that is cancelled continues in its thread, where it cannot be closed; nobody waits
-        # for it any more.
+        # A cancelled step continues in its thread, where it cannot be closed. No caller waits for
+        # it any more.
         with suppress(ValueError):
             steps.close()
 

@@ -14,7 +14,7 @@ _LONGEST_NAME: Final = 200
 """Characters of a name or URL that a note shows."""
 
 _BASE64: Final = re.compile(r"(?:data:[^,]{0,200},)?[A-Za-z0-9+/_-]{512,}={0,2}")
-"""A string that is not text, for blocks of kinds that nobody knows."""
+"""A string that is not text, for blocks of unknown types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def output_text(content: object) -> OutputText:
 
 
 def as_json(value: object) -> str:
-    """A value as JSON in one line; as Python writes it, where it is none."""
+    """A value as JSON on one line, or as its Python `repr` if it is not JSON."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):
