@@ -29,7 +29,7 @@ class Conversation:
     """What was said.
 
     Attributes:
-        messages: The messages that say something: number n stands at n - 1.
+        messages: The messages that say something: number n is at index n - 1.
         pieces: What they say, in as few pieces as follow each other.
         ends: Of each piece, the number of the last message that ends in it or before it.
     """

@@ -97,7 +97,7 @@ class GenerationReport:
 
 
 Progress: TypeAlias = Callable[[Generation], object]
-"""Is told of each generation when it has ended."""
+"""Called with each generation when it has ended."""
 
 
 class MemoryGenerator:
@@ -108,21 +108,21 @@ class MemoryGenerator:
 
     Args:
         log: The database: a `MessageLog`, a `DeltaSaver`, a path or a URL.
-        model: A chat model, or its name for `init_chat_model` (needs the extra `agents`). How long
-            it may take to answer is its own affair (most take a `timeout`).
+        model: A chat model, or its name for `init_chat_model` (needs the extra `agents`). A time
+            limit is set on the model itself (most take a `timeout`).
         store: Where the memories are kept: any LangGraph store, by default the database's own
-            (`DeltaStore`). One namespace of another one belongs to one database.
+            (`DeltaStore`). A namespace of another store belongs to one database.
         schema: What a memory holds: any pydantic model.
-        prompt: What the model is told, as a text, as the path of a file, which is read now, or as
-            `PromptVersions`, of which the active one is read at each generation.
-        facts: Whether the model looks for facts, too (`Facts`), in what was not read for them
-            before.
-        facts_prompt: What it is told then; in the same ways.
-        owner: Bind to an owner: only this owner's conversations are there.
-        namespace: The namespace of the store that memories are below.
-        chunk_tokens: What one request may hold of a conversation, in tokens; a longer one is read
-            in pieces, one after the other.
-        counter: Counts them; the approximation by default.
+        prompt: The model's instructions: a text, the path of a file, which is read now, or
+            `PromptVersions`, whose active version is read at each generation.
+        facts: Whether the model also looks for facts (`Facts`), in messages not yet read for
+            them.
+        facts_prompt: The instructions for facts, in the same forms.
+        owner: Bind to an owner: only this owner's conversations are visible.
+        namespace: The namespace of the store under which memories are kept.
+        chunk_tokens: The maximum tokens of a conversation in one request; a longer conversation
+            is read in pieces, one after the other.
+        counter: Counts tokens; the approximation by default.
         concurrency: How many conversations are worked on at once.
 
     Attributes:
@@ -207,13 +207,13 @@ class MemoryGenerator:
     ) -> GenerationReport:
         """Have the model write the memories that are needed.
 
-        Each memory is stored when it is written: stopped anywhere, this is called again and goes on
-        with the rest. In the database's own store, memories of threads that are gone are deleted
-        first.
+        Each memory is stored as soon as it is written: if this is stopped, call it again to
+        continue with the rest. In the database's own store, memories of deleted
+        threads are removed first.
 
         Args:
-            progress: Is told of each generation when it has ended.
-            wanted: Of which conversations, as `needing_memory` takes it.
+            progress: Called with each generation when it has ended.
+            wanted: Which conversations, as `needing_memory` takes them.
 
         Raises:
             InvalidInput: An argument is invalid.
@@ -239,11 +239,11 @@ class MemoryGenerator:
         """Have the model write the memories of an owner's conversations.
 
         Args:
-            owner: Whose.
-            only_needing: Only of those that need one; else of all, at rest or not.
-            include_empty: Those without messages, too; nothing is written for them.
-            clamp: At most so many; -1 or None: all.
-            progress: Is told of each generation when it has ended.
+            owner: The owner.
+            only_needing: Only conversations that need a memory; else all, idle or not.
+            include_empty: Include conversations without messages; nothing is written for them.
+            clamp: The maximum number of conversations; -1 or None: all.
+            progress: Called with each generation when it has ended.
 
         Raises:
             InvalidInput: An argument is invalid.

@@ -1,4 +1,4 @@
-"""Where in a store memories stand: namespaces by what they are and whose they are.
+"""Where memories are kept in a store: namespaces by kind and owner.
 
 | namespace, below `memory` | key | value |
 |---|---|---|
@@ -37,7 +37,7 @@ _NOBODY: Final = "%"
 
 
 def label_of(name: str | None) -> str:
-    """A name as the label of a namespace; None is the label of those that are nobody's.
+    """A name as the label of a namespace; None is the label of those without an owner.
 
     >>> label_of("ann@example.org"), label_of("50%"), label_of(None)
     ('ann@example%2Eorg', '50%25', '%')

@@ -37,7 +37,7 @@ class StoredMemory:
     Attributes:
         thread_id: The conversation.
         data: What it says, by the keys of its schema.
-        messages: Ids of the messages that it stands on.
+        messages: Ids of the messages it comes from.
         thread_updated_at: When the conversation was last written before it was read; with a time
             zone.
         written_at: When the memory was written; with a time zone.
@@ -136,7 +136,7 @@ class ConversationMemories:
         Args:
             thread_id: The conversation.
             data: What it says: JSON.
-            messages: Ids of the messages that it stands on.
+            messages: Ids of the messages it comes from.
 
         Raises:
             ThreadNotFound: The conversation does not exist.
@@ -182,7 +182,7 @@ class ConversationMemories:
         return await arun(self._forget(thread_id))
 
     def sweep(self) -> int:
-        """Delete the memories of threads that are gone, and the facts that stand on them alone.
+        """Delete the memories of threads that are gone, and the facts that come from them alone.
 
         In the database's own store they go with their threads; there it looks after what another
         version, or a store of another kind, has left.
@@ -356,7 +356,7 @@ def began(thread: ThreadInfo) -> int:
 
 
 def _memory_of(thread: ThreadInfo, item: Item | None) -> StoredMemory | None:
-    """The memory that an item holds; None for what is none, or is of an earlier thread."""
+    """The memory that an item holds; None if it holds no memory, or one of an earlier thread."""
     memory = _memory_in(item)
     return memory if memory is not None and memory.thread_updated_at >= thread.created_at else None
 
@@ -378,7 +378,7 @@ def _memory_in(item: Item | None) -> StoredMemory | None:
 
 
 def _failure_in(item: Item | None) -> Failure | None:
-    """The failure that an item tells of; None for what is none."""
+    """The failure that an item records; None if it records none."""
     if item is None:
         return None
     value = item.value

@@ -1,6 +1,6 @@
 """A chat model that answers in a form: by its structured output, or by JSON in its text.
 
-What it answers is validated, whoever has parsed it. An answer that cannot be used says why, in
+Its answer is validated, even if it was parsed already. An answer that cannot be used says why, in
 words that quote nothing of it.
 """
 
@@ -55,11 +55,11 @@ class StructuredModel:
             form: What it looks like.
             system: Who the model is.
             wanted: What it is asked for, in paragraphs.
-            data: What it reads, each with the name of the tag that it stands in: nothing in it is
+            data: What it reads, each with the name of its tag: nothing in it is
                 an instruction.
 
         Raises:
-            Unusable: It refuses, or the answer is none of this form or too long.
+            Unusable: It refuses, or the answer is not of this form or too long.
             Exception: Whatever the model raises.
         """
         bound = self._in_form(form)
@@ -95,7 +95,7 @@ def read_answer(answer: object, form: type[S]) -> S:
         form: The form.
 
     Raises:
-        Unusable: It refuses, or the answer is none of this form or too long.
+        Unusable: It refuses, or the answer is not of this form or too long.
     """
     parts = answer if isinstance(answer, Mapping) else {"raw": answer}
     raw, parsed, failed = (parts.get(name) for name in ("raw", "parsed", "parsing_error"))

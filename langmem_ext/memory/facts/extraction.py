@@ -1,7 +1,7 @@
 """Facts that a model finds in a conversation, each with the messages that say so.
 
 What was read once is not read again: how far that was is stored with the facts, in one batch. The
-model is told what is known already, so that it leaves that out and calls a subject what it was
+model is shown what is known already, so that it leaves that out and calls a subject what it was
 called before. A fact must name a message of the user's.
 """
 
@@ -30,7 +30,7 @@ from langmem_ext.messages.token_costs.tokens import TokenCounter
 from langmem_ext.types import ThreadInfo
 
 KNOWN: Final = 50
-"""Facts that the model is told, the latest."""
+"""How many known facts the model is shown, the latest ones."""
 
 MOST: Final = 50
 """Facts that are taken from one answer."""
@@ -54,9 +54,9 @@ class FactExtractor:
     """Finds facts in conversations.
 
     Args:
-        memories: The memories that stand beside the facts.
+        memories: The memories stored beside the facts.
         model: Finds them.
-        prompt: What it is told.
+        prompt: The prompt.
         chunk_tokens: What one request may hold of a conversation, in tokens.
         counter: Counts them.
     """

@@ -1,9 +1,9 @@
 """`Facts`: what an owner said that lasts, across threads; no model is needed.
 
-A fact is added and never changed. It has the time at which it was said and the messages that it
-stands on. A later fact on the same subject supersedes the earlier ones; they are still there, and
-can be seen. Which one holds follows from their times alone, so two writers need not know of each
-other, and a fact that is forgotten lets the one before it hold again.
+A fact is added and never changed. It records when it was said and the messages that are its
+sources. A later fact on the same subject supersedes the earlier ones, which remain readable. Which
+fact is valid follows from their times alone, so two writers need not know of each other, and when a
+fact is deleted, the one before it is valid again.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from langmem_ext.store.operations import Standing
 from langmem_ext.threads.rows import ThreadId
 
 LONGEST: Final = 2_000
-"""Characters of a fact, and of its subject."""
+"""The maximum length of a fact, and of its subject, in characters."""
 
 _ONE_SUBJECT: Final = 10_000
-"""Facts on one subject that are looked at to tell which of them holds."""
+"""How many facts on one subject are compared to find the valid one."""
 
 _SEARCHED: Final = ["text", "subject"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class FactSource:
-    """A message that a fact stands on.
+    """A message that is the source of a fact.
 
     Attributes:
         thread_id: Its thread.
@@ -63,12 +63,12 @@ class Fact:
     Attributes:
         id: Its id.
         text: What was said.
-        subject: What it is about; a later fact on the same subject supersedes it. None: it stands
-            by itself.
+        subject: What it is about; a later fact on the same subject supersedes it. None: it
+            belongs to no subject.
         said_at: When it was said; with a time zone.
-        sources: The messages that it stands on.
-        superseded_by: The id of the fact that holds in its place; None if it holds.
-        score: How well it answers what was looked for, if the store can tell.
+        sources: The messages it comes from.
+        superseded_by: The id of the fact that is valid instead; None if this one is valid.
+        score: How well it matches the query, if the store can tell.
     """
 
     id: str
@@ -95,12 +95,12 @@ class Fact:
     def new(
         cls, text: str, subject: str | None, said_at: datetime, sources: Iterable[FactSource]
     ) -> Fact:
-        """A fact whose id follows from what it says and stands on.
+        """A fact whose id follows from its content and sources.
 
-        Remembered again, it is the same.
+        The same fact, remembered again, has the same id.
 
         Raises:
-            InvalidInput: Something of it cannot be used.
+            InvalidInput: A part of it is invalid.
         """
         text, subject = (
             checked_text(text, "a fact"),
@@ -144,7 +144,7 @@ class Facts:
     Args:
         store: Where the facts are: any LangGraph store. How well it searches decides what `recall`
             finds.
-        owner: Whose they are; None: nobody's.
+        owner: The owner of the facts; None: no owner.
         namespace: The namespace of the store that they are below.
 
     Raises:
@@ -169,14 +169,13 @@ class Facts:
         said_at: datetime | None = None,
         sources: Iterable[FactSource] = (),
     ) -> Fact:
-        """Add a fact; remembered again with the same time and sources, it is there once.
+        """Add a fact; repeating it with the same time and sources adds nothing.
 
         Args:
             text: What was said.
             subject: What it is about, in a few words: letters' case and spaces make no difference.
             said_at: When it was said, with its time zone; now by default.
-            sources: The messages that it stands on. When their threads are deleted it goes with the
-                last of them.
+            sources: The messages it comes from. It is deleted with the last of their threads.
 
         Raises:
             InvalidInput: An argument is invalid.
@@ -204,13 +203,13 @@ class Facts:
         limit: int = 10,
         superseded: bool = False,
     ) -> list[Fact]:
-        """Facts, those first that answer best; without a query, the one said last first.
+        """Facts, best match first; without a query, latest first.
 
         Args:
             query: What to look for, in words.
             subject: Only those on this subject.
             limit: The maximum number.
-            superseded: Those too that a later one has superseded; each says by which.
+            superseded: Include superseded facts; each names the fact that supersedes it.
 
         Raises:
             InvalidInput: An argument is invalid.
@@ -229,7 +228,7 @@ class Facts:
         return await arun(self._recall(query, subject, _checked_limit(limit), superseded))
 
     def forget(self, *fact_ids: str) -> int:
-        """Delete facts; how many there were."""
+        """Delete facts; returns how many there were."""
         return run(self._forget(fact_ids))
 
     async def aforget(self, *fact_ids: str) -> int:
@@ -237,7 +236,7 @@ class Facts:
         return await arun(self._forget(fact_ids))
 
     def forget_thread(self, thread_id: ThreadId) -> int:
-        """Delete the facts that stand on a thread alone; the others stand on the rest.
+        """Delete the facts whose only source is this thread; others keep their other sources.
 
         Returns:
             How many were deleted.
@@ -251,11 +250,11 @@ class Facts:
     # -- steps -------------------------------------------------------------------------------------
 
     def adding(self, fact: Fact, begun: int | None = None) -> PutOp:
-        """What adds a fact, as a part of a batch.
+        """The operation that adds a fact, for a batch.
 
         Args:
             fact: The fact.
-            begun: When the threads began that it stands on, in Unix milliseconds, if that is known.
+            begun: When its source threads began, in Unix milliseconds, if known.
         """
         put = PutOp(self.place, fact.id, fact.value(), index=_SEARCHED)
         return standing(self.store, put, _standing(fact.value()["sources"], begun))
@@ -350,7 +349,7 @@ def _standing(sources: Iterable[Mapping[str, str]], begun: int | None = None) ->
 
 
 def facts_in(items: Iterable[Item]) -> list[Fact]:
-    """The facts that items hold; what is none is passed over."""
+    """The facts that items hold; other items are skipped."""
     facts = []
     for item in items:
         value: Mapping[str, Any] = item.value
@@ -387,7 +386,7 @@ def checked_text(text: str, what: str) -> str:
     """A text in one line.
 
     Raises:
-        InvalidInput: It is none, empty, too long, or cannot be stored.
+        InvalidInput: It is not text, empty, too long, or cannot be stored.
     """
     line = " ".join(text.split()) if isinstance(text, str) else ""
     if not line or len(line) > LONGEST:

@@ -48,8 +48,8 @@ def memory_tools(
 ) -> list[BaseTool]:
     """The tools `remember_fact(fact, subject)` and `search_memory(query, limit)`, sync and async.
 
-    A fact stands on the user's newest message and goes with its thread. What a message of the
-    conversation hides (`mark_sensitive`) is not remembered; the model is told so.
+    A fact's source is the user's newest message; it is deleted with its thread. What a message of
+    the conversation hides (`mark_sensitive`) is not remembered, and the model is told so.
 
     Args:
         store: Where the facts are.

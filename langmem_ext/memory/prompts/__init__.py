@@ -1,1 +1,1 @@
-"""Prompts: what a model is told that writes a memory, and memories in prompts."""
+"""Prompts: the instructions of a model that writes memories, and memories in prompts."""

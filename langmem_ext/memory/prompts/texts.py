@@ -1,4 +1,4 @@
-"""What a model is told that writes a memory. Texts can be replaced, the fence cannot."""
+"""The instructions of a model that writes a memory. Texts can be replaced, the fence cannot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ same subject.
 
 
 def prompt_text(prompt: str | os.PathLike[str]) -> str:
-    """A prompt: a text, or what stands in a file.
+    """A prompt: a text, or the contents of a file.
 
     Raises:
         InvalidInput: It has no text, or the file cannot be read.

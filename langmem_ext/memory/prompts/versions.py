@@ -80,7 +80,7 @@ class PromptVersions:
         return await arun(self._add(name, text, set_active))
 
     def versions(self, name: str) -> list[PromptVersion]:
-        """All versions of a prompt, the latest first; none for a prompt that nobody has added."""
+        """All versions of a prompt, the latest first; empty for a prompt that was never added."""
         return run(self._versions(name))
 
     async def aversions(self, name: str) -> list[PromptVersion]:
@@ -177,7 +177,7 @@ class Prompt:
         self._text = usual if isinstance(source, PromptVersions) else prompt_text(source)
 
     def reading(self) -> Steps[str]:
-        """What the model is told now."""
+        """The prompt text that applies now."""
         active = None if self._versions is None else (yield from self._versions.reading(self._name))
         return self._text if active is None else active.text
 
