@@ -1,9 +1,9 @@
 """Values to bytes and back; messages are lifted out of their holders, so each is stored once.
 
-Packing happens when a call arrives, in the calling thread: what was passed is what is stored,
-whatever the caller does to it afterwards. What can be made of the bytes alone is made later, off an
-event loop (`storage.rows.delta`). Loading happens outside the transaction and gives every caller
-objects of its own.
+Packing happens when a call arrives, in the calling thread: a caller may change a value afterwards
+without changing what is stored. Work that needs only the bytes is done later, off the event loop
+(`storage.rows.delta`). Loading happens outside the transaction and gives every caller its own
+objects.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ T = TypeVar("T")
 Texts: TypeAlias = Literal["all", "messages", "written", "none"]
 
 PARTS_BYTES: Final = 1024
-"""From this size on a dict or a list may be stored in parts."""
+"""The size from which a dict or a list may be stored in parts."""
 
 PARTS_KEYS: Final = 8
-"""From so many keys on."""
+"""The number of keys from which it may be stored in parts."""
 
 SHARE: Final = 4
-"""The part of what may be read together that a value may have by naming its messages again and
-again: a quarter, for other values stand beside it, and messages grow a little when they get their
-ids. A value that would have more is stored whole."""
+"""A value that names its messages repeatedly may take one part in this many of what may be read
+together: a quarter, because other values are stored beside it, and messages grow a little when they
+get their ids. A value that would take more is stored whole."""
 
 MANY: Final = 200
-"""Messages of a list from which on the garbage collector waits until they are loaded."""
+"""The length of a message list from which the garbage collector waits until it is loaded."""
 
 EXT_BYTEARRAY: Final = 65
 """A `bytearray`, which msgpack would give back as `bytes`."""
@@ -102,7 +102,7 @@ _REST: Final = frozenset({*FIELD_CODES.values(), WHOLE, SPLIT})
 _PLAIN: Final[tuple[dict[str, Any], ...]] = tuple(
     {name: DEFAULTS[code].get(name) for name in FIELDS[code]} for code in range(len(CLASSES))
 )
-"""A message of each class that has nothing but a text, in class order."""
+"""For each class, in order, the fields of a message that has only a text."""
 
 NOTHING: Final = PackedValue(body=pack(None))
 """None, packed."""
@@ -177,7 +177,7 @@ class MessageCodec:
         return PackedValue(body=body, keyed=type(value) is dict and len(value) >= PARTS_KEYS)
 
     def _pack_list(self, messages: Sequence[BaseMessage], known: KnownList | None) -> PackedValue:
-        if known is None:  # what a task adds, most often: nobody will compare anything with it
+        if known is None:  # mostly what a task adds: nothing will be compared with it
             packed, fresh, templates = snapshots(messages, default_of), len(messages), None
         else:
             packed, fresh, templates = pack_list(known.templates, messages, default_of)
@@ -212,7 +212,7 @@ class MessageCodec:
         return load_list(templates, len(messages), self._hook, self.load_message)
 
     def texts_in(self, body: bytes) -> frozenset[int]:
-        """Which of a value's messages, by position, stand in it as texts."""
+        """Which of a value's messages, by position, it holds as texts."""
         return frozenset(
             unpack(part.data)
             for part in walk(body)

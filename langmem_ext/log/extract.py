@@ -34,7 +34,7 @@ EXT_TEXT: Final = 66
 the message that it became."""
 
 LONG_TEXT: Final = 64
-"""Characters from which a text of an input is worth lifting out: it will stand in a message."""
+"""Characters from which a text of an input is worth lifting out: it will be in a message."""
 
 _NO_TEXTS: Final = frozenset([int, float, bool, type(None), bytes])
 """Types of what no text is in: a long list of these alone is not gone through in Python."""

@@ -188,7 +188,7 @@ def _template_of(packed: Snapshot) -> Template:
 
 
 def _unchanged(messages: Sequence[BaseMessage], known: Templates) -> list[bool]:
-    """For each message that stands where one is remembered, whether it is exactly that."""
+    """For each message at a remembered position, whether it is exactly the remembered one."""
     try:
         if any(map(_extra, messages)):
             return []
@@ -223,7 +223,7 @@ def _unpack_all(packed: Sequence[bytes], hook: ExtHook) -> list[dict[str, Any]]:
 
 
 def _copies(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Plain fields again, sharing nothing but texts, which nobody can change."""
+    """Plain fields again, sharing only texts, which are immutable."""
     copies = list(map(dict.copy, fields))
     for cls in set(classes):
         own = list(compress(copies, map(is_, classes, repeat(cls))))

@@ -37,16 +37,16 @@ class HasLog(Protocol):
 
 
 Database: TypeAlias = "MessageLog | HasLog | Address"
-"""What a caller may mean a database by: an open one, or its path or URL."""
+"""How a caller may name a database: an open one, or its path or URL."""
 
 _THREAD_IDS = (str, int, UUID)
 
 CACHE_BYTES = 256 * 1024 * 1024
-"""What one log remembers of its threads' messages, at most, about."""
+"""About how many bytes of its threads' messages one log remembers at most."""
 
 
 class MessageLog(Showing):
-    """A database of conversations, for sync and async callers, from any thread and event loop.
+    """A database of conversations, for sync and async callers in any thread and event loop.
 
     Args:
         driver: Runs its operations.
@@ -155,7 +155,7 @@ class MessageLog(Showing):
         return Shown(self.driver)
 
     def has_database_of(self, other: MessageLog) -> bool:
-        """Whether another open log is of the same file, or of the same tables on a server."""
+        """Whether another log has open the same file, or the same tables on a server."""
         address = self.driver.address
         return other is self or (address is not None and address == other.driver.address)
 
@@ -168,7 +168,7 @@ class MessageLog(Showing):
         return await self.driver.arun(op, write=write)
 
     def write_of_run(self, op: Operation[T]) -> T:
-        """Run an operation that a graph's run writes with; one that may be late is tried again.
+        """Run an operation of a graph's run that writes; one that may be late is tried again.
 
         Otherwise the same as `run`. Late writes: `storage.checkpoints.late_writes`.
         """
@@ -252,7 +252,7 @@ class MessageLog(Showing):
 
 
 def _advance(steps: Generator[None, None, T]) -> T | None:
-    """Take one step; what the last one returned, or None."""
+    """Take one step; returns what the last one returned, or None."""
     try:
         next(steps)
     except StopIteration as done:
@@ -262,7 +262,7 @@ def _advance(steps: Generator[None, None, T]) -> T | None:
 
 
 def is_address(source: object) -> TypeIs[Address]:
-    """Whether a caller names a database, and has not opened it."""
+    """Whether this names a database that is not open."""
     return isinstance(source, str | os.PathLike)
 
 
@@ -284,7 +284,7 @@ def _server_driver(url: str) -> Driver:
 
 
 def existing(address: Address, *, read_only: bool) -> str:
-    """The URL of a database that is there.
+    """The URL of an existing database.
 
     Raises:
         InvalidInput: The URL is not of a supported database.
@@ -302,7 +302,7 @@ def existing(address: Address, *, read_only: bool) -> str:
 
 
 def sqlite_path(url: str) -> tuple[str, bool]:
-    """The path that a URL names, and whether the database is only to be read.
+    """The path that a URL names, and whether the database is opened read-only.
 
     Raises:
         InvalidInput: It names none.
@@ -333,7 +333,7 @@ def sqlite_path(url: str) -> tuple[str, bool]:
 
 
 def thread_key(thread_id: object) -> str:
-    """A thread id as its text.
+    """A thread id as text.
 
     Raises:
         InvalidThreadId: It is empty, or neither a string, an int nor a UUID.

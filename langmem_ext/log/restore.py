@@ -149,7 +149,7 @@ class RestoreHook:
         self._inner: RestoreHook | None = None
 
     def __call__(self, code: int, data: bytes) -> Any:
-        """What an extension's code and data stand for."""
+        """The value that an extension's code and data represent."""
         try:
             if code not in _NESTING:
                 if self._further is None:

@@ -226,7 +226,7 @@ class Keeper:
         retention: What to keep.
         log: The database.
         around: Whose threads, and what operations need.
-        emitter: Is told how many threads were deleted, when they are.
+        emitter: Receives how many threads were deleted.
         items: Deletes what has expired of the long-term store.
     """
 
@@ -382,7 +382,7 @@ class Keeper:
     def sweep_steps(self, now: int, *, dry_run: bool) -> Steps:
         """Apply the retention to every thread, each in a transaction of its own; then to items.
 
-        However it ends, what it has deleted is told.
+        However it ends, it reports what it has deleted.
 
         Args:
             now: The moment that it is, in Unix milliseconds.
@@ -492,7 +492,7 @@ class _Sweep:
         pruned: Pruned = result[0] if isinstance(result, tuple) else result
         if pruned == Pruned():
             return
-        # Nothing was carried out in a dry run: a later and harder step then finds again what an
+        # A dry run deletes nothing: a later and harder step then finds again what an
         # earlier one has found.
         earlier = self._pruned.get(candidate.key.id, Pruned())
         together = earlier + pruned if self._write else pruned

@@ -62,7 +62,7 @@ OBJECT_BYTES: Final = 64
 """What any object takes beside what it holds, about."""
 
 PLAIN: Final = 0
-"""Stands for the index of a pending write that is none of LangGraph's special ones, which are
+"""Represents the index of a pending write that is not one of LangGraph's special ones, which are
 negative."""
 
 _plain = JsonPlusSerializer()
@@ -307,7 +307,7 @@ class _Copying:
             yield call
 
     def _flush(self) -> Steps[None]:
-        """Have stored what waits, and say so."""
+        """Store the waiting calls, and report progress."""
         puts, times, untold = self._puts, self._times, self._untold
         self._puts, self._times, self._untold, self._size = [], [], [], 0
         if puts:

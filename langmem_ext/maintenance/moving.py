@@ -96,7 +96,7 @@ class Moving:
         log: Where to.
         transcoder: Makes rows ready to be stored.
         thread: The thread's id.
-        owner: Whose it is to be; None: nobody's.
+        owner: The owner to set; None: no owner.
         tally: Where it is noted what was done.
         there: What is there of it already; None if it is to be asked for.
         skip_damaged: Whether what does not decode is left out, instead of being an error.

@@ -75,8 +75,6 @@ class Reading:
     """Checkpoints read one after the other: each request answers with the next `get_tuple`.
 
     A saver that can read many at once does so.
-
-    A saver that reads many at once is left to.
     """
 
     saver: Saver
