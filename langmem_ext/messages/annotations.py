@@ -56,7 +56,7 @@ def tool_of(fields: Mapping[str, Any]) -> str | None:
 
 
 def inserted(why: str) -> dict[str, Any]:
-    """The `additional_kwargs` of a message that is put into a request and that nobody said."""
+    """The `additional_kwargs` of a message inserted into a request."""
     return {NAMESPACE: {INSERTED: why}}
 
 
@@ -70,7 +70,7 @@ class FileReference:
     """A file that a turn refers to.
 
     Attributes:
-        path: What the turn calls it; nobody looks for it on a disk.
+        path: The turn's name for it; it is not looked for on disk.
         sha256: Of its content; None if the thread was not given that.
         block: Which block of the message's content tells of it.
         again: Whether the content is in an earlier message.

@@ -23,7 +23,7 @@ from langmem_ext.messages.call_ids import call_ids_in
 def safe_boundaries(messages: Sequence[BaseMessage]) -> list[int]:
     """All positions where the messages may be cut without parting a call from its result.
 
-    The calls of one message stay together with all of their results. A call that nobody answered
+    The calls of one message stay together with all of their results. A call without a result
     holds nothing together; a result that answers no call neither.
     """
     bounds: list[int] = []

@@ -16,7 +16,7 @@ SPLIT: Final = -1
 
 
 LONGEST_NAME: Final = 500
-"""Characters of a name: an index of PostgreSQL holds 2,700 bytes, and nobody has longer ones."""
+"""The maximum length of a name: an index of PostgreSQL holds 2,700 bytes."""
 
 
 def column_text(text: str) -> str:

@@ -69,7 +69,7 @@ def _unknown(name: str, found: Found, fields: Mapping[str, FieldInfo]) -> str:
 
 
 def _named(name: str) -> str:
-    """A name that somebody wrote, which may be anything."""
+    """A name as it was written, which may be anything."""
     return name if name.isprintable() and 0 < len(name) <= _LONGEST else _repeated(name)
 
 

@@ -21,7 +21,7 @@ LOGGER: Final = "langmem_ext.telemetry"
 """The logger that `LoggingSink` writes to."""
 
 FIELD: Final = "langmem_ext"
-"""The attribute of a log record, and the key in a custom stream, under which an event stands."""
+"""The attribute of a log record, and the key in a custom stream, that holds an event."""
 
 _log = logging.getLogger(__name__)
 

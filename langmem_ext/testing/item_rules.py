@@ -353,7 +353,7 @@ def an_unknown_operator_is_refused(stores: Stores) -> None:
 
 
 def a_batch_reads_what_was_there_before_it(stores: Stores) -> None:
-    """Its reads do not see its puts, in whatever order they stand."""
+    """Its reads do not see its puts, in whatever order they are listed."""
     with stores.new() as store:
         store.put(A, "old", {"x": 1})
         got, sought, listed, gone = store.batch(
@@ -388,7 +388,7 @@ def of_two_puts_of_a_key_the_last_counts(stores: Stores) -> None:
 
 
 def a_batch_that_raises_changes_nothing(stores: Stores) -> None:
-    """None of its puts is carried out, before or behind the one that cannot be."""
+    """None of its puts is run, whether before or after the invalid one."""
     with stores.new() as store:
         bad: list[Op] = [
             PutOp(A, "x", {"n": 1}),

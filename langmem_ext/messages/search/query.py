@@ -27,7 +27,7 @@ MOST_WORDS: Final = 64
 """Words of a query that count; of a longer text, the first ones."""
 
 MOST_CHARACTERS: Final = 10_000
-"""Characters of a query that are looked at: somebody may search for all of a document."""
+"""How many characters of a query are read: a query may be a whole document."""
 
 SNIPPET: Final = 200
 """Characters of a snippet, at most, but for what is one word."""
