@@ -65,8 +65,8 @@ class Shown:
 class Showing:
     """Gives an object a `repr` that names its database and counts what is there.
 
-    Like `DeltaSaver('/home/me/memory.db', 3 threads, 41 messages)`. It never fails, waits for
-    nobody and shows no password. It counts in SQLite alone, at most 1,000 threads, and leaves the
+    Like `DeltaSaver('/home/me/memory.db', 3 threads, 41 messages)`. It never fails, never
+    waits and shows no password. It counts in SQLite alone, at most 1,000 threads, and leaves the
     counts out where it might wait: on a server, on an event loop, inside a transaction, and while
     another thread uses the connection. A notebook has an event loop, too, but a person looks there:
     what a cell ends with is shown with its counts.

@@ -1,7 +1,7 @@
 """Values of classes as another checkpointer packed them, stored again without being built.
 
-Whoever moves a thread need not have the application's classes, and must not run them. What a row
-names is kept as it is; the policy of whoever reads it decides what is built.
+A process that moves a thread need not have the application's classes, and must not run them. What
+a row names is kept as it is; the reader's policy decides what is built.
 """
 
 from __future__ import annotations

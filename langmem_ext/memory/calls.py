@@ -76,17 +76,17 @@ class Work:
 
 
 class Together:
-    """Several steps beside each other; what each returned, in their order.
+    """Several steps run concurrently; returns their results in order.
 
     Args:
-        steps: The steps: they run all at once, so whoever makes them says how many.
+        steps: The steps: all run at once, so the caller limits their number.
     """
 
     def __init__(self, steps: Sequence[Steps[Any]]) -> None:
         self._steps = steps
 
     def now(self) -> list[Any]:
-        """Carry them out, each in a thread; one alone in the calling thread."""
+        """Run them, each in a thread; a single one in the calling thread."""
         if len(self._steps) < 2:
             return [run(steps) for steps in self._steps]
         with ThreadPoolExecutor(

@@ -9,7 +9,7 @@
 | `prompts`, name | a version's id | the text of a prompt |
 
 A label of a namespace holds no dot, and no label is empty; an owner may be an e-mail address, and a
-thread may be nobody's.
+thread may have no owner.
 """
 
 from __future__ import annotations

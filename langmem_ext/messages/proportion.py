@@ -1,8 +1,8 @@
 """What stored bytes may expand to: about as much memory as the database, whoever wrote it.
 
 A reference is a few bytes. A list may name one message again and again, and many channels may name
-one value: applications do so, and seldom often. A file of a few kilobytes, or a database, that
-somebody sends could name more than the memory holds. Hence the rule:
+one value: applications do so, but rarely many times. A file of a few kilobytes, or a database, from
+an untrusted source could name more than memory holds. Hence the rule:
 
     What is read takes at most `TIMES` the bytes of what it names, each row counted once, or else
     `MEMORY` bytes.
@@ -12,9 +12,9 @@ other checkpointer (`MessageCodec.pack_value`). So a value that breaks it is one
 wrote, and is reported as damaged.
 
 All values of a checkpoint and its pending writes together may break it: twenty tasks that write the
-same document. They are stored one by one, by whoever comes, and each must be read again. So
-together they must keep the rule only in what somebody
-sends: an import refuses a thread that breaks it, and the doctor notes it.
+same document. They are stored one by one, by different writers, and each must be readable again. So
+together they must keep the rule only in data that is imported: an import refuses a thread that
+breaks it, and the doctor notes it.
 
 A value may also be nested: a Rust or Python stack that overflows ends the process, and each
 extension type inside another is a copy of its bytes. `walk` looks at a value without a stack, and
@@ -38,8 +38,8 @@ TIMES: Final = 16
 """How often, on average, the bytes of a row may be named by what is read together."""
 
 SMALL: Final = 4 * 1024**2
-"""Packed bytes up to which nobody counts: whatever they are, they take less than `MEMORY` (an empty
-list is one byte, and 64)."""
+"""Packed bytes up to which nothing is counted: whatever they are, they take less than `MEMORY` (an
+empty list is one byte packed and 64 in memory)."""
 
 MEMORY: Final = 256 * 1024**2
 """Bytes of memory that what is read together may take, however often it names a row."""

@@ -43,8 +43,8 @@ _ITEM_IDS: Final = ("id", "item_id")
 def strippable(messages: Sequence[BaseMessage], newest: int | None = -1) -> int:
     """How many messages, from the first, may lose their thoughts.
 
-    All before the latest user's message, but none from the latest tool round on, whoever has spoken
-    since. It never becomes less as a conversation continues.
+    All before the latest user's message, but none from the latest tool round on, even if the user
+    has spoken since. The number never falls as a conversation continues.
 
     Args:
         messages: A conversation, oldest first.

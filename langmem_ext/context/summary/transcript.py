@@ -3,8 +3,8 @@
 Pure.
 
 One entry for each message that says something. Only an entry's first line is at the margin, so
-nothing that was said looks like what somebody else said. Of images and files it says that they were
-there; thoughts are left out.
+no text can look like another speaker's entry. Images and files are only mentioned; thoughts are
+left out.
 """
 
 from __future__ import annotations

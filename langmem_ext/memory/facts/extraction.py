@@ -1,6 +1,6 @@
 """Facts that a model finds in a conversation, each with the messages that say so.
 
-What was read once is not read again: how far that was is stored with the facts, in one batch. The
+No message is read twice: how far was read is stored with the facts, in one batch. The
 model is shown what is known already, so that it leaves that out and calls a subject what it was
 called before. A fact must name a message of the user's.
 """
