@@ -56,7 +56,7 @@ def create_router(database: Database, **options: Unpack[ServerOptions]) -> APIRo
     service = Service(database, **options)
 
     admit = admission(service, options.get("access") or on_this_machine())
-    tools = _mcp_endpoint(service, admit) if options.get("mcp") else None
+    tools = _mcp_endpoint(service, admit, options.get("mcp_key")) if options.get("mcp") else None
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:
@@ -81,11 +81,11 @@ def create_router(database: Database, **options: Unpack[ServerOptions]) -> APIRo
     return router
 
 
-def _mcp_endpoint(service: Service, admit: Admit) -> McpEndpoint:
+def _mcp_endpoint(service: Service, admit: Admit, key: str | bytes | None) -> McpEndpoint:
     require("the server's MCP tools", "mcp")
     from langmem_ext.server.routes.mcp import McpEndpoint  # noqa: PLC0415 - needs an extra
 
-    return McpEndpoint(service, admit)
+    return McpEndpoint(service, admit, key)
 
 
 def create_app(

@@ -311,6 +311,8 @@ class ServerOptions(TypedDict, total=False):
             minutes.
         mcp: Whether the intents of the graph, a waiting graph, are served as MCP tools, too, at
             `/langmem/mcp`. It needs the extra `mcp`.
+        mcp_key: Seals what MCP clients send back (`create_mcp_server`). Default: a key that is kept
+            in the database; a saver that encrypts needs one.
     """
 
     graph: Graph | MakeGraph | None
@@ -323,6 +325,7 @@ class ServerOptions(TypedDict, total=False):
     memory: Memory | None
     sweep_every: timedelta | None
     mcp: bool
+    mcp_key: str | bytes | None
 
 
 class Service:
@@ -331,7 +334,8 @@ class Service:
     Args:
         database: An open saver or log, which stays open, or a path or URL, which is opened for the
             first request.
-        options: What it has besides; `access`, `platform` and `mcp` are the router's.
+        options: What it has besides; `access`, `platform`, `mcp` and `mcp_key` are the
+            router's.
     """
 
     def __init__(self, database: Database, **options: Unpack[ServerOptions]) -> None:

@@ -26,11 +26,13 @@ class McpEndpoint:
     Args:
         service: What is served.
         admit: Lets requests in.
+        key: Seals what clients send back; None: one that is kept in the database.
     """
 
-    def __init__(self, service: Service, admit: Admit) -> None:
+    def __init__(self, service: Service, admit: Admit, key: str | bytes | None) -> None:
         self._service = service
         self._admit = admit
+        self._key = key
         self._manager: StreamableHTTPSessionManager | None = None
 
     def add_to(self, router: APIRouter) -> None:
@@ -48,7 +50,9 @@ class McpEndpoint:
             NotServed: The server has no graph.
         """
         graph = Desk(self._service, await self._service.open()).graph
-        server = create_mcp_server(graph, graph_for=lambda request: desk_of(request).graph)
+        server = create_mcp_server(
+            graph, graph_for=lambda request: desk_of(request).graph, key=self._key
+        )
         # Who may call, and by which names, is asked by the access.
         self._manager = StreamableHTTPSessionManager(
             server, max_request_body_size=self._service.limits.body

@@ -14,12 +14,13 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 from served import greeter
 
-from langmem_ext import DeltaSaver, InvalidInput
+from langmem_ext import DeltaSaver, DeltaStore, InvalidInput
 from langmem_ext.server import by_token, create_app
 
 ANN, BOB, ALL = "ann-0123456789abcdef", "bob-0123456789abcdef", "all-0123456789abcdef"
@@ -115,6 +116,35 @@ async def test_a_session_is_its_openers_alone(tmp_path: Path) -> None:
             listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
             headers = {"Authorization": f"Bearer {BOB}", **accept, **session}
             assert (await http.post(url, json=listed, headers=headers)).status_code == 404
+
+
+async def test_beside_a_saver_that_encrypts_the_application_passes_the_key(tmp_path: Path) -> None:
+    with DeltaSaver.open(":memory:") as plain:
+        saver = DeltaSaver(plain.log, serde=EncryptedSerializer(Reversed()))
+        graph = desk.make_graph(saver, desk.Shop(tmp_path / "shop.db"))
+        store = DeltaStore(plain.log)  # what is found by its text is not encrypted
+        refused = create_app(saver, graph=graph, store=store, mcp=True)
+        with pytest.raises(InvalidInput, match="encrypts"):
+            async with refused.router.lifespan_context(refused):
+                pass
+        access = by_token({ANN: None})
+        app = create_app(saver, graph=graph, access=access, store=store, mcp=True, mcp_key="k" * 32)
+        async with (
+            listening(app) as url,
+            calling(url, ANN, "2026-07-28", order_id="O-2", confirmation=True) as client,
+        ):
+            done = await client.call_tool("cancel_order", {})
+            assert text_of(done) == "Order O-2 is cancelled."
+
+
+class Reversed:
+    """A double of a cipher: it turns the bytes round."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        return "reversed", plaintext[::-1]
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        return ciphertext[::-1]
 
 
 async def test_without_mcp_there_is_no_route_and_another_graph_is_refused() -> None:
