@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from langmem_ext._internal import html
 
@@ -42,47 +42,6 @@ class PackedValue:
 
 
 @dataclass(slots=True)  # as above
-class PackedCheckpoint:
-    """A checkpoint ready to be stored: plain values only.
-
-    Attributes:
-        id: Checkpoint id.
-        parent: Id of the checkpoint that it follows, or None.
-        v, ts, versions, seen, updated: As LangGraph gave them.
-        values: The channels whose values are new.
-        carried: Channels whose values stand unchanged in the parent, each with a way to pack the
-            value where the parent has none.
-        order: All channels that have a value, in their order.
-        extra: Further keys of the checkpoint, encoded.
-        label: The scalar part of its metadata, as JSON text.
-        step: The metadata's step, or None.
-        details: The rest of its metadata, encoded.
-        waiting_for: Name of the parameter that it waits for, or None.
-        follows_head: Whether it must follow the newest checkpoint, and that must be
-            `expected_head`.
-        expected_head: Id of the checkpoint that must be the newest; None: there must be none.
-    """
-
-    id: str
-    parent: str | None
-    v: int
-    ts: str
-    versions: Mapping[str, str | int | float]
-    seen: Mapping[str, Mapping[str, str | int | float]]
-    updated: Sequence[str] | None
-    values: Mapping[str, PackedValue]
-    carried: Mapping[str, Callable[[], PackedValue]]
-    order: Sequence[str]
-    extra: bytes | None
-    label: bytes
-    step: int | None
-    details: bytes | None
-    waiting_for: str | None = None
-    follows_head: bool = False
-    expected_head: str | None = None
-
-
-@dataclass(slots=True)  # as above
 class PackedWrite:
     """One pending write: its position among its task's writes, its channel and its value.
 
@@ -94,18 +53,21 @@ class PackedWrite:
     value: PackedValue
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class StoredWrite:
-    """A pending write as it is read."""
+    """A pending write as it is read. Never changed."""
 
     task: str
     channel: str
     value: PackedValue
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class StoredCheckpoint:
-    """A checkpoint as it is read: plain values only, shared with nothing that changes."""
+    """A checkpoint as it is read: plain values only, shared with nothing that changes.
+
+    Never changed.
+    """
 
     thread: str
     namespace: str
@@ -218,8 +180,7 @@ class Codec(Protocol):
         """The same message with another id."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadKey:
+class ThreadKey(NamedTuple):
     """A thread as a caller names it: its id, and the owner the caller acts for (None: any)."""
 
     id: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -17,7 +18,15 @@ EXPECTED_HEAD: Final = "expected_head"
 """Name in `configurable`: the id of the checkpoint that must be the thread's newest, or empty for a
 thread that has none."""
 
+INTEGER_BITS: Final = 64
+"""Of a number in a column, its sign included."""
+
+WRITTEN_BITS: Final = 2048
+"""Of a number that is written out: Python may be set to refuse more than 640 digits
+(`sys.set_int_max_str_digits`)."""
+
 _SCALARS: Final = (str, int, float)
+_LABELS: Final = frozenset([str, bool, int, float, type(None)])
 
 
 def metadata_of(
@@ -40,18 +49,58 @@ def metadata_of(
         for name in source:
             if (
                 name in EXCLUDED_METADATA_KEYS
+                or name in found
                 or not isinstance(name, str)
                 or name.startswith("__")
-                or name in found
             ):
                 continue
             value = source[name]
             if isinstance(value, _SCALARS) and (name not in configurable or _is_shown(name, names)):
-                found[name] = value
-    for name, value in found.items():
-        if isinstance(value, str) and "\0" in value:
-            found[name] = value.replace("\0", "")
+                found[name] = value.replace("\0", "") if isinstance(value, str) else value
     return cast(CheckpointMetadata, found)
+
+
+def split_metadata(
+    metadata: CheckpointMetadata,
+) -> tuple[bytes, int | None, dict[str, Any]]:
+    """Metadata in three parts: its scalars as JSON text, its step, and the rest.
+
+    No text among the scalars has a NUL character, which not every database takes.
+    """
+    labels: dict[str, Any] = {}
+    details: dict[str, Any] = {}
+    step: int | None = None
+    for name, value in metadata.items():
+        kind = type(value)
+        if kind is str and type(name) is str:
+            labels[name] = value
+        elif name == "step" and kind is int and cast(int, value).bit_length() < INTEGER_BITS:
+            step = cast(int, value)
+        elif type(name) is str and kind in _LABELS and is_scalar(value):
+            labels[name] = value
+        else:
+            details[name] = value
+    # 1, 1.0 and True are equal, and inside a tuple the cache does not tell them apart.
+    if _NUMBERS.isdisjoint(map(type, labels.values())):
+        label = _label(tuple(labels.items()))
+    else:
+        label = _encoded(labels).encode()
+    if b"\\u0000" in label:
+        for name, value in labels.items():
+            labels[name] = value.replace("\0", "") if isinstance(value, str) else value
+        label = _encoded(labels).encode()
+    return label, step, details
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a metadata value can stand in JSON text and be compared there."""
+    if isinstance(value, int):
+        return value.bit_length() <= WRITTEN_BITS
+    return (
+        value is None
+        or isinstance(value, str)
+        or (isinstance(value, float) and math.isfinite(value))
+    )
 
 
 _encoded: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
@@ -63,14 +112,6 @@ def _label(items: tuple[tuple[str, Any], ...]) -> bytes:
     return _encoded(dict(items)).encode()
 
 
-def label_of(labels: dict[str, Any]) -> bytes:
-    """The scalars of a checkpoint's metadata as JSON text, in the order of their names."""
-    # 1, 1.0 and True are equal, and inside a tuple the cache does not tell them apart.
-    if _NUMBERS.isdisjoint(map(type, labels.values())):
-        return _label(tuple(labels.items()))
-    return _encoded(labels).encode()
-
-
 _NUMBERS: Final = frozenset([int, float, bool])
 
 
@@ -79,7 +120,7 @@ SHORT: Final = 512
 
 
 def labels_of(label: bytes) -> dict[str, Any]:
-    """The scalars that `label_of` was given.
+    """The scalars that a label holds.
 
     Raises:
         ValueError: The text does not decode.

@@ -82,7 +82,7 @@ from langmem_ext.storage.rows.checkpoint import MINOR_DIGITS, next_version
 from langmem_ext.storage.rows.clock import Times, now_ms
 from langmem_ext.storage.sqlite.driver import Synchronous
 from langmem_ext.telemetry import Emitter, Sink
-from langmem_ext.types import PackedWrite, Pruned, StoredCheckpoint, ThreadKey
+from langmem_ext.types import PackedValue, PackedWrite, Pruned, StoredCheckpoint, ThreadKey
 
 if TYPE_CHECKING:
     from langmem_ext.store.store import DeltaStore
@@ -309,7 +309,9 @@ class DeltaSaver(Showing, BaseCheckpointSaver[Any]):
         known: Any = {"now": now_ms(), "indexes": indexes, "codec": codec, "origin": origin}
         op = Operation(checkpoint_ops.put_checkpoint, key, namespace, packed, **known)
         if self.log.driver.remote:
-            op.heavy = is_heavy(packed.values.values())
+            op.heavy = is_heavy(
+                value for value in packed.values.values() if isinstance(value, PackedValue)
+            )
         return op, config_of(configurable["thread_id"], namespace, packed.id)
 
     def put_writes(
@@ -834,21 +836,19 @@ class DeltaSaver(Showing, BaseCheckpointSaver[Any]):
         """
         try:
             configurable = config["configurable"]
-            thread_id, namespace = (
-                configurable["thread_id"],
-                configurable.get("checkpoint_ns") or "",
-            )
-            checkpoint_id = configurable.get("checkpoint_id") or None
+            thread_id = configurable["thread_id"]
+            namespace = configurable.get("checkpoint_ns") or ""
+            checkpoint_id = configurable.get("checkpoint_id") or ""
+            text = thread_id + namespace + checkpoint_id
             if (
-                type(thread_id) is str
-                and type(namespace) is str
-                and (checkpoint_id is None or type(checkpoint_id) is str)
-                and "owner" not in configurable
-                and thread_id
-                and "\0" not in (text := f"{thread_id}{namespace}{checkpoint_id}")
+                type(thread_id) is type(namespace) is type(checkpoint_id) is str
                 and text.isascii()
+                and "\0" not in text
+                and thread_id
+                and "owner" not in configurable
             ):
-                return ThreadKey(thread_id, self.owner), configurable, (namespace, checkpoint_id)
+                place = namespace, checkpoint_id or None
+                return ThreadKey(thread_id, self.owner), configurable, place
         except (TypeError, KeyError, AttributeError):
             pass
         key = self._key_to_write(config) if write else self._key_to_read(config)

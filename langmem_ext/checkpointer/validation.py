@@ -17,7 +17,6 @@ from langmem_ext.log.message_log import require_storable
 
 _TEXT: Final = frozenset([str])
 _DICT: Final = {dict}
-_NUMBER: Final = frozenset([int, float])
 _VERSION: Final = frozenset([str, int, float])
 
 
@@ -49,40 +48,23 @@ def place_of(configurable: Mapping[str, Any]) -> tuple[str, str | None]:
 def is_plain(checkpoint: Any, metadata: Any, new_versions: Any) -> bool:
     """Whether a checkpoint is as LangGraph's own are: it need not be checked further."""
     try:
-        values, versions, seen = (
-            checkpoint["channel_values"],
-            checkpoint["channel_versions"],
-            checkpoint["versions_seen"],
-        )
-        updated = checkpoint["updated_channels"] or ()
-        kinds = {
-            *map(type, (checkpoint, metadata, new_versions, values, versions, seen)),
-            *map(type, seen.values()),
-        }
-        if kinds != _DICT or type(updated) is not list and updated != ():
-            return False
-        inner = seen.values()
-        texts = [
-            checkpoint["id"],
-            checkpoint["ts"],
-            *values,
-            *versions,
-            *seen,
-            *chain.from_iterable(inner),
-            *updated,
-        ]
-        numbers = [*versions.values(), *chain.from_iterable(map(dict.values, inner))]
-        whole = "".join(texts)
+        seen, updated = checkpoint["versions_seen"], checkpoint["updated_channels"]
+        held = [checkpoint["channel_values"], checkpoint["channel_versions"], *seen.values()]
+        texts = [checkpoint["id"], checkpoint["ts"], *seen]
+        if updated is not None:
+            if type(updated) is not list:
+                return False
+            texts += updated
+        texts += held[0]
+        for versions in held[1:]:
+            texts += versions
+            texts += versions.values()
         return (
-            type(checkpoint["v"]) is int
-            and _TEXT.issuperset(map(type, texts))
-            and "\0" not in checkpoint["id"]
-            and whole.isascii()
-            and (
-                _TEXT.issuperset(map(type, numbers))
-                and "".join(numbers).isascii()
-                or _NUMBER.issuperset(map(type, numbers))
-            )
+            _TEXT.issuperset(map(type, texts))
+            and "".join(texts).isascii()
+            and "\0" not in texts[0]
+            and type(checkpoint["v"]) is int
+            and _DICT.issuperset(map(type, (checkpoint, metadata, new_versions, seen, *held)))
         )
     except (TypeError, KeyError, AttributeError):
         return False
@@ -173,9 +155,9 @@ def checked_writes(writes: Any) -> list[tuple[str, Any]]:
     """
     pairs = list(writes) if isinstance(writes, Iterable) else [writes]
     for pair in pairs:
-        if type(pair) is not tuple or len(pair) != 2 or type(pair[0]) is not str:
-            break
-        if not pair[0].isascii():
+        if not (
+            type(pair) is tuple and len(pair) == 2 and type(pair[0]) is str and pair[0].isascii()
+        ):
             break
     else:
         return pairs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
@@ -20,13 +19,21 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import RESUME
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.checkpointer.metadata import EXPECTED_HEAD, label_of, labels_of, metadata_of
+from langmem_ext.checkpointer.metadata import (
+    EXPECTED_HEAD,
+    INTEGER_BITS,
+    is_scalar,
+    labels_of,
+    metadata_of,
+    split_metadata,
+)
 from langmem_ext.errors import DamagedRow, InvalidInput, cause, told
 from langmem_ext.log.codec import MessageCodec, Texts
 from langmem_ext.log.message_cache import AT_ONCE
 from langmem_ext.messages.text import column_name
 from langmem_ext.storage.cache import KnownList
-from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
+from langmem_ext.storage.rows.checkpoint import Header, PackedCheckpoint
+from langmem_ext.types import DeltaHistory, PackedValue, StoredCheckpoint
 
 T = TypeVar("T")
 
@@ -40,13 +47,6 @@ INPUT_CHANNEL: Final = "__start__"
 MESSAGES_CHANNEL: Final = "messages"
 """The channel of LangGraph's own `MessagesState`: a bare text written to it becomes a message."""
 
-INTEGER_BITS: Final = 64
-"""Of a number in a column, its sign included."""
-
-WRITTEN_BITS: Final = 2048
-"""Of a number that is written out: Python may be set to refuse more than 640 digits
-(`sys.set_int_max_str_digits`)."""
-
 LONG: Final = 64
 """Messages of a list that an event loop builds itself, at most."""
 
@@ -57,8 +57,6 @@ HEAVY_BYTES: Final = 128 * 1024
 """Bytes of values beside messages that a PostgreSQL operation of an event loop stores, at most."""
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
-
-_LABELS: Final = frozenset([str, bool, int, float, type(None)])
 
 _KNOWN_KEYS: Final = (
     "v",
@@ -97,57 +95,47 @@ def pack_checkpoint(
         known: What is remembered of the list in a channel.
     """
     values = checkpoint.get("channel_values", {})
-    parent = place[1]
-    fresh: dict[str, PackedValue] = {}
-    carried: dict[str, Callable[[], PackedValue]] = {}
+    packed: dict[str, PackedValue | Callable[[], PackedValue]] = {}
     for channel, value in values.items():
         if channel not in new_versions:
-            carried[channel] = partial(codec.pack_value, value)
+            packed[channel] = partial(codec.pack_value, value)
         else:
             before = known(channel) if known is not None and type(value) is list else None
-            fresh[channel] = codec.pack_value(
+            packed[channel] = codec.pack_value(
                 value, texts="all" if channel == INPUT_CHANNEL else "none", known=before
             )
-    labels: dict[str, Any] = {}
-    details: dict[str, Any] = {}
-    step: int | None = None
-    said: Mapping[str, Any] = metadata_of(config, metadata, metadata_keys)
-    for name, value in said.items():
-        kind = type(value)
-        if name == "step" and kind is int and value.bit_length() < INTEGER_BITS:
-            step = value
-        elif type(name) is str and (kind is str or (kind in _LABELS and is_scalar(value))):
-            labels[name] = value
-        else:
-            details[name] = value
-    further: dict[str, Any] = {}
-    absent: list[str] = []
-    if checkpoint.keys() != _ALL_KNOWN:
-        further = {name: value for name, value in checkpoint.items() if name not in _ALL_KNOWN}
-        absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
-    configurable, seen = config["configurable"], checkpoint.get("versions_seen", {})
-    waiting = values.get(WAITING_CHANNEL)
-    return PackedCheckpoint(
-        id=checkpoint["id"],
-        parent=parent,
-        v=checkpoint.get("v", 0),
-        ts=checkpoint.get("ts", ""),
-        versions=dict(checkpoint.get("channel_versions", {})),
-        seen=dict(zip(seen, map(dict, seen.values()), strict=True)),
-        updated=checkpoint.get("updated_channels"),
-        values=fresh,
-        carried=carried,
-        order=tuple(values),
-        extra=codec.pack_plain([further, absent]) if further or absent else None,
-        label=label_of(labels),
-        step=step,
+    label, step, details = split_metadata(metadata_of(config, metadata, metadata_keys))
+    seen, updated = checkpoint.get("versions_seen", {}), checkpoint.get("updated_channels")
+    header = Header(
+        checkpoint.get("v", 0),
+        checkpoint.get("ts", ""),
+        dict(checkpoint.get("channel_versions", {})),
+        dict(zip(seen, map(dict, seen.values()), strict=True)),
+        None if updated is None else list(updated),
+        extra=None if checkpoint.keys() == _ALL_KNOWN else _further(codec, checkpoint),
         details=codec.pack_plain(details) if details else None,
-        waiting_for=None if waiting is None else column_name(waiting),
-        follows_head=EXPECTED_HEAD in configurable and not configurable.get("checkpoint_ns"),
+    )
+    configurable, waiting = config["configurable"], values.get(WAITING_CHANNEL)
+    return PackedCheckpoint(
+        checkpoint["id"],
+        place[1],
+        header,
+        packed,
+        label,
+        step,
+        None if waiting is None else column_name(waiting),
+        EXPECTED_HEAD in configurable and not configurable.get("checkpoint_ns"),
         # A turn names the head that it began with in all of its puts; its own checkpoints have
         # become the head since.
-        expected_head=parent or configurable.get(EXPECTED_HEAD) or None,
+        place[1] or configurable.get(EXPECTED_HEAD) or None,
     )
+
+
+def _further(codec: MessageCodec, checkpoint: Checkpoint) -> bytes | None:
+    """What a checkpoint has beyond the keys that LangGraph's have, or has not of these, encoded."""
+    further = {name: value for name, value in checkpoint.items() if name not in _ALL_KNOWN}
+    absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
+    return codec.pack_plain([further, absent]) if further or absent else None
 
 
 def follows_head(config: RunnableConfig) -> bool:
@@ -375,14 +363,3 @@ def config_of(thread_id: Any, namespace: str, checkpoint_id: str) -> RunnableCon
             "checkpoint_id": checkpoint_id,
         }
     }
-
-
-def is_scalar(value: Any) -> bool:
-    """Whether a metadata value can stand in JSON text and be compared there."""
-    if isinstance(value, int):
-        return value.bit_length() <= WRITTEN_BITS
-    return (
-        value is None
-        or isinstance(value, str)
-        or (isinstance(value, float) and math.isfinite(value))
-    )

@@ -75,7 +75,7 @@ _set_fields, _set_names, _set_extra, _set_private = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes several times as long to make
 class Templates:
     """A list of messages as it was lately packed or loaded. Never changed.
 

@@ -206,10 +206,17 @@ class Moving:
             row, self._ancestor(key, (row.namespace, row.parent)) if row.parent else None
         )
         self._remember(place, own)
-        sent = packed.values.get(INPUT_CHANNEL, PackedValue())
-        named = any(self._codec.id_of(message) is not None for message in sent.messages)
+        sent = packed.values.get(INPUT_CHANNEL)
+        messages = sent.messages if isinstance(sent, PackedValue) else ()
+        named = any(self._codec.id_of(message) is not None for message in messages)
         return [
-            Moved(*place, packed, self._writes(place) if wanted else (), moment(packed.ts), named)
+            Moved(
+                *place,
+                packed,
+                self._writes(place) if wanted else (),
+                moment(packed.header.ts),
+                named,
+            )
         ], len(row.blob)
 
     def _ancestor(self, key: ThreadKey, parent: Place) -> Ancestor | None:

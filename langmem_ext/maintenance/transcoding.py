@@ -44,9 +44,10 @@ from langmem_ext.log.unbuilt import Unbuilt
 from langmem_ext.messages.identity import CLASSES
 from langmem_ext.messages.packed import opaque, unpack
 from langmem_ext.messages.proportion import LOOKED_AT, require_shallow
+from langmem_ext.storage.rows.checkpoint import PackedCheckpoint
 from langmem_ext.storage.rows.clock import ms_of, now_ms
 from langmem_ext.storage.sqlite.saver_file import SourceCheckpoint, SourceWrite
-from langmem_ext.types import PackedCheckpoint, PackedValue, PackedWrite
+from langmem_ext.types import PackedValue, PackedWrite
 
 REMEMBERED_BYTES: Final = 128 * 1024 * 1024
 """Bytes of messages that are recognised; with more, all are forgotten, and decoded again when they
@@ -257,26 +258,25 @@ class Transcoder:
             metadata = load_metadata(row.metadata)
             bare: Any = {**checkpoint, "id": row.id, "channel_values": {}}
             config = config_of(row.thread, row.namespace, row.parent or "")
-            header = pack_checkpoint(
+            made = pack_checkpoint(
                 self.codec, config, (row.namespace, row.parent or None), bare, metadata, {}
             )
-            carried = _carried(packed, header.versions, ancestor)
+            carried = _carried(packed, made.header.versions, ancestor)
             waiting = values.get(WAITING_CHANNEL)
-            header = replace(
-                header,
+            made = replace(
+                made,
                 values={
-                    channel: value for channel, value in packed.items() if channel not in carried
+                    channel: _giving(value) if channel in carried else value
+                    for channel, value in packed.items()
                 },
-                carried={channel: _giving(packed[channel]) for channel in carried},
-                order=tuple(values),
-                label=_exact_label(header.label, metadata),
+                label=_exact_label(made.label, metadata),
                 waiting_for=(
                     waiting.encode("utf-8", "replace").decode()
                     if isinstance(waiting, str)
                     else None
                 ),
             )
-            return header, Ancestor(header.versions, packed)
+            return made, Ancestor(made.header.versions, packed)
 
     def write(self, row: SourceWrite) -> PackedWrite:
         """A pending write.

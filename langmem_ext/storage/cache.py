@@ -22,7 +22,7 @@ from langmem_ext.messages.manifest import Runs, begins_with, below, length_of
 from langmem_ext.messages.packed import is_text
 from langmem_ext.storage.checkpoints.late_writes import LateWrites
 from langmem_ext.storage.operation import Row
-from langmem_ext.storage.rows.checkpoint import Entry, Header, ValueRef
+from langmem_ext.storage.rows.checkpoint import HEADER_BYTES, Entry, Header, ValueRef
 from langmem_ext.storage.rows.delta import Compound
 from langmem_ext.types import Codec, Snapshot
 
@@ -107,6 +107,7 @@ class ThreadIndex:
         key: The thread's id and the codec's key; None for an index of one operation alone.
         row: The thread's row (`statements.SELECT_THREAD`) as it was last read or written; None
             where that is not known.
+        thread: The same as a writer works with it (`thread_row.ThreadRow`), if one has written it.
         met: Whether the process knows of the thread's life (`late_writes.LateWrites.met`).
         asked: Whether it knows since when its runs have asked for it.
         items_end, words_end: Rows below these numbers have been seen or given up; `0` at first.
@@ -173,6 +174,7 @@ class ThreadIndex:
         "size",
         "tasks",
         "texts",
+        "thread",
         "unnamed",
         "values",
         "words",
@@ -189,6 +191,7 @@ class ThreadIndex:
     ) -> None:
         self.number, self.generation, self.key, self.holds = number, generation, key, holds
         self.row: Row | None = None
+        self.thread: Any = None
         self.met = self.asked = False
         self.items_end = self.words_end = 0
         self.content: dict[int, Snapshot] = {}
@@ -283,7 +286,10 @@ class ThreadIndex:
     def learn_header(self, namespace: int, checkpoint: bytes, header: Header) -> None:
         """Remember a header; the least lately used one goes."""
         before = self.headers.pop((namespace, checkpoint), None)
-        self.size += header.size - (before.size if before is not None else 0)
+        if before is not None:
+            self.size -= before.size
+        header.size = HEADER_BYTES + 8 * sum(map(len, header.entries.values()))
+        self.size += header.size
         self.headers[namespace, checkpoint] = header
         if len(self.headers) > HEADERS:
             self.size -= self.headers.popitem(last=False)[1].size
@@ -425,7 +431,7 @@ class Indexes:
         index.size -= sum([len(message_id) + ENTRY_BYTES for message_id in index.noted])
         index.noted.clear()
         index.knows_tasks = index.knows_notes = False
-        index.row = row
+        index.row, index.thread = row, None
         return index
 
     def borrow(self, thread_id: str, row: tuple[int, int, int], codec: Codec) -> ThreadIndex:
@@ -449,18 +455,18 @@ class Indexes:
         key = index.key
         if key is None:
             return
+        indexes = self._indexes
         with self._lock:
-            known = self._indexes.get(key)
-            if known is not None and known is not index:
-                if not written:
-                    return
+            known = indexes.pop(key, None)
+            if known is not None:
+                if known is not index and not written:
+                    index = known
                 self.size -= known.accounted
-            self._indexes[key] = index
-            self._indexes.move_to_end(key)
-            self.size += index.size - index.accounted
+            indexes[key] = index
             index.accounted = index.size
-            while self._indexes and (self.size > self._max_bytes or len(self._indexes) > THREADS):
-                self.size -= self._indexes.popitem(last=False)[1].accounted
+            self.size += index.size
+            while (self.size > self._max_bytes or len(indexes) > THREADS) and indexes:
+                self.size -= indexes.popitem(last=False)[1].accounted
 
     def forget(self) -> None:
         """Forget everything."""

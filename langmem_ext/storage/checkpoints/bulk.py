@@ -34,10 +34,11 @@ from langmem_ext.storage.operation import (
     side_by_side,
 )
 from langmem_ext.storage.rows import checksum as checks
+from langmem_ext.storage.rows.checkpoint import PackedCheckpoint
 from langmem_ext.storage.rows.clock import is_storable
 from langmem_ext.storage.rows.ids import decode_id
 from langmem_ext.storage.schema import dialect
-from langmem_ext.types import Codec, PackedCheckpoint, PackedWrite, ThreadKey
+from langmem_ext.types import Codec, PackedWrite, ThreadKey
 
 STORED_CHECKPOINTS = (
     f"SELECT namespace, {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND (namespace,"

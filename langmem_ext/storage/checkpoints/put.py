@@ -35,6 +35,7 @@ from langmem_ext.storage.rows.checkpoint import (
     MOST_NAMED,
     Entry,
     Header,
+    PackedCheckpoint,
     ValueRef,
     encode_header,
     require_countable,
@@ -45,7 +46,7 @@ from langmem_ext.storage.rows.ids import decode_id, encode_id, key_behind, new_v
 from langmem_ext.storage.rows.manifest import MAX_RUNS, encode_runs, plan_row
 from langmem_ext.storage.search.index import keep_indexed
 from langmem_ext.storage.threads.title import keep_title
-from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, ThreadKey
+from langmem_ext.types import Codec, PackedValue, ThreadKey
 
 INLINE_BYTES: Final = 64
 """A value's body up to this size stands in the row that refers to it; a larger one has a row of its
@@ -93,49 +94,38 @@ def put_checkpoint(
     space = 0 if namespace == "" else (yield from ensure_namespace(writer, namespace))
     if packed.follows_head:
         yield from _require_head(key, writer, packed)
-    index, fresh = writer.index, packed.values
+    index, header, versions = writer.index, packed.header, packed.header.versions
     checkpoint = encode_id(packed.id)
     parent = None if packed.parent is None else encode_id(packed.parent)
+    before = None if parent is None else index.headers.get((space, parent))
     entries: dict[str, Entry] = {}
     whole: dict[str, ValueRef] = {}
-    for channel in packed.order:
-        if channel in fresh:
-            place = space, channel
-            entries[channel] = entry = yield from store_value(writer, fresh[channel], place)
-            if (
-                len(entry) > 1
-                and type(entry[1]) is dict
-                and (ref := index.lists[place].whole) is not None
-            ):
-                whole[channel] = ref
+    for channel, value in packed.values.items():
+        if isinstance(value, PackedValue):
+            if value.body is not None and not value.messages and len(value.body) <= INLINE_BYTES:
+                entries[channel] = [value.body]
+                continue
+            entries[channel] = entry = yield from store_value(writer, value, (space, channel))
+            if len(entry) > 1 and type(entry[1]) is dict:
+                ref = index.lists[space, channel].whole
+                if ref is not None:
+                    whole[channel] = ref
             continue
-        before = index.headers.get((space, parent)) if parent is not None else None
         if (
-            before is None
-            or before.versions.get(channel) != packed.versions.get(channel)
-            or channel not in before.entries
+            before is not None
+            and channel in before.entries
+            and before.versions.get(channel) == versions.get(channel)
         ):
-            before = yield from _find_carrier(index, space, packed, channel)
-        if before is None:
-            entries[channel] = yield from store_value(
-                writer, packed.carried[channel](), (space, channel)
-            )
+            carrier: Header | None = before
+        else:
+            carrier = yield from _find_carrier(index, space, packed, channel)
+        if carrier is None:
+            entries[channel] = yield from store_value(writer, value(), (space, channel))
             continue
-        entries[channel] = before.entries[channel]
-        if channel in before.whole:
-            whole[channel] = before.whole[channel]
-    header = Header(
-        packed.v,
-        packed.ts,
-        packed.versions,
-        packed.seen,
-        packed.updated,
-        entries,
-        packed.extra,
-        packed.details,
-        whole=whole,
-    )
-    header.names = packed.id, packed.parent
+        entries[channel] = carrier.entries[channel]
+        if channel in carrier.whole:
+            whole[channel] = carrier.whole[channel]
+    header.entries, header.whole, header.names = entries, whole, (packed.id, packed.parent)
     root = origin.id if origin is not None and origin.namespace == ROOT else None
     newest = yield from store_header(
         writer, space, checkpoint, parent, header, step=packed.step, label=packed.label, root=root
@@ -161,7 +151,7 @@ def _find_carrier(
         if (
             header is not None
             and channel in header.entries
-            and header.versions.get(channel) == packed.versions.get(channel)
+            and header.versions.get(channel) == packed.header.versions.get(channel)
         ):
             return header
     return None
@@ -337,13 +327,15 @@ def open_writer(
     stored, created, updated = (
         (now, now, now) if times is None else (times.made, times.created, times.updated)
     )
-    index = indexes.take(key.id, codec)
-    known = origin is None
-    if origin is not None and index is not None and index.row is not None:
-        is_stored = (index.namespaces.get(origin.namespace), origin.id) in index.headers
-        known = is_stored or indexes.late_writes.is_timely(key.id, index.row[2], origin)
-    if index is not None and index.row is not None and known and key.owner in (None, index.row[1]):
-        thread, warm = ThreadRow(*index.row), True
+    index, warm = indexes.take(key.id, codec), False
+    if index is not None and index.row is not None and key.owner in (None, index.row[1]):
+        warm = (
+            origin is None
+            or (index.namespaces.get(origin.namespace), origin.id) in index.headers
+            or indexes.late_writes.is_timely(key.id, index.row[2], origin)
+        )
+    if index is not None and index.row is not None and warm:
+        thread = index.thread or ThreadRow(*index.row)
     else:
         if index is not None:
             indexes.keep(index)
@@ -351,7 +343,7 @@ def open_writer(
         thread, made = yield from ensure_thread(
             key, now=created, indexes=indexes, born=first, origin=origin
         )
-        index, warm = indexes.of(key.id, thread.row(), codec), False
+        index = indexes.of(key.id, thread.row(), codec)
         if made:
             index.newest[0], index.knows_tasks, index.knows_notes = None, True, True
         else:
@@ -364,7 +356,8 @@ def open_writer(
         index.met = True
     if index.items_end < thread.next_item or index.words_end < thread.next_word:
         yield from catch_up(index, thread, codec)
-    return Writer(thread, key.id, index, indexes, codec, now=stored, updated=updated, warm=warm)
+    index.thread = None  # who does not close the writer gives back an index without it
+    return Writer(thread, key.id, index, indexes, codec, stored, updated, warm)
 
 
 def close_writer(
@@ -431,7 +424,8 @@ def close_writer(
     yield from writer.commands()
     if placing is not None:
         yield from placing.finish()
-    index.row, index.items_end, index.words_end = row_of(thread), thread.next_item, thread.next_word
+    index.row, index.thread = row_of(thread), thread
+    index.items_end, index.words_end = thread.next_item, thread.next_word
     writer.indexes.keep(index, written=True)
 
 

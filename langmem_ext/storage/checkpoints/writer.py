@@ -70,20 +70,13 @@ class Writer:
         index: ThreadIndex,
         indexes: Indexes,
         codec: Codec,
-        *,
         now: int,
         updated: int,
-        warm: bool = False,
+        warm: bool,
     ) -> None:
-        self.thread, self.thread_id, self.index, self.indexes, self.codec = (
-            thread,
-            thread_id,
-            index,
-            indexes,
-            codec,
-        )
+        self.thread, self.thread_id, self.index = thread, thread_id, index
+        self.indexes, self.codec, self.compress = indexes, codec, indexes.compress
         self.now, self.updated, self.warm = now, updated, warm
-        self.compress = indexes.compress
         self.items: list[Row] = []
         self.values: list[Row] = []
         self.words: list[Row] = []
@@ -244,18 +237,18 @@ class Writer:
 
     def commands(self) -> list[Command]:
         """What is queued, in the order in which it is written; it is queued no more."""
-        commands: list[Command] = []
+        commands, self.rows = self.rows, []
+        if not (self.items or self.words or self.values):
+            return commands
         for statement, queue in (
-            (sql.INSERT_ITEM, self.items),
-            (sql.INSERT_VALUE, self.values),
             (sql.INSERT_WORD, self.words),
+            (sql.INSERT_VALUE, self.values),
+            (sql.INSERT_ITEM, self.items),
         ):
             if queue:
-                commands.append(
-                    (statement, queue[0], RUN) if len(queue) == 1 else (statement, queue)
-                )
-        commands += self.rows
-        self.items, self.values, self.words, self.rows = [], [], [], []
+                command = (statement, queue[0], RUN) if len(queue) == 1 else (statement, queue)
+                commands.insert(0, command)
+        self.items, self.values, self.words = [], [], []
         return commands
 
     def flush(self) -> Op[None]:

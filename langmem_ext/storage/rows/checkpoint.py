@@ -11,12 +11,13 @@ written so. `ValueRef` is the same for those who look into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import chain
-from typing import Any, Final, TypeAlias
+from itertools import chain, count
+from operator import methodcaller
+from typing import Any, Final, TypeAlias, cast
 
 from langmem_ext.messages.manifest import (
     LONGEST,
@@ -28,6 +29,7 @@ from langmem_ext.messages.manifest import (
 )
 from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.storage.rows.delta import MAX_PARTS
+from langmem_ext.types import PackedValue
 
 Version: TypeAlias = str | int | float
 Versions: TypeAlias = Mapping[str, Version]
@@ -96,12 +98,15 @@ class ValueRef:
         return replace(self, runs=whole)
 
 
+_STR: Final = frozenset([str])
+_values_of: Final = methodcaller("values")
+
 HEADER_BYTES: Final = 2000
 """What a header costs in memory, about."""
 
 
 class Header:
-    """A checkpoint without its values. Never changed.
+    """A checkpoint without its values. Never changed once it is stored.
 
     Args:
         v: Format number that LangGraph gave it.
@@ -157,8 +162,8 @@ class Header:
         self.whole = {} if whole is None else whole
         self.row = row
         self.names: tuple[str, str | None] | None = None
-        self._values: dict[str, ValueRef] | None = None
-        self.size = HEADER_BYTES + 8 * sum(map(len, self.entries.values()))
+        self._values: tuple[Mapping[str, Entry], dict[str, ValueRef]] | None = None
+        self.size = HEADER_BYTES
 
     @property
     def values(self) -> dict[str, ValueRef]:
@@ -167,12 +172,14 @@ class Header:
         Raises:
             ValueError: An entry is none (also `TypeError`).
         """
-        if self._values is None:
-            self._values = {
+        known = self._values
+        if known is None or known[0] is not self.entries:
+            refs = {
                 channel: self.whole.get(channel) or value_ref(entry)
                 for channel, entry in self.entries.items()
             }
-        return self._values
+            self._values = known = self.entries, refs
+        return known[1]
 
     def following(self, ts: str, versions: Versions, refs: Mapping[str, ValueRef]) -> Header:
         """A header with other values in some channels, which does not say which were updated."""
@@ -181,6 +188,35 @@ class Header:
         return Header(
             self.v, ts, versions, self.seen, None, entries, self.extra, self.details, whole=whole
         )
+
+
+@dataclass(slots=True)  # as above
+class PackedCheckpoint:
+    """A checkpoint ready to be stored.
+
+    Attributes:
+        id: Checkpoint id.
+        parent: Id of the checkpoint that it follows, or None.
+        header: All of it but where its values stand.
+        values: The value of each channel that has one, in their order; for one that stands
+            unchanged in the parent, a way to pack it where the parent has none.
+        label: The scalar part of its metadata, as JSON text.
+        step: The metadata's step, or None.
+        waiting_for: Name of the parameter that it waits for, or None.
+        follows_head: Whether it must follow the newest checkpoint, and that must be
+            `expected_head`.
+        expected_head: Id of the checkpoint that must be the newest; None: there must be none.
+    """
+
+    id: str
+    parent: str | None
+    header: Header
+    values: Mapping[str, PackedValue | Callable[[], PackedValue]]
+    label: bytes
+    step: int | None
+    waiting_for: str | None = None
+    follows_head: bool = False
+    expected_head: str | None = None
 
 
 def require_plain(header: Header) -> None:
@@ -233,25 +269,28 @@ def longest_runs(values: Mapping[str, ValueRef]) -> Runs:
 
 def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any]]:
     """The header in two parts: its form, which repeats each turn, and the checkpoint's own."""
-    table: dict[Version | tuple[type, Version], int] = {}  # 1 and 1.0 are equal, not the same
-    stored: list[Any] = []
-    forms: list[dict[str, int]] = []
-    for of in (header.versions, *header.seen.values()):
-        places: dict[str, int] = {}
-        for name, version in of.items():
-            key = version if type(version) is str else (type(version), version)
-            place = table.get(key)
-            if place is None:
-                place = table[key] = len(table)
-                stored.append(_MADE.get(version) or _encode_version(version))
-            places[name] = place
-        forms.append(places)
-    versions, seen = forms[0], dict(zip(header.seen, forms[1:], strict=True))
     details, extra = header.details, header.extra
+    parts = [header.versions, *header.seen.values()]
+    versions = list(chain.from_iterable(map(_values_of, parts)))
+    if _STR.issuperset(map(type, versions)):
+        table = dict(zip(dict.fromkeys(versions), count()))
+        places: Iterator[int] = map(table.__getitem__, versions)
+        stored = list(map(_ENCODED.__getitem__, cast(Iterable[str], table)))
+    else:
+        places, stored = _encode_mixed(versions)
+    forms: list[dict[str, int]] = []
+    for part in parts:
+        forms.append(dict(zip(part, places)))  # noqa: B905 (each takes its part of the places)
     small = details is not None and len(details) <= SMALL_DETAILS
-    updated = None if header.updated is None else list(header.updated)
     form = pack(
-        [header.v, versions, seen, updated, list(header.entries), details if small else None]
+        [
+            header.v,
+            forms[0],
+            dict(zip(header.seen, forms[1:], strict=True)),
+            None if header.updated is None else list(header.updated),
+            list(header.entries),
+            details if small else None,
+        ]
     )
     body: list[Any] = [
         _encode_time(header.ts, checkpoint_id),
@@ -261,6 +300,15 @@ def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any
     if extra is not None or (details is not None and not small):
         body += [extra] if small or details is None else [extra, details]
     return form, body
+
+
+def _encode_mixed(versions: Sequence[Version]) -> tuple[Iterator[int], list[Any]]:
+    """Places and table of versions that are not all texts: 1 and 1.0 are equal, not the same."""
+    keys = list(zip(map(type, versions), versions, strict=True))
+    table = dict(zip(dict.fromkeys(keys), count()))
+    return map(table.__getitem__, keys), [
+        _ENCODED[version] if isinstance(version, str) else [version] for _, version in table
+    ]
 
 
 def decode_header(form: bytes, body: Sequence[Any], checkpoint_id: bytes) -> Header:
@@ -381,24 +429,30 @@ def next_version(current: Version | None, random: int) -> Version:
     else:
         return current + 1
     version = f"{major + 1:032}.{random / MINOR_DIGITS:016}"  # `_SPELLINGS[0]`
-    if len(_MADE) >= VERSIONS:
-        _MADE.clear()
-    _MADE[version] = (major + 1) * MINOR_DIGITS + random
+    if len(_ENCODED) >= VERSIONS:
+        _ENCODED.clear()
+    _ENCODED[version] = (major + 1) * MINOR_DIGITS + random
     return version
 
 
 VERSIONS: Final = 8192
 """Versions that are remembered as numbers."""
 
-_MADE: Final[dict[Version, int]] = {}
-"""Those that were made here, lately: to take one apart, and see that it is spelled so again, takes
-longer than to look it up."""
+
+class _Encoded(dict[str, Any]):
+    """Versions as rows have them: to take one apart takes longer than to look it up."""
+
+    def __missing__(self, version: str) -> Any:
+        if len(self) >= VERSIONS:
+            self.clear()
+        self[version] = stored = _encode_version(version)
+        return stored
 
 
-@lru_cache(maxsize=VERSIONS, typed=True)
-def _encode_version(version: Version) -> int | str | list[Any]:
-    if not isinstance(version, str):
-        return [version]
+_ENCODED: Final = _Encoded()
+
+
+def _encode_version(version: str) -> int | str | list[Any]:
     if len(version) < 34 or version[32] != ".":
         return version
     try:

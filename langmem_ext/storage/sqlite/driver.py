@@ -365,18 +365,16 @@ class SqliteDriver:
             while True:
                 if type(effect) is not tuple:
                     effect = send(self.execute(effect))
-                elif len(effect) == 2:
-                    sql, params = effect
-                    if type(params) is tuple:
-                        effect = send(execute(_render(sql), params).fetchall())
-                    else:
-                        self._cursor.executemany(_render(sql), params)
-                        effect = send(None)
-                else:
-                    sql, params, mode = effect
-                    if execute(_render(sql), params).rowcount != 1 and mode == ONE:
+                elif len(effect) == 3:
+                    changed = execute(_render(effect[0]), effect[1]).rowcount
+                    if changed != 1 and effect[2] == ONE:
                         raise Stale
-                    effect = send(None)
+                    effect = next(steps)
+                elif type(effect[1]) is tuple:
+                    effect = send(execute(_render(effect[0]), effect[1]).fetchall())
+                else:
+                    self._cursor.executemany(_render(effect[0]), effect[1])
+                    effect = next(steps)
         except StopIteration as done:
             result: T = done.value
             return result

@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langmem_ext.messages.manifest import runs_of
 from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.storage.rows.checkpoint import (
-    _MADE,
+    _ENCODED,
     MINOR_DIGITS,
     Header,
     ValueRef,
@@ -154,8 +154,8 @@ def test_a_version_that_was_made_here_is_known_as_it_would_be_taken_apart(
     minor: int, major: int
 ) -> None:
     version = next_version(f"{major:032}.0000000000000000", minor)
-    assert _MADE[version] == _encode_version(version) == (major + 1) * MINOR_DIGITS + minor
-    assert _decode_version(_MADE[version]) == version
+    assert _ENCODED[version] == _encode_version(version) == (major + 1) * MINOR_DIGITS + minor
+    assert _decode_version(_ENCODED[version]) == version
 
 
 @given(st.integers(0, MINOR_DIGITS - 1), st.integers(0, MINOR_DIGITS - 1))
