@@ -26,7 +26,6 @@ from langmem_ext.storage.prune.expire import Surroundings
 from langmem_ext.storage.rows.clock import now_ms
 from langmem_ext.storage.rows.ids import new_generation
 from langmem_ext.storage.threads.copy import Copy, copy_thread
-from langmem_ext.store.operations import expiring
 from langmem_ext.telemetry import Emitter
 from langmem_ext.types import Pruned, ThreadKey
 
@@ -53,7 +52,7 @@ def keeper_of(
     if retention is None:
         return None
     around = Surroundings(owner, CheckpointMeaning(codec), log.indexes)
-    return Keeper(retention, log, around, emitter, expiring)
+    return Keeper(retention, log, around, emitter)
 
 
 def after_put(keeper: Keeper | None, config: RunnableConfig) -> Callable[[], object] | None:

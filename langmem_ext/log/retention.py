@@ -13,7 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from langmem_ext._internal.forking import renew_in_child
 from langmem_ext._internal.stepping import aperform, perform
@@ -30,6 +30,7 @@ from langmem_ext.storage.prune.expire import (
     Position,
     Surroundings,
 )
+from langmem_ext.storage.prune.store_items import expiring
 from langmem_ext.storage.rows.clock import unix_ms
 from langmem_ext.storage.sqlite.vacuum import used_bytes
 from langmem_ext.telemetry import Emitter, Event
@@ -203,22 +204,6 @@ def require_retention(retention: object, source: object) -> None:
         )
 
 
-class ExpiringItems(Protocol):
-    """Deletes items of the long-term store that have expired."""
-
-    def __call__(
-        self, owner: str | None, now: int, *, dry_run: bool = False, once: bool = False
-    ) -> Generator[tuple[Operation[int], bool], Any, int]:
-        """Delete all, or some; how many these are.
-
-        Args:
-            owner: Items of others are not there; None: all are.
-            now: The moment, in Unix milliseconds.
-            dry_run: Count them; change nothing.
-            once: Delete only some.
-        """
-
-
 class Keeper:
     """Applies a retention to a log.
 
@@ -236,9 +221,7 @@ class Keeper:
         log: MessageLog,
         around: Surroundings,
         emitter: Emitter,
-        items: ExpiringItems,
     ) -> None:
-        self._items = items
         self._retention = retention
         self._emitter = emitter
         self._log = log
@@ -307,7 +290,7 @@ class Keeper:
             self._next_look = STEP
             if (yield from self._look_around(thread_id, now)):
                 self._next_look = 1  # there may be more of it, and as many threads may come as go
-            yield from self._items(self._around.owner, now, once=True)
+            yield from expiring(self._around.owner, now, once=True)
         return pruned
 
     def _look_around(
@@ -394,7 +377,7 @@ class Keeper:
         finally:
             if not dry_run:
                 self._tell(sweep.pruned())
-        items = yield from self._items(self._around.owner, now, dry_run=dry_run)
+        items = yield from expiring(self._around.owner, now, dry_run=dry_run)
         return pruned + Pruned(store_items=items)
 
 

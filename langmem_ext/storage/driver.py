@@ -184,6 +184,9 @@ class Running(Generic[T]):
 
 # -- operations that wait --------------------------------------------------------------------------
 
+ATTEMPTS: Final = 8
+"""How often an operation is run that others get in the way of."""
+
 GROUP: Final = 64
 """Operations that share one commit, at most: the first of them waits for the last."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -16,13 +16,18 @@ from langmem_ext.storage.operation import (
     PAUSE,
     Batch,
     Op,
-    Operation,
     Row,
-    Rows,
     execute,
     fetch,
     fetch_one,
     operation,
+)
+from langmem_ext.storage.prune.store_items import (
+    DELETE_STANDING,
+    DELETE_VECTORS,
+    SWEPT,
+    delete_expired,
+    delete_held,
 )
 from langmem_ext.storage.rows.checksum import check_of
 from langmem_ext.storage.rows.clock import moment_of
@@ -40,9 +45,6 @@ PAGE: Final = 500
 LARGER: Final = 4
 LARGEST_PAGE: Final = 16_000
 """How much larger each page is than the one before, and the largest."""
-
-SWEPT: Final = 64
-"""Expired items that a transaction deletes, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ def run_batch(
         for put in puts.values():
             yield from _put(put, caller)
         if sweep:
-            yield from _delete_expired(caller)
+            yield from delete_expired(caller.owner, caller.now)
     return outcome
 
 
@@ -400,14 +402,14 @@ def _put(put: Put, caller: Caller) -> Op[None]:
     if put.value is None:
         where = {"path": put.path, "key": put.key, "owner": caller.owner}
         for (number,) in (yield from fetch(sql.DELETE_ITEM, **where)):
-            yield from _delete_rows([(number,)])
+            yield from delete_held([(number,)])
         return
     rows = yield from fetch(sql.UPSERT_ITEM, **_row_of(put, caller), now=caller.now)
     if not rows:
         raise _another_owners(put)
     number, stands = rows[0]
     if stands:
-        yield from execute(sql.DELETE_STANDING, item=number)
+        yield from execute(DELETE_STANDING, item=number)
     if put.threads:
         threads = sorted({one.thread_id for one in put.threads})
         standing = [{"thread_id": thread_id, "item": number} for thread_id in threads]
@@ -442,55 +444,16 @@ def _another_owners(put: Put) -> InvalidInput:
 
 
 def _put_vectors(item: int, vectors: Sequence[bytes], signature: int | None) -> Op[None]:
-    yield from execute(sql.DELETE_VECTORS, item=item)
+    yield from execute(DELETE_VECTORS, item=item)
     if vectors:
         rows = [{"item": item, "signature": signature, "vector": vector} for vector in vectors]
         yield Batch(sql.INSERT_VECTOR, rows)
 
 
-def _delete_expired(caller: Caller) -> Op[int]:
-    where = {"now": caller.now, "owner": caller.owner, "limit": SWEPT}
-    return (yield from _delete_rows((yield from fetch(sql.DELETE_EXPIRED, **where))))
-
-
-def _delete_rows(gone: Rows) -> Op[int]:
-    """Delete what else there is of items that are deleted; how many items these are."""
-    if gone:
-        items = [{"item": number} for (number,) in gone]
-        yield Batch(sql.DELETE_VECTORS, items)
-        yield Batch(sql.DELETE_STANDING, items)
-    return len(gone)
-
-
-@operation
-def delete_expired(caller: Caller) -> Op[int]:
-    """Delete some of what has expired; how many items that were."""
-    return (yield from _delete_expired(caller))
-
-
-@operation
-def count_expired(caller: Caller) -> Op[int]:
-    """How many items have expired and are not deleted yet."""
-    [(count,)] = yield from fetch(sql.COUNT_EXPIRED, now=caller.now, owner=caller.owner)
-    return int(count)
-
-
-def expiring(
-    owner: str | None, now: int, *, dry_run: bool = False, once: bool = False
-) -> Generator[tuple[Operation[int], bool], Any, int]:
-    """Delete items that have expired (`log.retention.ExpiringItems`); how many these are."""
-    caller, swept = Caller(owner, now), 0
-    due = yield count_expired(caller), False
-    while due and not dry_run and (count := (yield delete_expired(caller), True)):
-        swept += count
-        due = not once
-    return due if dry_run else swept
-
-
 @operation
 def delete_owned(owner: str) -> Op[int]:
     """Delete some of an owner's items, expired ones included; how many that were."""
-    return (yield from _delete_rows((yield from fetch(sql.DELETE_OWNED, owner=owner, limit=SWEPT))))
+    return (yield from delete_held((yield from fetch(sql.DELETE_OWNED, owner=owner, limit=SWEPT))))
 
 
 @operation

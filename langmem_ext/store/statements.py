@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from langmem_ext.storage.prune.store_items import OWNED
 from langmem_ext.storage.schema.dialect import (
     FOR_UPDATE,
     INSTR,
@@ -16,8 +17,7 @@ from langmem_ext.storage.schema.dialect import (
     UNINDEXED,
 )
 
-_OWNED: Final = "(owner = :owner OR CAST(:owner AS TEXT) IS NULL)"
-_VISIBLE: Final = f"(expires_at IS NULL OR expires_at > :now) AND {_OWNED}"
+_VISIBLE: Final = f"(expires_at IS NULL OR expires_at > :now) AND {OWNED}"
 _WITHIN: Final = f"path >= :low AND path < :high AND {_VISIBLE}"
 _ITEM: Final = "number, path, key, value, created_at, updated_at, ttl, crc"
 
@@ -58,22 +58,16 @@ UPSERT_ITEM = (
     " number, EXISTS (SELECT 1 FROM store_thread WHERE item = number)"
 )
 DELETE_ITEM = (
-    f"DELETE FROM store_item WHERE path = :path AND key = :key AND {_OWNED} RETURNING number"
+    f"DELETE FROM store_item WHERE path = :path AND key = :key AND {OWNED} RETURNING number"
 )
 REFRESH_ITEM = (
     "UPDATE store_item SET expires_at = :now + ttl WHERE number = :number AND expires_at > :now"
 )
-DELETE_EXPIRED = (
-    "DELETE FROM store_item WHERE number IN (SELECT number FROM store_item"
-    f" WHERE expires_at <= :now AND {_OWNED} ORDER BY expires_at LIMIT :limit) RETURNING number"
-)
-COUNT_EXPIRED = f"SELECT count(*) FROM store_item WHERE expires_at <= :now AND {_OWNED}"
 
 # -- threads that items stand on ----------------------------------------------------------------
 
 # Nobody deletes the thread until the operation has ended.
 LOCK_BEGUN = f"SELECT created_at FROM thread WHERE {OF_ID} {FOR_UPDATE}"
-DELETE_STANDING = "DELETE FROM store_thread WHERE item = :item"
 INSERT_STANDING = "INSERT INTO store_thread (thread_id, item) VALUES (:thread_id, :item)"
 SELECT_STANDING = (
     "SELECT item, thread_id FROM store_thread WHERE item >= :first AND item <= :last ORDER BY item,"
@@ -94,7 +88,6 @@ SELECT_FIRST = (
     " ORDER BY path, number LIMIT :limit"
 )
 SELECT_INDEXED = f"SELECT number FROM store_item WHERE {_WITHIN} AND words IS NOT NULL"
-DELETE_VECTORS = "DELETE FROM store_vector WHERE item = :item"
 INSERT_VECTOR = (
     "INSERT INTO store_vector (item, signature, vector) VALUES (:item, :signature, :vector)"
 )
@@ -119,7 +112,7 @@ def has_word(at: int) -> str:
 # -- indexing anew -----------------------------------------------------------------------------
 
 SELECT_OUTDATED = (
-    f"SELECT {_ITEM}, fields FROM store_item WHERE number > :after AND {_OWNED}"
+    f"SELECT {_ITEM}, fields FROM store_item WHERE number > :after AND {OWNED}"
     " AND coalesce(fields, '') <> 'false' AND coalesce(signature, -1) <> :signature"
     " ORDER BY number LIMIT :limit"
 )
@@ -132,7 +125,7 @@ SET_SIGNATURE = (
 
 SELECT_EXPORTED = (
     "SELECT number, path, key, value, crc, owner, fields, created_at, updated_at, ttl, expires_at"
-    f" FROM store_item WHERE number > :after AND {_OWNED} ORDER BY number LIMIT :limit"
+    f" FROM store_item WHERE number > :after AND {OWNED} ORDER BY number LIMIT :limit"
 )
 
 # -- examining, counting, forgetting -----------------------------------------------------------

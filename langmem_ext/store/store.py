@@ -29,6 +29,7 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.log.message_log import Database, MessageLog, bound_owner, is_address
 from langmem_ext.log.shown import Showing, Shown
 from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.prune.store_items import delete_expired
 from langmem_ext.storage.rows.clock import now_ms
 from langmem_ext.store import operations as ops
 from langmem_ext.store.index import Index, words_of
@@ -360,7 +361,7 @@ class DeltaStore(Showing, BaseStore):
         return await aperform(self._sweep(), self._aanswer)
 
     def _sweep(self) -> _Work[int]:
-        return (yield from _repeat(partial(ops.delete_expired, Caller(self.owner, now_ms()))))
+        return (yield from _repeat(partial(delete_expired, self.owner, now_ms())))
 
     def forget_owner(self, owner: str) -> int:
         """Delete all items of an owner; how many that were. It can be stopped, and called again.

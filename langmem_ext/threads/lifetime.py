@@ -27,7 +27,7 @@ from langmem_ext.storage.prune.expire import Surroundings
 from langmem_ext.storage.prune.prune import drop_thread
 from langmem_ext.storage.rows.clock import now_ms
 from langmem_ext.storage.threads.list import list_owned
-from langmem_ext.store.operations import delete_owned, expiring
+from langmem_ext.store.operations import delete_owned
 from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.threads.continuation.continuation import Continuation
 from langmem_ext.threads.continuation.turns import (
@@ -330,7 +330,7 @@ class LimitedThreads(ThreadRows):
 
     def _sweep(self, retention: Retention, now: datetime | None, dry_run: bool) -> Steps:
         around = Surroundings(self.owner, CheckpointMeaning(self._codec), self.log.indexes)
-        keeper = Keeper(retention, self.log, around, self._emitter, expiring)
+        keeper = Keeper(retention, self.log, around, self._emitter)
         moment = now_ms() if now is None else checked_now(now)
         return (yield from keeper.sweep_steps(moment, dry_run=dry_run))
 

@@ -224,6 +224,23 @@ class LateWrites:
             self._buried.popitem(last=False)
         return ThreadDeleted(thread_id)
 
+    def require_beginning(self, thread_id: str, origin: Origin, *, may_begin: bool) -> None:
+        """Refuse a write of a run to a thread that is not there, unless it may begin it.
+
+        Args:
+            thread_id: The thread.
+            origin: The checkpoint that the write builds on.
+            may_begin: Whether it might (`may_begin`), before the thread was looked for: whoever
+                begins it may do so meanwhile.
+
+        Raises:
+            ThreadDeleted: It comes from before the thread was deleted; or it may do so (`Buried`).
+        """
+        if not may_begin:
+            raise self.bury(thread_id)
+        if not origin.at_end and self.is_buried(thread_id):
+            raise Buried(thread_id)
+
     def is_buried(self, thread_id: str) -> bool:
         """Whether a thread was deleted, or has begun again, since this process met it."""
         return thread_id in self._buried

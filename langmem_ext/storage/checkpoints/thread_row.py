@@ -168,10 +168,8 @@ def ensure_thread(
     if late or key.id not in indexes.missing:
         row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
     if row is None:
-        if late:
-            raise indexes.late_writes.bury(key.id)
-        if origin is not None and not origin.at_end and indexes.late_writes.is_buried(key.id):
-            raise Buried(key.id)
+        if origin is not None:
+            indexes.late_writes.require_beginning(key.id, origin, may_begin=not late)
         times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
         new = {
             "born": born or first_id_at(now),
@@ -207,17 +205,14 @@ def require_origin(
         ThreadDeleted: It comes from before; or it may do so
             (`storage.checkpoints.late_writes.Buried`).
     """
-    if born is None or born == origin.id:
-        return
-    lowest = known.lowest(thread_id, born)
     before: Origin | None = origin
     passed: set[bytes] = set()  # what callers say that checkpoints follow may lead around
     while before is not None and before.id not in passed:
+        if born is None or known.is_timely(thread_id, born, before):
+            return
         passed.add(before.id)
         space = yield from find_namespace(index, before.namespace)
         if (space, before.id) in index.headers or known.has_read(thread_id, born, before.id):
-            return
-        if before.id >= lowest and (before.at_end or not known.is_buried(thread_id)):
             return
         # Of whatever namespace: what a subgraph puts first follows the root's.
         if (
@@ -244,13 +239,11 @@ def require_run(key: ThreadKey, origin: Origin, indexes: Indexes) -> Op[None]:
     known = indexes.late_writes
     may_begin = known.may_begin(key.id, origin)  # before: whoever begins it may do so meanwhile
     thread = yield from find_thread(key, lock=True)
-    if thread is not None:
-        index = ThreadIndex(thread.number)
-        yield from require_origin(index, key.id, thread.born, origin, known)
-    elif not may_begin:
-        raise known.bury(key.id)
-    elif not origin.at_end and known.is_buried(key.id):
-        raise Buried(key.id)
+    if thread is None:
+        known.require_beginning(key.id, origin, may_begin=may_begin)
+        return
+    index = ThreadIndex(thread.number)
+    yield from require_origin(index, key.id, thread.born, origin, known)
 
 
 def is_taken(thread_id: str) -> Op[LangmemExtError]:

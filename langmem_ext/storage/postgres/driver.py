@@ -25,7 +25,7 @@ from psycopg_pool import PoolTimeout
 from langmem_ext._internal.forking import renew_in_child
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.errors import StorageUnavailable
-from langmem_ext.storage.driver import Job, Rememberers, interrupted, resolve, settle
+from langmem_ext.storage.driver import ATTEMPTS, Job, Rememberers, interrupted, resolve, settle
 from langmem_ext.storage.operation import Op, Operation, Rows, Stale, Statement, Trace, operation
 from langmem_ext.storage.postgres import vacuum as space
 from langmem_ext.storage.postgres.inherited import leave
@@ -56,9 +56,6 @@ from langmem_ext.storage.schema.dialect import postgres
 from langmem_ext.types import ThreadKey
 
 T = TypeVar("T")
-
-ATTEMPTS: Final = 8
-"""How often an operation is run that others get in the way of."""
 
 _STALE: Final = (errors.DivisionByZero, errors.UniqueViolation)
 """How the server says that a thread is not as it is remembered (`commands.exactly_one`)."""

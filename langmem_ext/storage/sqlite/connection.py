@@ -32,7 +32,6 @@ _LARGEST_PAGE: Final = 65_536
 
 _HEADER_BYTES: Final = 100
 _WITH_LOG: Final = b"\2\2"
-"""In a file's header, where changes are written: to a write-ahead log."""
 
 
 class SharedLock:
@@ -203,21 +202,35 @@ def require_log(path: str) -> None:
 
 
 def _lacks_log(path: str) -> bool:
-    """Whether a file is one page that says that there is a log, and there is none.
-
-    A file that may be open in this process is not read: closing it would drop the locks by which
-    other processes know that it is in use, and the last of them would delete the log.
-    """
+    """Whether a file is one page that says that there is a log, and there is none."""
     try:
         if os.path.exists(f"{path}-wal") or os.stat(path).st_size > _LARGEST_PAGE:
             return False
-        with open(path, "rb") as file:
-            header = file.read(_HEADER_BYTES)
+        header = read_header(path)
     except OSError:  # it is not there, or SQLite says what is wrong
         return False
-    # As SQLite's file format has it: the journal's kind, the number of pages, the application's id.
-    told = header[18:20], int.from_bytes(header[28:32]), int.from_bytes(header[68:72])
-    return told == (_WITH_LOG, 1, APPLICATION_ID)
+    # As SQLite's file format has it: the number of pages, the application's id.
+    told = int.from_bytes(header[28:32]), int.from_bytes(header[68:72])
+    return says_log(header) and told == (1, APPLICATION_ID)
+
+
+def read_header(path: str | Path) -> bytes:
+    """The header of a file that has no log beside it.
+
+    Where there is one, the file may be open in this process: closing it after a look would drop the
+    locks by which other processes know that it is in use, and the last of them would delete the
+    log.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with open(path, "rb") as file:
+        return file.read(_HEADER_BYTES)
+
+
+def says_log(header: bytes) -> bool:
+    """Whether a file's header says that changes are written to a write-ahead log."""
+    return header[18:20] == _WITH_LOG
 
 
 def absolute(path: str) -> str:

@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from langmem_ext.errors import ConnectionInUse, InvalidInput, StorageUnavailable
-from langmem_ext.storage.driver import Job, Leases, Queue, Rememberers, interrupted, settle
+from langmem_ext.storage.driver import ATTEMPTS, Job, Leases, Queue, Rememberers, interrupted, settle
 from langmem_ext.storage.operation import (
     ONE,
     Batch,
@@ -59,10 +59,6 @@ T = TypeVar("T")
 Synchronous = Literal["full", "normal"]
 
 _render = SQLITE.render
-
-ATTEMPTS = 4
-"""How often an operation is run that finds what is remembered out of date: the second time it
-reads."""
 
 PAUSE_S = 0.002
 """How long an operation works before it gives way, in seconds."""

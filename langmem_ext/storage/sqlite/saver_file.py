@@ -27,7 +27,7 @@ from langmem_ext.errors import (
     StorageUnavailable,
 )
 from langmem_ext.storage.operation import Row
-from langmem_ext.storage.sqlite.connection import storage_error
+from langmem_ext.storage.sqlite.connection import read_header, says_log, storage_error
 
 _SELECT_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _SELECT_COLUMNS = "SELECT name FROM pragma_table_info(:table)"
@@ -74,7 +74,6 @@ _COLUMNS: Final = {
 _OF_THIS_PACKAGE: Final = "langmem_migration"
 
 _MAGIC: Final = b"SQLite format 3\0"
-_WRITE_AHEAD: Final = 2
 """What byte 18 of a file says that is in WAL mode."""
 
 
@@ -168,23 +167,18 @@ class SaverFile:
         return connection
 
     def _says_log(self) -> bool:
-        """Whether the file says that it has a write-ahead log; asked where there is none.
-
-        Where there is one, the file may be open in this process: closing it after a look would
-        drop the locks that keep other processes from deleting the log.
-        """
+        """Whether the file says that it has a write-ahead log; asked where there is none."""
         try:
-            with self.path.open("rb") as file:
-                head = file.read(20)
+            header = read_header(self.path)
         except OSError as error:
             raise StorageUnavailable(
                 f"{self.path} cannot be read ({error.strerror}): check its permissions"
             ) from error
-        if head and not head.startswith(_MAGIC):
+        if header and not header.startswith(_MAGIC):
             raise NotADatabase(
                 f"{self.path} is not a SQLite database: pass the path of a SqliteSaver database"
             )
-        return len(head) > 18 and head[18] == _WRITE_AHEAD
+        return says_log(header)
 
     def _copied(self) -> Path:
         """A copy in a folder of its own.
