@@ -285,9 +285,17 @@ def _is_behind(writer: Writer, checkpoint: bytes, root: bytes) -> Op[bool]:
 
 
 def _key_behind_all(writer: Writer) -> Op[bytes]:
-    """A key behind the newest of all namespaces, and so behind a subgraph's earlier steps."""
-    keys = yield from fetch(sql.SELECT_LATEST_KEYS, thread=writer.thread.number)
-    return key_behind(max(key for (key,) in keys if key is not None))
+    """A key behind the newest of all namespaces, and so behind a subgraph's earlier steps.
+
+    Raises:
+        Stale: There is none. What is remembered may be of an operation that is not committed yet,
+            and is taken back: whoever rests on it asks before its guard can tell.
+    """
+    rows = yield from fetch(sql.SELECT_LATEST_KEYS, thread=writer.thread.number)
+    keys = [key for (key,) in rows if key is not None]
+    if not keys:
+        raise Stale
+    return key_behind(max(keys))
 
 
 def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:

@@ -25,7 +25,15 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from langmem_ext.errors import ConnectionInUse, InvalidInput, StorageUnavailable
-from langmem_ext.storage.driver import ATTEMPTS, Job, Leases, Queue, Rememberers, interrupted, settle
+from langmem_ext.storage.driver import (
+    ATTEMPTS,
+    Job,
+    Leases,
+    Queue,
+    Rememberers,
+    interrupted,
+    settle,
+)
 from langmem_ext.storage.operation import (
     ONE,
     Batch,

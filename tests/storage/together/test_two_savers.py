@@ -5,9 +5,11 @@ whatever each of them remembers.
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from prune_reference import rows
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory
+from langmem_ext.storage.operation import Op, operation
 
 TEXT = (
     "a long text, long enough to be lifted out of an input when it arrives, before there is a"
@@ -211,3 +214,35 @@ def echo(saver: DeltaSaver) -> Any:
         .add_edge(START, "answer")
         .compile(checkpointer=saver)
     )
+
+
+def test_what_a_write_remembers_that_is_taken_back_is_not_built_upon(url: str) -> None:
+    """Operations that do not name their thread run beside each other on a server: one may find what
+    another remembers of the thread before that is committed.
+    """
+    kept, again, begun = threading.Event(), threading.Event(), count()
+    with DeltaSaver.open(url) as saver:
+        history = ThreadChatMessageHistory("t", saver)
+        earlier = history._add([HumanMessage("stored", id="stored")])  # its id is the lower one
+
+        @operation
+        def failing() -> Op[None]:
+            yield from history._add([HumanMessage("taken back", id="taken back")])
+            kept.set()
+            if saver.log.driver.remote:
+                assert again.wait(60)
+            raise InvalidInput("as it must be")
+
+        @operation
+        def following() -> Op[None]:
+            if next(begun):
+                again.set()
+            yield from earlier
+
+        with ThreadPoolExecutor() as pool:
+            first = pool.submit(saver.log.run, failing(), write=True)
+            assert kept.wait(60)
+            second = pool.submit(saver.log.run, following(), write=True)
+            assert isinstance(first.exception(), InvalidInput)
+            second.result()
+        assert [message.id for message in history.messages] == ["stored"]
