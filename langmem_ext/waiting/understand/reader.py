@@ -20,6 +20,7 @@ from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.english.attitude import says_no, says_yes
+from langmem_ext.waiting.extract.english.fillers import without_fillers
 from langmem_ext.waiting.extract.english.lexicon import word_set
 from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.policy.session import Session
@@ -149,11 +150,11 @@ def _in_sequence(
 
 
 def _spelled(playbook: Playbook, session: Session, text: str) -> str:
-    """The message, its small words put right; not where it may be kept as it is."""
-    name = session.waiting_for
-    asked = playbook.catalog.params.get(name or "")
+    """The message without fillers, its small words put right; not what may be kept as it is."""
+    asked = playbook.catalog.params.get(session.waiting_for or "")
     free = asked is not None and asked.type in (ParamType.TEXT, ParamType.NAME)
-    return text if free else Spelled(text).text
+    said = without_fillers(text, free=free)
+    return said if free else Spelled(said).text
 
 
 def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understanding:
@@ -236,7 +237,7 @@ def _with_unread(session: Session, heard: Heard) -> Heard | None:
     before = next((old.text for old in reversed(heard.history) if old.type == "human"), "")
     if not unread or not before or len(before) + len(heard.text) >= LONGEST:
         return None
-    return replace(heard, text=f"{Spelled(before).text}\n{heard.text}")
+    return replace(heard, text=f"{Spelled(without_fillers(before)).text}\n{heard.text}")
 
 
 def _clarified(session: Session, playbook: Playbook) -> tuple[str, ...]:
