@@ -284,7 +284,7 @@ _DOUBTFUL: Mapping[str, float] = {
     ParamType.TEXT: 0.4,
     ParamType.NAME: 0.5,
     ParamType.PLACE: 0.5,
-    ParamType.PERSON: 0.55,
+    ParamType.PERSON: 0.56,
     ParamType.DATETIME: 0.55,
 }
 """Types of which nearly any words may be a value: where nothing in a reply marks it, it is

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -124,6 +125,10 @@ _GOES_OUT = re.compile(r"\b(?:lights?|lamps?|bulbs?|power|electricity|heating|bo
 """What is out when it does not work."""
 
 
+_CODE: Final = re.compile(r"[A-Za-z]-?\d")
+"""What bears a code is off, or full, and is meant all the same: "S5102 is full"."""
+
+
 def is_impossible(text: str, start: int) -> bool:
     """Whether the clause says that what stands there is not possible: "I can't come on friday"."""
     return _UNABLE.search(before(text, start)) is not None
@@ -134,7 +139,8 @@ def turned_down(text: str, start: int, end: int | None = None) -> bool:
     lead = before(text, start)
     if _REJECTED.search(lead) or _FORBIDDEN.search(lead):
         return True
-    ruled_out = _RULED_OUT.match(text, end) if end is not None else None
+    is_code = end is not None and _CODE.search(text, start, end) is not None
+    ruled_out = _RULED_OUT.match(text, end) if end is not None and not is_code else None
     return ruled_out is not None and not (
         ruled_out.group().endswith("out") and _GOES_OUT.search(lead)
     )

@@ -331,7 +331,9 @@ _HARMLESS = frozenset({"sorry", "so", "as", "since", "now"})
 
 
 _HOW_IT_IS = re.compile(
-    r"\b(?:i|we|it|there|that|this)(?:['’]?(?:ll be|m|re|s)|\s+(?:am|are|is|will be|should be))\b",
+    r"\b(?:i|we|it|there|that|this)(?:['’]?(?:ll be|m|re|s)|\s+(?:am|are|is|will be|should be))\b"
+    r"|\b(?:i|we)(?:['’]?ll| will)\s+(?:take|have|go|need|come|bring)\b"
+    r"|\b(?:would|will|['’]d)\s+(?:do|be|suit|work|fit)\b",
     re.IGNORECASE,
 )
 

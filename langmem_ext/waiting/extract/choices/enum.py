@@ -146,15 +146,19 @@ def _concepts_of(value: str) -> frozenset[str]:
     return frozenset[str]().union(*words, *(concepts for _, _, concepts in phrases_in(form)))
 
 
+_WHERE = frozenset(("inside", "outside"))
+"""Prepositions that tell one thing from another."""
+
+
 def _parts(param: Param, text: str) -> list[Candidate]:
     """Values named by a word that only they contain, or by a similar word.
 
     "counselor" names "Family Counselor", and "sporty" names "Sports".
     """
     owners: dict[str, set[str]] = {}
-    for value in param.enum:
-        for word in _normal(value).split():
-            if len(word) >= 4 and word not in FUNCTION_WORDS:
+    for value, synonyms in param.enum.items():
+        for word in " ".join(_normal(form) for form in (value, *synonyms)).split():
+            if len(word) >= 4 and (word not in FUNCTION_WORDS or word in _WHERE):
                 owners.setdefault(word, set()).add(value)
     found = []
     for token in tokens(text):

@@ -92,7 +92,8 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             "day of a month",
         ),
         (
-            rf"\b{_LONG_WEEKDAY},?\s+(?:the\s+)?{_NTH}(?!\w){_NOT_A_DAY}",
+            rf"\b{_LONG_WEEKDAY},?\s+(?:the\s+)?{_NTH}(?!\w)"
+            + _NOT_A_DAY.replace("half|quarter|", ""),
             days.nth,
             0.9,
             "weekday and day of the month",
@@ -150,7 +151,7 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             "days ahead",
         ),
         (
-            rf"\b(?:(?P<weekday>{_LONG_WEEKDAY})|tomorrow)\s+(?:week(?!\w|\s+day)"
+            rf"\b(?:(?P<weekday>{_LONG_WEEKDAY})|tomorrow|(?P<today>today))\s+(?:week(?!\w|\s+day)"
             rf"|(?P<fortnight>fortnight)"
             r"|in\s+(?P<count>two|three|\d)\s+weeks?)\b",
             days.weekday_week,
@@ -235,7 +236,9 @@ def _shifted(text: str, start: int, day: Day) -> tuple[int, Day]:
         count is None
         or count > 1_000
         or not (
-            match["count"] or re.search(r"\b(?:from|after|before)\s+(?:the\s+)?$", match[0], re.I)
+            match["count"]
+            or re.search(r"\b(?:from|after|before)\s+(?:the\s+)?$", match[0], re.I)
+            or not text[: match.start()].strip()
         )
     ):
         return start, day
@@ -299,9 +302,17 @@ _NEXT_WEEK = re.compile(r"\bnext week(?:end)?\b", re.I)
 
 
 def _told_by_others(text: str, today: Day, found: list[Candidate]) -> list[Candidate]:
-    """The dates, completed by the others of the message: "not friday, the day after"."""
+    """The dates, completed by the others of the message.
+
+    "Not friday, the day after"; "the 21st, that's a saturday".
+    """
     named: dict[int, Candidate] = {}
     told: list[Candidate] = []
+    numbered = {
+        Day.fromisoformat(str(day.value)).weekday(): day
+        for day in reversed(found)
+        if re.fullmatch(r"\D*\d{1,2}(?!\d)\D*", text[day.start : day.end])
+    }
     for candidate in found:
         weekday = Day.fromisoformat(str(candidate.value)).weekday()
         bare = _BARE_WEEKDAY.fullmatch(text[candidate.start : candidate.end]) is not None
@@ -314,8 +325,12 @@ def _told_by_others(text: str, today: Day, found: list[Candidate]) -> list[Candi
             monday = today - timedelta(days=today.weekday())
             candidate = replace(candidate, value=(monday + timedelta(days=7 + weekday)).isoformat())
         told.append(
-            replace(candidate, value=named[weekday].value)
-            if bare and weekday in named
+            replace(candidate, value=(numbered | named)[weekday].value)
+            if bare
+            and (
+                weekday in named
+                or (weekday in numbered and _is_same(text, candidate, numbered[weekday]))
+            )
             else candidate
         )
         if "weekday" in candidate.reason:
@@ -333,6 +348,15 @@ def _told_by_others(text: str, today: Day, found: list[Candidate]) -> list[Candi
                 )
             )
     return sorted(told, key=lambda candidate: candidate.start)
+
+
+_APART = re.compile(r"\b(?:to|till?|until|and|or|then|not|from|through|back)\b|\d", re.I)
+
+
+def _is_same(text: str, one: Candidate, other: Candidate) -> bool:
+    """Whether nothing between two days says that they are two: "the 21st, that's a saturday"."""
+    begin, end = min(one.end, other.end), max(one.start, other.start)
+    return _APART.search(text, begin, end) is None
 
 
 _BARE_WEEKDAY = re.compile(rf"{_LONG_WEEKDAY}|{_SHORT_WEEKDAY}", re.I)

@@ -212,7 +212,8 @@ def weekday(match: re.Match[str], today: Day) -> Day | None:
 def weekday_week(match: re.Match[str], today: Day) -> Day | None:
     """Weeks after the coming weekday, or after tomorrow: "Tuesday week", "Friday in two weeks"."""
     weeks = 2 if match["fortnight"] else count(match["count"] or "a") or 1
-    first = coming(match["weekday"], today) if match["weekday"] else today + timedelta(days=1)
+    tomorrow = today + timedelta(days=0 if match["today"] else 1)
+    first = coming(match["weekday"], today) if match["weekday"] else tomorrow
     return first + timedelta(days=7 * weeks)
 
 

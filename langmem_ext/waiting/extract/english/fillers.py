@@ -42,7 +42,7 @@ _NEXT: Final = re.compile(
 _MEANT: Final = re.compile(
     r"(?:\b(?:as|is|are|was|were|be|been|not|or|and|it)\s+(?:so|well)"
     r"|\b(?:to|not|and|or|but|is|are|was|were|be|been|i|we|you|they|d|would|really|also|much|looks?"
-    r"|sounds?|feels?|seems?)\s+like|\bnot\s+i mean)$",
+    r"|sounds?|feels?|seems?)\s+like|\b(?:not|and|or|but)\s+i mean)$",
     re.IGNORECASE,
 )
 """What only seems to say nothing: "as well", "would like", "is so", "looks like"."""

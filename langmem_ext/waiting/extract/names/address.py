@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.english.leadin import answer_span
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.names.openness import is_no_answer
 from langmem_ext.waiting.extract.remembered import remembered
 from langmem_ext.waiting.extract.reply import Reply
@@ -16,7 +18,7 @@ _KIND = (
     r"(?:street|st|avenue|ave|av|road|rd|boulevard|blvd|lane|ln|drive|dr|court|ct|place|pl|square"
     r"|sq|way|terrace|ter|parkway|pkwy"
     r"|highway|hwy|circle|cir|alley|plaza|row"
-    r"|close|crescent|grove|gardens|broadway|embarcadero|real|trail|loop|walk|quay|mews|expressway"
+    r"|close|crescent|parade|grove|gardens|broadway|embarcadero|real|trail|loop|walk|quay|mews|expressway"
     r"|route|mall|center|centre)"
 )
 _UNIT = (
@@ -34,6 +36,7 @@ _TAIL = (
 )
 _WORD = (
     r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with|thats?|that['’]s"
+    r"|this|tomorrow|today|tonight|since|of|whole|am|pm|o['’]?clock"
     r"|its|it['’]s"
     r"|i['’]?m|we|i|my)\b)[\w.'’&-]+"
 )
@@ -112,6 +115,20 @@ def _is_led(reply: Reply, place: Candidate) -> bool:
     )
 
 
+_TOWN = re.compile(r"\s+(?P<town>[^\W\d_][\w'’-]{2,}(?:\s+[^\W\d_][\w'’-]{2,}){0,2})\W*$")
+
+
+def _with_town(reply: Reply, place: Candidate) -> Candidate:
+    """The address of an answer, with the town that ends it without a comma: "9 ferry street hull"."""
+    match = _TOWN.match(reply.text, place.end)
+    if match is None or "street" not in place.reason:
+        return place
+    words = {word.lower() for word in re.findall(r"[\w'’-]+", match["town"])}
+    free = words.isdisjoint(FUNCTION_WORDS | VERBS) and not _OTHER_KIND.search(match["town"])
+    end = match.end("town")
+    return replace(place, end=end, value=reply.text[place.start : end]) if free else place
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The addresses of a reply; as an answer, also looser forms with a number or a comma."""
     found = [
@@ -120,7 +137,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         if not reply.strict or c.confidence >= 0.85 or _is_led(reply, c)
     ]
     if found or reply.strict:
-        return found
+        return found if reply.strict else [_with_town(reply, place) for place in found]
     start, end = answer_span(reply.text)
     written = reply.text[start:end]
     spoken = (

@@ -59,9 +59,14 @@ _INTRODUCES = re.compile(
 )
 
 
+_TITLED = re.compile(
+    r"\W*(?:(?i:it['’]?s|for|oh|yes)\W+)?(?i:mr|mrs|ms|miss)\b\.?(?:\s+[A-Z][\w'’-]*){1,3}\W*"
+)
+
+
 def introduces(text: str) -> bool:
     """Whether the text says somebody's name, which is no street, place or story."""
-    return _INTRODUCES.match(text) is not None
+    return _INTRODUCES.match(text) is not None or _TITLED.fullmatch(text) is not None
 
 
 def named_before(param: Param, text: str, start: int) -> bool:

@@ -62,6 +62,14 @@ _NUMERAL = re.compile(
 )
 
 
+_NO_COUNT = re.compile(
+    r"\b(?:same|which|other|another|no|any|every|each|the (?:new|old|big|small|last|first"
+    r"|next|cheap|other|right|wrong|middle))\s+$",
+    re.I,
+)
+"""What stands before a "one" that counts nothing: "the same one"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Numeral:
     """A number, where it stands, and whether it was written in digits."""
@@ -126,6 +134,7 @@ def numerals(text: str) -> list[Numeral]:
         else:
             named = match["named"].lower()
             value = (6 if "half" in named else 12) if "dozen" in named else 2
-        if value is not None and abs(value) < 1e15:
+        pronoun = value == 1 and match["words"] and _NO_COUNT.search(text, 0, match.start())
+        if value is not None and abs(value) < 1e15 and not pronoun:
             found.append(Numeral(match.start(), match.end(), value, match["digits"] is not None))
     return found
