@@ -58,6 +58,9 @@ class PlanExecution(TypedDict):
     given_up: NotRequired[bool]
     """Whether a question was answered wrongly too often: it goes on only when it is asked for
     again."""
+    unread: NotRequired[bool]
+    """Whether something that the user said to it could not be read: it is read back before its
+    first tool runs."""
     denied: NotRequired[bool]
     """Whether the user said no to what was asked last, and is asked what to change."""
 

@@ -106,6 +106,8 @@ class Replies(Declaration):
         failed: A tool failed with an error that is not meant for the user.
         back: An interrupted request continues.
         confirm: The question before a tool runs, for intents with `confirm: true`.
+        read_back: The same for other intents, where something that the user said could not be
+            read: "Book a table (date 2026-03-06). Is that right?"
         change: The user said no to that question.
         which: Two intents or two values fit a message; `{choices}` lists them.
         doubt: An uncertain value is confirmed; `{value}` is the value.
@@ -132,6 +134,7 @@ class Replies(Declaration):
     failed: str = "Sorry, something went wrong while I was doing that. Please try again later."
     back: str = "Back to your earlier request."
     confirm: str = "Shall I go ahead?"
+    read_back: str = "Is that right?"
     change: str = "All right. What should I change?"
     which: str = "Do you mean: {choices}?"
     doubt: str = "Did you mean {value}?"

@@ -230,9 +230,17 @@ class Playbook:
             return False
         return not self.unconfirmed(plan, params)
 
+    def confirm_question(self, plan: PlanExecution) -> str | None:
+        """The template of the question before the plan's first tool; None when it wants none.
+
+        Where something that was said could not be read, the request is read back.
+        """
+        asked = self.catalog.confirm_question(self.intent_of(plan))
+        return asked or (self.catalog.replies.read_back if plan.get("unread") else None)
+
     def unconfirmed(self, plan: PlanExecution, params: Params) -> bool:
         """Whether the user has yet to say yes to just these calls."""
-        if not self.intent_of(plan).confirm or plan["cursor"] > 0 or not plan["steps"]:
+        if not self.confirm_question(plan) or plan["cursor"] > 0 or not plan["steps"]:
             return False
         return plan.get("confirmed") != self.fingerprint(plan, params)
 

@@ -162,7 +162,7 @@ def _confirmation(playbook: Playbook, plan: PlanExecution, params: Params) -> st
     intent = playbook.intent_of(plan)
     if plan.get("denied"):
         return playbook.catalog.replies.change
-    template = playbook.catalog.confirm_question(intent) or ""
+    template = playbook.confirm_question(plan) or ""
     plain = playbook.shown(params)
     shown = {
         name: HIDDEN if name in playbook.sensitive else plain[name]

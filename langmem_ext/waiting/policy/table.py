@@ -341,7 +341,8 @@ def _without_value(
                 pass
     if session.waiting_for is None:
         return plan_next(playbook, session, (replies.unknown,))
-    return _wrong(playbook, session, plan, session.waiting_for, heard, ())
+    plan = PlanExecution(**{**plan, "unread": True})
+    return _wrong(playbook, replace(session, plan=plan), plan, session.waiting_for, heard, ())
 
 
 def as_sentence(problem: str) -> str:

@@ -257,7 +257,7 @@ def _passed_over(
         name is None
         or len(choices) != 1
         or not goes_on
-        or not playbook.catalog.confirm_question(playbook.intent_of(plan))
+        or not playbook.confirm_question(plan)
     ):
         return None
     return Fill(name, choices[0], why="goes on without a word against it")

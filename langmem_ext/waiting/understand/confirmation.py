@@ -262,7 +262,7 @@ def _neither_yes_nor_no(
     if not changed and begins_with_no(text):
         return _denied(plan, text)
     question = TEMPLATE_FIELD.sub(
-        " ", playbook.catalog.confirm_question(playbook.intent_of(plan)) or ""
+        " ", playbook.confirm_question(plan) or ""
     )
     if not changed and repeats_order(words_without_values(text, spans_of(given)), question):
         named = [name for name in session.params if name in playbook.uses(plan)]
@@ -317,7 +317,7 @@ def _taken_back(
 def _asked(playbook: Playbook, plan: PlanExecution) -> str:
     """The words of the plan's confirmation besides values: its own and those of the request."""
     intent = playbook.intent_of(plan)
-    asked = TEMPLATE_FIELD.sub(" ", playbook.catalog.confirm_question(intent) or "")
+    asked = TEMPLATE_FIELD.sub(" ", playbook.confirm_question(plan) or "")
     request = re.sub(
         r"\bor\b", " ", intent.description, flags=re.IGNORECASE
     )  # a choice only where the question leaves one
