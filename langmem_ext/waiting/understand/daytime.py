@@ -20,9 +20,9 @@ _EVENING: Final = re.compile(
 """Words of requests that are for the evening."""
 
 _MORNING_FROM: Final = 8
-_OPEN_HOUR: Final = 7
-"""Whoever says eight of a day's business means the morning, whoever says three the afternoon; seven
-may be both."""
+_OPEN_HOURS: Final = (6, 7)
+"""Whoever says eight of a day's business means the morning, whoever says three the afternoon; six
+and seven may be both."""
 
 
 def likely(choices: Sequence[JsonValue], about: str) -> JsonValue:
@@ -36,7 +36,7 @@ def likely(choices: Sequence[JsonValue], about: str) -> JsonValue:
     hour = int(early[-5:-3])
     if _EVENING.search(about):
         return late
-    if hour == _OPEN_HOUR:
+    if hour in _OPEN_HOURS:
         return None
     return early if hour >= _MORNING_FROM else late
 

@@ -284,7 +284,7 @@ def dates(text: str, today: Day, *, past: bool = False) -> list[Candidate]:
         return []
     found: list[Candidate] = []
     for pattern, maker, confidence, reason in _GRAMMAR:
-        for match in pattern.finditer(spelled.text):
+        for _, match in zip(range(_MOST), pattern.finditer(spelled.text), strict=False):
             candidate = _candidate(spelled, maker, match, today, past=past)
             if candidate:
                 found.append(replace(candidate, confidence=confidence, reason=reason))
@@ -454,7 +454,13 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         ]
     if _is_replacement(param):
         found = [
-            replace(day, fit=-1) if is_impossible(reply.text, day.start) else day for day in found
+            (
+                replace(day, fit=-1)
+                if is_impossible(reply.text, day.start)
+                or _KNOWN.search(before(reply.text, day.start))
+                else day
+            )
+            for day in found
         ]
     if param.future:
         found = [
@@ -470,6 +476,14 @@ def _is_replacement(param: Param) -> bool:
     return re.search(r"\b(?:new|instead|other|another)\b", said, re.I) is not None
 
 
+_KNOWN = re.compile(
+    r"\b(?:my|our|the|his|her|their|['’]s)\s+(?:\w+\s+)?(?:appointments?|bookings?|sessions?|lessons?"
+    r"|visits?|tests?|slots?|reservations?|class(?:es)?|tables?|viewings?|deliver(?:y|ies)|orders?"
+    r"|flights?|tickets?|pick-?ups?|collections?|meetings?|stays?|one)\s+(?:(?:is|was|that|which|'s)"
+    r"\s+)*(?:on|for|at|of)\s+(?:the\s+)?$",
+    re.I,
+)
+"""Words before the day that another is to take the place of: "my appointment on the 10th"."""
 _BIRTH = re.compile(r"birth|born|\bdob\b", re.I)
 _SINCE = re.compile(r"\b(?:since|last)\s+(?:the\s+)?$", re.I)
 """Words before a day that has passed."""

@@ -62,12 +62,14 @@ def _capitals(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> 
         for run in runs(text, words, masked)
         if not (run.last - run.first == 1 and words[run.first].low in GENERIC_NOUNS)
     ]
-    found = []
+    found, pets = [], own_stems(param) & _PETS
     for run in named:
         fit = _judge(param, text, run.start, alone=len(named) == 1)
         lone = not any(
             other is not run and text[other.start : other.end].isalpha() for other in named
         )
+        if fit in (0, 1) and reply.strict and len(named) == 1 and run.first and pets:
+            fit = 2  # who writes of an animal, and capitalises one word, names it
         if (
             fit in (0, 1)
             and reply.strict
