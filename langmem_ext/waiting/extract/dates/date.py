@@ -477,7 +477,7 @@ def _is_replacement(param: Param) -> bool:
 
 
 _KNOWN = re.compile(
-    r"\b(?:my|our|the|his|her|their|['’]s)\s+(?:\w+\s+)?(?:appointments?|bookings?|sessions?|lessons?"
+    r"\b(?:my|our|his|her|their|['’]s)\s+(?:\w+\s+)?(?:appointments?|bookings?|sessions?|lessons?"
     r"|visits?|tests?|slots?|reservations?|class(?:es)?|tables?|viewings?|deliver(?:y|ies)|orders?"
     r"|flights?|tickets?|pick-?ups?|collections?|meetings?|stays?|one)\s+(?:(?:is|was|that|which|'s)"
     r"\s+)*(?:on|for|at|of)\s+(?:the\s+)?$",

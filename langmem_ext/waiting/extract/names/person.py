@@ -335,7 +335,7 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
                 for cue in _AFTER_CUE.finditer(reply.text)
                 if (after := _words_after(reply.text, cue.end()))
             ),
-            [],
+            _first_words(reply.text),
         )
         start, end = (group[0].start, group[-1].end) if group else (0, 0)
     if (
@@ -362,6 +362,21 @@ def _named_small(text: str, masked: Sequence[tuple[int, int]]) -> list[Token]:
         ):
             return group
     return []
+
+
+_ME_FIRST = re.compile(r"\W*(?:(?:oh|yes|yeah|it['’]?s|me|i['’]?m|for|and)\b\W*)*", re.I)
+_MORE = re.compile(r"\s*(?:,|\.|;|[+\d(]|(?:on|at|born|and|my|account|phone|number|tel)\b)", re.I)
+
+
+def _first_words(text: str) -> list[Token]:
+    """The two or three words that an answer begins with, before another value: "kasia nowak, 0770"."""
+    begin = _ME_FIRST.match(text)
+    group = _words_after(text, begin.end() if begin else 0)
+    cut = next((at for at, word in enumerate(group) if at and _MORE.match(word.text)), len(group))
+    group = group[1:] if len(group) == 3 and group[0].low == group[1].low else group[:cut]
+    states = any(_is_state(word.low) or stem(word.low) in _DOES for word in group)
+    more = group and _MORE.match(text, group[-1].end)
+    return group if 2 <= len(group) <= 3 and more and _plain(group) and not states else []
 
 
 def _plain(group: Sequence[Token]) -> bool:
