@@ -4,6 +4,8 @@
 tools and ten conversations (`talks/README.md` says how). Every message goes through `converse` on a
 database in memory. Right: just the wanted calls were made, and nothing was stored that the user did
 not say. Wrong: another call, or a wrong value, was stored. Else the conversation is unfinished.
+Where a request is read back at the end that no catalog wants confirmed, the user says yes to
+values that were all said; the question counts as needless.
 `--damage typos` (or `all`) plays them as hasty people write them (`damage.py`).
 """
 
@@ -24,6 +26,7 @@ from pydantic import Field, create_model
 
 from benchmarks.damage import KINDS, damaged
 from langmem_ext import DeltaSaver, IntentCatalog, build_waiting_graph, converse
+from langmem_ext.types import CONFIRMATION
 
 NOW = datetime(2026, 3, 4, 10, 15)
 """A Wednesday: when all of the messages are written."""
@@ -92,7 +95,8 @@ def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalo
     ended = Ended(talk["title"])
     builder = build_waiting_graph(catalog, tools_of(data, ended.calls))
     with DeltaSaver.open(":memory:") as saver:
-        graph, config = builder.compile(checkpointer=saver), {"configurable": {"thread_id": "t"}}
+        graph = builder.compile(checkpointer=saver)
+        config: Any = {"configurable": {"thread_id": "t"}}
         filled: set[str] = set()
         for number, said in enumerate(talk["says"]):
             text = said if isinstance(said, str) else said["say"]
@@ -113,8 +117,20 @@ def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalo
             }
             ended.needless += turn.waiting_for in filled
             filled |= params.keys()
+        if not ended.bad and _is_read_back(data, graph.get_state(config).values):
+            ended.needless += 1
+            turn = converse(graph, "yes", thread_id="t", now=NOW)
+            ended.lines += ["  you   > yes", f"  agent > {turn.reply}"]
     _judge(data, talk, ended)
     return ended
+
+
+def _is_read_back(data: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
+    """Whether a request is read back that no catalog wants confirmed: no file could foresee it."""
+    return state.get("waiting_for_param") == CONFIRMATION and not any(
+        intent["id"] == state["plan"]["intent_id"] and intent.get("confirm")
+        for intent in data["catalog"]["intents"]
+    )
 
 
 def _judge(data: Mapping[str, Any], talk: Mapping[str, Any], ended: Ended) -> None:

@@ -253,12 +253,7 @@ def _passed_over(
         and name not in found
         and all(clause.act in ("say", *CHATTING) and not says_no(clause.text) for clause in clauses)
     )
-    if (
-        name is None
-        or len(choices) != 1
-        or not goes_on
-        or not playbook.confirm_question(plan)
-    ):
+    if name is None or len(choices) != 1 or not goes_on or not playbook.confirm_question(plan):
         return None
     return Fill(name, choices[0], why="goes on without a word against it")
 

@@ -261,9 +261,7 @@ def _neither_yes_nor_no(
         return [Correct(name, None, why="wants another value") for name in unwanted]
     if not changed and begins_with_no(text):
         return _denied(plan, text)
-    question = TEMPLATE_FIELD.sub(
-        " ", playbook.confirm_question(plan) or ""
-    )
+    question = TEMPLATE_FIELD.sub(" ", playbook.confirm_question(plan) or "")
     if not changed and repeats_order(words_without_values(text, spans_of(given)), question):
         named = [name for name in session.params if name in playbook.uses(plan)]
         ids = [name for name in named if playbook.param(name).type is ParamType.IDENTIFIER]

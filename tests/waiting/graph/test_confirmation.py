@@ -736,3 +736,54 @@ def test_a_thread_that_does_not_say_what_was_asked_asks_again(confirming: Desk) 
     assert (confirming.ran, confirming.asked) == ([], CANCEL.format("O-778"))
     confirming.say("yes")
     assert confirming.ran == [("cancel_order", {"order_id": "O-778"})]
+
+
+# -- what is read back -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def skips() -> Desk:
+    """A desk whose tool wants no confirmation."""
+    catalog = IntentCatalog.from_dict(
+        {
+            "intents": [
+                {
+                    "id": "hire_skip",
+                    "description": "Hire a skip",
+                    "examples": ["I need a skip"],
+                    "required": ["size", "day"],
+                    "tool": "hire_skip",
+                    "reply": "Ordered.",
+                }
+            ],
+            "params": {
+                "size": {"type": "enum", "enum": ["mini", "large"], "prompt": "Mini or large?"},
+                "day": {"type": "date", "prompt": "Which day?", "future": True},
+            },
+        }
+    )
+
+    @tool
+    def hire_skip(size: str, day: datetime.date) -> str:
+        """Hire a skip."""
+        return f"{size} {day}"
+
+    graph = build_waiting_graph(catalog, [hire_skip]).compile(checkpointer=InMemorySaver())
+    return Desk(graph, "I need a skip")
+
+
+def test_a_request_that_was_read_whole_is_not_read_back(skips: Desk) -> None:
+    skips.say("mini")
+    assert skips.say("2099-03-06").reply == "Ordered."
+
+
+def test_a_request_of_which_something_was_not_read_is_read_back_once(skips: Desk) -> None:
+    skips.say("blorf wuzzle")
+    skips.say("mini")
+    skips.say("2099-03-06")
+    assert skips.asked == "Hire a skip (size mini, day 2099-03-06). Is that right?"
+    assert skips.ran == []
+    skips.say("no, large")
+    assert skips.asked == "Hire a skip (size large, day 2099-03-06). Is that right?"
+    assert skips.say("yes").reply == "Ordered."
+    assert skips.ran == [("hire_skip", {"size": "large", "day": "2099-03-06"})]

@@ -408,3 +408,82 @@ def test_damage_is_the_same_each_time_and_leaves_wanted_words_alone() -> None:
         changed = damaged(desk, kind)["conversations"][0]["says"]
         assert changed == damaged(desk, kind)["conversations"][0]["says"]
         assert "wardrobe" in changed[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("the 21st, that's a saturday i think", "2026-03-21"),
+        ("thursday 12th half past one", "2026-03-12"),
+        ("week on friday", "2026-03-13"),
+        ("a week today", "2026-03-11"),
+    ],
+)
+def test_a_day_that_is_named_twice_is_one_day(text: str, day: str) -> None:
+    assert answer(text, param("day", "date", future=True)).value == day
+
+
+def test_the_days_of_a_span_stay_two_though_both_are_saturdays() -> None:
+    days = [param("arrival", "date", role="from"), param("departure", "date", role="to")]
+    read = read_values(days, Reading("from saturday to the 21st", NOW))
+    assert {name: found.value for name, found in read.items()} == {
+        "arrival": "2026-03-07",
+        "departure": "2026-03-21",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Regarding my appointment on the 10th: I should have to come some other time",
+        "our booking for friday has to be moved",
+    ],
+)
+def test_the_day_of_what_is_booked_is_not_the_new_one(text: str) -> None:
+    assert find(param("new_day", "date", description="the new day"), text, now=NOW).value is None
+
+
+def test_a_code_that_is_full_is_meant_all_the_same() -> None:
+    order = param("order", "identifier", examples=("S4410", "S9021"))
+    assert find(order, "S5102 is full to the brim", now=NOW).value == "S5102"
+
+
+def test_the_same_one_counts_nothing() -> None:
+    assert answer("the same one, AC447105", param("bags", "integer")).value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3 station terrace truro", "3 station terrace truro"),
+        ("40 Mill Lane Otley", "40 Mill Lane Otley"),
+        ("9 ferry street tomorrow", "9 ferry street"),
+    ],
+)
+def test_a_town_may_end_an_address_without_a_comma(text: str, value: str) -> None:
+    assert answer(text, param("address", "address")).value == value
+
+
+def test_a_titled_name_is_neither_a_place_nor_a_story() -> None:
+    for kind in ("place", "text", "address"):
+        assert answer("Mrs Philomena O'Riordan", param("what", kind)).value is None
+
+
+def test_part_of_a_synonym_names_its_value() -> None:
+    park = param("park", "enum", enum={"outside": ("open air",), "covered": ("under a roof",)})
+    assert answer("roof over it, it's new", park).value == "covered"
+
+
+def test_a_small_name_before_another_value_is_one_to_ask_about() -> None:
+    found = answer("gregor hahn account 30419982", param("payee", "person"))
+    assert (found.value, found.confidence < 0.56) == ("gregor hahn", True)
+
+
+def test_a_size_is_labelled_by_its_noun() -> None:
+    size = param("shoe_size", "integer")
+    assert find(size, "skis from the 14th to the 18th, size 39", now=NOW).value == 39
+
+
+def test_six_may_be_morning_or_evening() -> None:
+    read = read_values([param("time", "time")], Reading("at 6:30", NOW, about="park a car"))
+    assert read == {}

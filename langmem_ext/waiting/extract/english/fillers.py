@@ -1,5 +1,7 @@
-"""Words that say nothing: "um", "you know", a "like" that likes nothing. They are left out once,
-before a message is read, so that no grammar need allow for them between any two words.
+"""Words that say nothing: "um", "you know", a "like" that likes nothing.
+
+They are left out once, before a message is read, so that no grammar need allow for them between
+any two words.
 """
 
 from __future__ import annotations
@@ -7,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_SOUNDS: Final = r"(?:u+h+m*|u+m+|e+r+m+|e+r|e+h+m+)"
+_SOUNDS: Final = r"(?:u+h+m*|u+m+|e+r+m+|(?-i:er)|e+h+m+)"
 _PHRASES: Final = (
     r"(?<!\bdo )(?<!\bdid )(?<!\blet )(?<!\bif )(?<!\bas )(?<!\bn['’]t )(?<!\bto )(?<!\bshould )"
     r"you know(?! (?:what|how|where|when|who|why|if|whether|that|the|my|any|about|of)\b)"
@@ -20,11 +22,13 @@ _OPENING: Final = (
 """Words that say nothing where a message begins with them."""
 
 _SAID: Final = re.compile(rf"(?<![\w'’.@/-])(?:{_SOUNDS}|{_PHRASES})(?![\w'’@/-])[,.…]*\s*", re.I)
-_FIRST: Final = re.compile(
-    rf"^(\W*)(?:(?:{_OPENING})(?![\w'’-])[,.…]*\s+(?=\w))+", re.IGNORECASE
+_PAUSES: Final = re.compile(
+    rf"(?<![\w'’.@/-])(?:{_SOUNDS}|^\W*(?:{_PHRASES}))(?![\w'’@/-])[,.…]*\s*", re.I
 )
+"""The same in what may be kept as it is."""
+_FIRST: Final = re.compile(rf"^(\W*)(?:(?:{_OPENING})(?![\w'’-])[,.…]*\s+(?=\w))+", re.IGNORECASE)
 _FIRST_SET_OFF: Final = re.compile(
-    rf"^(\W*)(?:(?:i mean|so|well|like)\s*(?:,|\.\.+|…)\s*(?=\w))+", re.IGNORECASE
+    r"^(\W*)(?:(?:i mean|so|well|like)\s*(?:,|\.\.+|…)\s*(?=\w))+", re.IGNORECASE
 )
 _BETWEEN: Final = re.compile(r"(?<=\s)(?P<word>like|so|well|i mean)(?=\s)", re.IGNORECASE)
 _BEFORE: Final = re.compile(
@@ -55,7 +59,7 @@ def without_fillers(text: str, *, free: bool = False) -> str:
         text: The message.
         free: Whether it may be kept as it is: then only what can be nothing else is left out.
     """
-    said = _SAID.sub(_pause, text)
+    said = (_PAUSES if free else _SAID).sub(_pause, text)
     said = (_FIRST_SET_OFF if free else _FIRST).sub(r"\1", said)
     if not free:
         said = re.sub(r"(?<=\S)  (?=\S)", " ", _BETWEEN.sub(_between, said))

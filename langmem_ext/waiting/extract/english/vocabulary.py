@@ -16,7 +16,8 @@ _EMPTY = word_set(
 _PEOPLE = word_set(
     "people person persons passenger passengers rider riders traveler travelers traveller"
     " travellers guest guests adult adults party attendee attendees diner diners visitor visitors"
-    " child children kid kids seat seats ticket tickets pax"
+    " child children kid kids seat seats ticket tickets pax pupil pupils student"
+    " students participant participants player players"
 )
 
 

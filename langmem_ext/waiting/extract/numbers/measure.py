@@ -43,7 +43,7 @@ _DIMENSIONS = {
 }
 _COUNTS = re.compile(r"\b(?:number|count) of (?!the [a-z]+\b(?<!s))|\bhow many\b", re.I)
 _NO_LABEL = FUNCTION_WORDS | word_set(
-    "number no id value count size total amount day night hour minute week month year people"
+    "number no id value count total amount day night hour minute week month year people"
 )
 _WORDS = "|".join(sorted((word for word in ORDINAL_DAYS), key=len, reverse=True))
 _ORDINAL = re.compile(

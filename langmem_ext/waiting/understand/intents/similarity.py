@@ -96,6 +96,7 @@ _NO_LONGER: Final = re.compile(
     r"\b(?:do\s?n['o’]?t|do not|does"
     r" not|doesn['’]?t)\s+(?:need|want|require)\b(?P<what>[^.;!?\n]{0,40}?)\b(?:any ?more|any"
     r" longer)\b"
+    r"|\bwo\s?n['o’]?t\s+be\s+needing\b(?P<other>[^.;!?\n]{0,40}?)\b(?:any ?more|any longer)\b"
     r"|\b(?:no longer\s+(?:need|want|require)(?:ed)?)\b",
     re.IGNORECASE,
 )
@@ -104,7 +105,7 @@ _NO_LONGER: Final = re.compile(
 
 def without_refusals(text: str) -> str:
     """The message without its refusals: "don't cancel, just check it" asks for a check."""
-    text = _NO_LONGER.sub(lambda match: f"cancel{match['what'] or ' '}", text)
+    text = _NO_LONGER.sub(lambda match: f"cancel{match['what'] or match['other'] or ' '}", text)
     low = text.lower()
     kept = [
         (start, end) for start, end, _ in phrases_in(low)
