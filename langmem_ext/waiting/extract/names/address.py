@@ -119,7 +119,7 @@ _TOWN = re.compile(r"\s+(?P<town>[^\W\d_][\w'’-]{2,}(?:\s+[^\W\d_][\w'’-]{2,
 
 
 def _with_town(reply: Reply, place: Candidate) -> Candidate:
-    """The address of an answer, with the town that ends it without a comma: "9 ferry street hull"."""
+    """The address of an answer, with the town that ends it: "9 ferry street hull"."""
     match = _TOWN.match(reply.text, place.end)
     if match is None or "street" not in place.reason:
         return place

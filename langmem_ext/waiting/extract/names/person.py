@@ -369,7 +369,7 @@ _MORE = re.compile(r"\s*(?:,|\.|;|[+\d(]|(?:on|at|born|and|my|account|phone|numb
 
 
 def _first_words(text: str) -> list[Token]:
-    """The two or three words that an answer begins with, before another value: "kasia nowak, 0770"."""
+    """The two or three words before another value of an answer: "kasia nowak, 07700 900123"."""
     begin = _ME_FIRST.match(text)
     group = _words_after(text, begin.end() if begin else 0)
     cut = next((at for at, word in enumerate(group) if at and _MORE.match(word.text)), len(group))
