@@ -339,10 +339,17 @@ def _without_value(
                 return _wrong(playbook, session, plan, name, heard, (as_sentence(problem),))
             case _:
                 pass
-    if session.waiting_for is None:
+    waiting = session.waiting_for
+    if waiting is None:
         return plan_next(playbook, session, (replies.unknown,))
-    plan = PlanExecution(**{**plan, "unread": True})
-    return _wrong(playbook, replace(session, plan=plan), plan, session.waiting_for, heard, ())
+    if len(heard.text.split()) >= _SAYS_MORE:
+        plan = PlanExecution(**{**plan, "unread": True})
+        session = replace(session, plan=plan)
+    return _wrong(playbook, session, plan, waiting, heard, ())
+
+
+_SAYS_MORE: Final = 3
+"""Words from which an answer that cannot be read may say more than the wrong value."""
 
 
 def as_sentence(problem: str) -> str:
