@@ -213,7 +213,7 @@ def test_the_option_may_change_at_any_time(
                 [finding for finding in examine(self.url).findings if finding.severity != "note"]
             )
 
-    monkeypatch.setattr("test_equivalence.Shelf", Examined)
+    monkeypatch.setattr("exploring.Shelf", Examined)
     explore(call_lists, compare_calls, durable, mode, folder, part=2)
     assert found
     assert not any(found)
