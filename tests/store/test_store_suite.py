@@ -106,7 +106,7 @@ def begin_the_time_anew_with_every_read(patch: Patch) -> None:
 
 def leave_the_former_vectors(patch: Patch) -> None:
     patch.setattr(
-        statements,
+        operations,
         "DELETE_VECTORS",
         "DELETE FROM store_vector WHERE item = :item AND vector IS NULL",
     )

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from langchain_core.messages import HumanMessage
 from pydantic import JsonValue
 
 from langmem_ext.types import CONFIRMATION
@@ -342,10 +343,23 @@ def _without_value(
     waiting = session.waiting_for
     if waiting is None:
         return plan_next(playbook, session, (replies.unknown,))
-    if len(heard.text.split()) >= _SAYS_MORE:
+    if _says_more(heard):
         plan = PlanExecution(**{**plan, "unread": True})
         session = replace(session, plan=plan)
     return _wrong(playbook, session, plan, waiting, heard, ())
+
+
+def _says_more(heard: Heard) -> bool:
+    """Whether a message that cannot be read may say more than the wrong value.
+
+    One that the user has sent before says nothing new: they ask for the same once more.
+    """
+    words = heard.text.casefold().split()
+    return len(words) >= _SAYS_MORE and all(
+        words != message.text.casefold().split()
+        for message in heard.history
+        if isinstance(message, HumanMessage)
+    )
 
 
 _SAYS_MORE: Final = 3
