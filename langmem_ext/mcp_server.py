@@ -96,7 +96,7 @@ def create_mcp_server(
 
     Raises:
         InvalidInput: It is another graph, a parameter is called `conversation`, the key is too
-            short, or there is none and the checkpointer encrypts.
+            short, or it is missing and the checkpointer encrypts.
     """
     playbook = playbook_of(graph)
     if playbook is None:

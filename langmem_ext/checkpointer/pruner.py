@@ -140,7 +140,7 @@ def checked_count(count: int | None, name: str) -> int:
     """A number of checkpoints; one for None.
 
     Raises:
-        InvalidInput: It is none.
+        InvalidInput: `count` is invalid.
     """
     if count is None:
         return 1

@@ -74,8 +74,8 @@ def checked_checkpoint(checkpoint: object, metadata: object, new_versions: objec
     """A checkpoint whose names and versions are what every reader takes.
 
     Raises:
-        InvalidInput: It is no checkpoint, its metadata is none, or the new versions are not named
-            by channel.
+        InvalidInput: The checkpoint or its metadata is not a dict, or the new versions are not
+            named by channel.
     """
     given = _dict_of(checkpoint, "a checkpoint")
     require_storable(given.get("id"), "a checkpoint's id")

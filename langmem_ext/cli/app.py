@@ -160,8 +160,7 @@ def chat(
         typer.Option(
             help=(
                 "Chat with your own graph: a compiled graph, a StateGraph, or a function that"
-                " takes a "
-                "checkpointer and returns a graph. Default: an example order desk."
+                " takes a checkpointer and returns a graph. Default: an example order desk."
             ),
             metavar="FILE.py:NAME|MODULE:NAME",
         ),
@@ -586,8 +585,8 @@ def mcp(
         typer.Option(
             help=(
                 "The waiting graph whose intents are the tools: a compiled graph, a StateGraph, or"
-                " a function of a checkpointer that "
-                "makes one. Default: an order desk, as an example."
+                " a function of a checkpointer that makes one. Default: an order desk, as an"
+                " example."
             ),
             metavar="FILE.py:NAME|MODULE:NAME",
         ),
@@ -604,8 +603,7 @@ def mcp(
         typer.Option(
             help=(
                 "Serve streamable HTTP at this port of this machine, under /mcp. Default: stdin and"
-                " stdout, for a client that starts "
-                "this command."
+                " stdout, for a client that starts this command."
             ),
             min=1,
             max=65535,

@@ -25,7 +25,7 @@ class Screen(Protocol):
         ...
 
     def confirm(self, question: str) -> bool:
-        """Whether a person says yes; False if there is none."""
+        """Whether a person says yes; False if nobody is at the terminal."""
         ...
 
     def recall(self, prompts: Sequence[str]) -> None:
