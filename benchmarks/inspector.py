@@ -3,7 +3,7 @@
 `python -m benchmarks.inspector [FOLDER]`: the database is made in the folder if it is not there; of
 the threads of the list, the rows are copied from one. Each page is asked for as a browser does,
 over HTTP on loopback, with nothing cached by a browser; the median and the worst of nine. Where
-Chromium is installed, also when it first paints them.
+Chromium is installed, also when it first paints them, and, to compare with, a page of one line.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from urllib.parse import quote
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from playwright.sync_api import sync_playwright
@@ -45,6 +46,7 @@ def main(folder: Path) -> None:
     with DeltaSaver.open(str(path)) as saver:
         app = FastAPI()
         app.include_router(inspector_router(saver))
+        app.add_api_route("/one-line", lambda: HTMLResponse("<!doctype html><p>One line</p>"))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
         running = threading.Thread(target=server.run, daemon=True)
         running.start()
@@ -55,7 +57,8 @@ def main(folder: Path) -> None:
         with httpx.Client(base_url=address, timeout=60) as client:
             for name, page in pages(saver).items():
                 print(f"{name:44} {measured(client, page)}")
-        for name, times in painted(address, pages(saver)).items():
+        shown = {"a page of one line": "/one-line", **pages(saver)}
+        for name, times in painted(address, shown).items():
             print(f"{name:44} first paint: median {median(times):5.0f} ms, worst {max(times):5.0f}")
         server.should_exit = True
         running.join()
