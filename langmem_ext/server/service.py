@@ -37,6 +37,7 @@ from langmem_ext.server.queue import Queue, StoreQueue
 from langmem_ext.server.runs import Graph, Runs
 from langmem_ext.server.tasks import perform_task
 from langmem_ext.store.store import DeltaStore
+from langmem_ext.threads.states.held import Standing
 from langmem_ext.threads.states.states import ThreadStates
 from langmem_ext.threads.threads import Threads
 
@@ -229,6 +230,9 @@ class Desk:
         state = await self.graph.aget_state(
             place(thread_id, checkpoint_id, namespace), subgraphs=subgraphs
         )
+        if checkpoint_id is None and not namespace and state.interrupts:
+            found = await self.saver.aget_tuple(state.config)
+            return Standing.of(state, found).snapshot
         return state if state.created_at is not None else None
 
     def history(

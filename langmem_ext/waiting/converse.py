@@ -1,6 +1,6 @@
 """Delivers one user message to a thread: a new request, an answer, or one delivered before.
 
-The logic is a generator that says which call to make on the graph and receives its result; two
+The logic is a generator that says which call to make and receives how the thread stands then; two
 small runners make the calls, one sync and one async. It looks at the thread before every call,
 because a process may have died at any point of the turn before.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Container, Generator, Iterator, Sequence
+from collections.abc import Container, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +30,7 @@ from langmem_ext.errors import ConversationError, InvalidInput
 from langmem_ext.log.message_log import thread_key
 from langmem_ext.messages.annotations import asked_in
 from langmem_ext.storage.driver import Leases
+from langmem_ext.threads.states.held import HELD, Standing
 from langmem_ext.threads.states.rewind import arewind, rewind
 from langmem_ext.waiting.interrupts.foreign import plan_answers, plan_resume
 from langmem_ext.waiting.sensitive import marked, written_at
@@ -74,7 +75,8 @@ def converse(
     plain text. Where the interrupt asks for something else (LangChain's `HumanInTheLoopMiddleware`,
     a form of an MCP server, the Agent Inbox, a `response_schema`), the text is translated
     (`approve`, `no, too dear`, `edit amount to 20`, `the second one`) or read as JSON, and refused
-    if the interrupt does not take it. Several interrupts are answered one after the other. An
+    if the interrupt does not take it. Several interrupts are asked one after the other, and resumed
+    together when the last one is answered; until then their answers are held in the thread. An
     answer with which the graph fails is taken back: the question waits again. The thread does not
     record the id of an answer, so only messages that begin a turn can be sent again there. If such
     a turn fails once more before another message, it is left as it is, with a warning, and the
@@ -107,13 +109,15 @@ def converse(
     )
     with leases_of(job.saver).lease(job.thread_id, wait=wait):
         steps = job.steps()
-        snapshot: StateSnapshot | None = None
+        here: Any = None
         while True:
             try:
-                call = steps.send(snapshot)
+                call = steps.send(here)
             except StopIteration as done:
                 return job.turn(done.value)
-            if isinstance(call, Run):
+            if isinstance(call, Hold):
+                job.saver.put_writes(call.config, call.writes, HELD)
+            elif isinstance(call, Run):
                 try:
                     graph.invoke(call.value, job.config, durability="sync")
                 except Exception as error:  # whatever a node of somebody's graph raises
@@ -122,6 +126,8 @@ def converse(
                         taken = rewind(job.saver, job.thread_id, failed=True)
                     job.pass_over(call, error, taken)
             snapshot = graph.get_state(job.config)
+            found = job.saver.get_tuple(snapshot.config) if job.may_hold(snapshot) else None
+            here = Standing.of(snapshot, found)
 
 
 async def aconverse(
@@ -149,13 +155,15 @@ async def aconverse(
     )
     async with leases_of(job.saver).alease(job.thread_id, wait=wait):
         steps = job.steps()
-        snapshot: StateSnapshot | None = None
+        here: Any = None
         while True:
             try:
-                call = steps.send(snapshot)
+                call = steps.send(here)
             except StopIteration as done:
                 return job.turn(done.value)
-            if isinstance(call, Run):
+            if isinstance(call, Hold):
+                await job.saver.aput_writes(call.config, call.writes, HELD)
+            elif isinstance(call, Run):
                 try:
                     await graph.ainvoke(call.value, job.config, durability="sync")
                 except Exception as error:  # as above
@@ -164,6 +172,8 @@ async def aconverse(
                         taken = await arewind(job.saver, job.thread_id, failed=True)
                     job.pass_over(call, error, taken)
             snapshot = await graph.aget_state(job.config)
+            found = await job.saver.aget_tuple(snapshot.config) if job.may_hold(snapshot) else None
+            here = Standing.of(snapshot, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +194,21 @@ class Run:
     may_fail: bool = False
 
 
-Steps: TypeAlias = Generator[Look | Run, Any, StateSnapshot]
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Hold answers until the questions that wait with theirs have one, too.
+
+    Attributes:
+        config: The checkpoint.
+        writes: What holds them; an earlier one is replaced.
+    """
+
+    config: RunnableConfig
+    writes: list[tuple[str, Any]]
+
+
+Call: TypeAlias = Look | Run | Hold
+Steps: TypeAlias = Generator[Call, Standing, StateSnapshot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +264,11 @@ class _Job:
 
     def steps(self) -> Steps:
         """The calls that deliver the message until the thread is idle or asks; gives its state."""
-        snapshot: StateSnapshot = yield Look()
-        delivered, failed, tried = self._holds_message(snapshot), False, False
-        seen = pending_interrupts(snapshot)
+        here = yield Look()
+        delivered, failed, tried = self._holds_message(here.snapshot), False, False
+        seen = pending_interrupts(here.snapshot)
         for _ in range(RUNS):
+            snapshot = here.snapshot
             answered = not tried and self._holds_failed_answer(snapshot)
             if snapshot.tasks and (answered or not pending_interrupts(snapshot)) and not failed:
                 if self._stands_at_breakpoint(snapshot):
@@ -253,24 +278,29 @@ class _Job:
                 # and its question waits: no error.
                 may_fail = answered or (not self._records and not delivered)
                 tried = True
-                before, snapshot = snapshot, (yield Run(None, may_fail=may_fail))
+                here = yield from self._resumed(here, {}, may_fail=may_fail)
                 failed = (
                     may_fail
-                    and bool(snapshot.tasks)
-                    and not pending_interrupts(snapshot)
-                    and not self._stands_at_breakpoint(snapshot)
+                    and bool(here.snapshot.tasks)
+                    and not pending_interrupts(here.snapshot)
+                    and not self._stands_at_breakpoint(here.snapshot)
                 )
             elif delivered or self.message is None:
                 return snapshot
+            elif not pending_interrupts(snapshot):
+                here = yield Run(self._request(snapshot, self.message))
+                delivered, failed = not self._records, False
             else:
-                value, recorded = self._delivery(snapshot, self.message, seen)
-                if value is None:
-                    return snapshot  # an answer that says nothing: the question is shown again
-                before, snapshot = snapshot, (yield Run(value))
+                answers, recorded = self._answers(here, self.message, seen)
+                if not answers:  # it says nothing: the question is shown again
+                    return snapshot
                 delivered, failed = not recorded, False
-            delivered = delivered or self._holds_message(snapshot)
-            goes_on = not delivered or (bool(snapshot.tasks) and not pending_interrupts(snapshot))
-            if goes_on and not (failed or answered) and self._stood_still(before, snapshot):
+                here = yield from self._answered(here, answers)
+            delivered = delivered or self._holds_message(here.snapshot)
+            goes_on = not delivered or (
+                bool(here.snapshot.tasks) and not pending_interrupts(here.snapshot)
+            )
+            if goes_on and not (failed or answered) and self._stood_still(snapshot, here.snapshot):
                 break
         raise ConversationError(
             "the graph was run, but the thread is still where it was before: its checkpointer"
@@ -289,24 +319,31 @@ class _Job:
             message.id == self.message.id for message in messages_of(snapshot)
         )
 
-    def _delivery(
-        self, snapshot: StateSnapshot, message: HumanMessage, seen: Container[Interrupt]
-    ) -> tuple[Any, bool]:
-        """The input that delivers the message, and whether the thread shows afterwards that it did.
+    def may_hold(self, snapshot: StateSnapshot) -> bool:
+        """Whether answers may be held to some of what is asked."""
+        asked = pending_interrupts(snapshot)
+        return bool(asked) and not (self._records and len(asked) == 1 and asked_by(asked[0]))
+
+    def _request(self, snapshot: StateSnapshot, message: HumanMessage) -> dict[str, Any]:
+        """The input that begins a turn with the message."""
+        if self.resume is not None:
+            raise ConversationError("no question waits on the thread: there is nothing to resume")
+        if "messages" not in self.graph.channels:
+            raise ConversationError(
+                "the graph has no channel 'messages' for the message: call graph.invoke with"
+                " its own input"
+            )
+        return {"messages": [_noted(message, messages_of(snapshot))]}
+
+    def _answers(
+        self, here: Standing, message: HumanMessage, seen: Container[Interrupt]
+    ) -> tuple[dict[str, Any], bool]:
+        """The answers that the message is, by interrupt id; whether the thread will show it.
 
         A question that is not among those `seen` was asked by this very call, after the message
         was written: a "yes" was not said to it.
         """
-        interrupts = pending_interrupts(snapshot)
-        if not interrupts and self.resume is not None:
-            raise ConversationError("no question waits on the thread: there is nothing to resume")
-        if not interrupts:
-            if "messages" not in self.graph.channels:
-                raise ConversationError(
-                    "the graph has no channel 'messages' for the message: call graph.invoke with"
-                    " its own input"
-                )
-            return {"messages": [_noted(message, messages_of(snapshot))]}, self._records
+        interrupts = pending_interrupts(here.snapshot)
         ours = {one.id for one in interrupts if asked_by(one)}
         recorded = self._records and len(interrupts) == 1 and bool(ours)
         if not (recorded and self.resume is None) and any(
@@ -324,11 +361,28 @@ class _Job:
         )
         unseen = {} if interrupts[0] in seen else {"unseen": True}
         noted = {"id": message.id, "at": self.written.replace(tzinfo=None).isoformat(), **unseen}
-        answers = {
+        return {
             name: {"value": answer, **noted} if name in ours else answer
             for name, answer in answers.items()
-        }
-        return (Command(resume=answers) if answers else None), recorded
+        }, recorded
+
+    def _answered(
+        self, here: Standing, answers: Mapping[str, Any]
+    ) -> Generator[Call, Standing, Standing]:
+        """Hold the answers while another question of the step has none; then go on with all."""
+        held = {**here.held, **answers}
+        if any(one.id not in held for one in here.asked):
+            return (yield Hold(here.snapshot.config, here.holding(held)))
+        return (yield from self._resumed(here, answers))
+
+    def _resumed(
+        self, here: Standing, answers: Mapping[str, Any], *, may_fail: bool = False
+    ) -> Generator[Call, Standing, Standing]:
+        """Go on with these answers and those that were held, if any."""
+        if here.held:  # let go first: no answer is given twice, wherever the process dies
+            yield Hold(here.snapshot.config, here.holding({}))
+        together = {**here.held, **answers}
+        return (yield Run(Command(resume=together) if together else None, may_fail=may_fail))
 
     def _holds_failed_answer(self, snapshot: StateSnapshot) -> bool:
         """Whether a task failed that had asked: if it was answered, it hears no other answer."""

@@ -51,6 +51,7 @@ LANGGRAPH_MODULES = {
     "store": "is a store",
     "testing": "tests stores",
     "example": "its graph, and what that is compiled with",
+    "threads.states.held": "tells which of a step's questions have their answers",
     "threads.states.rewind": "reads and replaces what a step's tasks were answered",
     "threads.states.snapshot": "reads its checkpoints as a graph does",
     "threads.states.states": "gives its snapshots",

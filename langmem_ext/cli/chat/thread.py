@@ -10,10 +10,12 @@ from uuid import uuid4
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
+from langmem_ext.threads.states.held import Standing
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.nodes import playbook_of
@@ -132,7 +134,11 @@ class ChatThread:
         return report | _session_report(snapshot.values, playbook) if playbook else report
 
     def _state(self) -> StateSnapshot:
-        return self._graph.get_state(self.config)
+        snapshot = self._graph.get_state(self.config)
+        saver = self._graph.checkpointer
+        if not snapshot.interrupts or not isinstance(saver, BaseCheckpointSaver):
+            return snapshot
+        return Standing.of(snapshot, saver.get_tuple(snapshot.config)).snapshot
 
 
 def _session_report(values: dict[str, Any], playbook: Playbook) -> dict[str, JsonValue]:

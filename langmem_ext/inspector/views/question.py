@@ -9,6 +9,7 @@ from typing import Any
 from langgraph.types import Interrupt
 
 from langmem_ext.inspector.views.masks import Masks
+from langmem_ext.threads.states.held import held_in
 from langmem_ext.waiting.interrupts.foreign import question_of
 from langmem_ext.waiting.turn import asked_by, asked_of
 
@@ -38,19 +39,21 @@ def questions_in(
     Args:
         pending: The writes.
         masks: What is hidden.
-        waiting: Only those that wait: none of a task that has written more, and so has its answer.
+        waiting: Only those that wait: none whose answer is held, and none of a task that has
+            written more, and so has its answer.
     """
     written: dict[str, set[str]] = {}
     for task, channel, _ in pending:
         written.setdefault(task, set()).add(channel)
-    found = []
+    found: list[Interrupt] = []
     for task, channel, value in pending:
         if channel == "__interrupt__" and (
             not waiting or written[task] <= {"__interrupt__", "__resume__", "__error__"}
         ):
             several = value if isinstance(value, list | tuple) else [value]
-            found += [_question(one, masks) for one in several if isinstance(one, Interrupt)]
-    return found
+            found += [one for one in several if isinstance(one, Interrupt)]
+    held = held_in(pending, found) if waiting else {}
+    return [_question(one, masks) for one in found if one.id not in held]
 
 
 def _question(interrupt: Interrupt, masks: Masks) -> Question:

@@ -13,6 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.types import Interrupt, PregelTask, Send, StateSnapshot
 
+from langmem_ext.threads.states.held import HELD, Standing
+
 Status: TypeAlias = Literal["idle", "interrupted", "error"]
 
 BRANCH: Final = "branch:to:"
@@ -42,7 +44,7 @@ def snapshot_of(found: CheckpointTuple, *, live: bool = False) -> StateSnapshot:
     waiting = [*_next_nodes(channels)]
     tasks = tuple(_tasks(waiting, found.pending_writes or (), live))
     done = [task.name for task in tasks if task.result is not None] if live else []
-    return StateSnapshot(
+    snapshot = StateSnapshot(
         values=values_of(channels),
         next=tuple(_without(waiting, done)),
         config=found.config,
@@ -52,6 +54,7 @@ def snapshot_of(found: CheckpointTuple, *, live: bool = False) -> StateSnapshot:
         tasks=tasks,
         interrupts=tuple(interrupt for task in tasks for interrupt in task.interrupts),
     )
+    return Standing.of(snapshot, found).snapshot if live else snapshot
 
 
 def status_of(snapshot: StateSnapshot) -> Status:
@@ -97,7 +100,7 @@ def _tasks(
     left = list(waiting)
     by_task: dict[str, list[tuple[str, Any]]] = {}
     for task, channel, value in writes:
-        if task != NO_TASK:
+        if task not in (NO_TASK, HELD):
             by_task.setdefault(task, []).append((channel, value))
     for task, written in by_task.items():
         kinds = {channel for channel, _ in written}

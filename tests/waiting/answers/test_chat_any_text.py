@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from asking import Asking, agent, asking
 from hypothesis import given
 from hypothesis import strategies as st
-from langgraph.types import interrupt
+from langgraph.types import StateSnapshot, interrupt
 from savers import BACKENDS, Backend, brief_saver
 from test_approvals import SAID
 from test_ask_user import PARALLEL, WHOLE
@@ -24,6 +23,7 @@ from langmem_ext import DeltaSaver, examine
 from langmem_ext.cli.chat.chat import talk
 from langmem_ext.cli.chat.session import Desk
 from langmem_ext.settings.model import Settings
+from langmem_ext.threads.states.held import Standing
 
 
 class Typist:
@@ -187,7 +187,11 @@ def test_whatever_is_typed_the_thread_can_be_answered_afterwards(
         graph = make(saver, folder)
         at, person = Desk(graph, saver, Settings()), Typist()
         at.open("t")
-        state = partial(graph.get_state, at.thread.config)
+
+        def state() -> StateSnapshot:
+            found = graph.get_state(at.thread.config)
+            return Standing.of(found, saver.get_tuple(found.config)).snapshot
+
         person.type(at, first, *typed)
         for again in (False, True):
             if again:

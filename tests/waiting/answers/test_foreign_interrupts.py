@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, ValidationError
 from savers import BACKENDS, brief_saver
 
 from langmem_ext import DeltaSaver, Threads, converse, examine
+from langmem_ext.threads.states.states import ThreadStates
 
 FILE = next(backend for backend in BACKENDS if backend.name == "file")
 
@@ -182,6 +183,12 @@ def of_each(saver: Any, ran: Callable[[str], object] = str) -> Any:
     return asking(saver, asks("Name"), asks("Town"))
 
 
+def texts_of(graph: Any, thread_id: str = "t") -> list[str]:
+    """What the thread's messages say."""
+    state = graph.get_state({"configurable": {"thread_id": thread_id}})
+    return [one.text for one in state.values["messages"]]
+
+
 SAID_TO = {"Name?": "Ada", "Town?": "Rome"}
 
 
@@ -208,28 +215,74 @@ def test_what_was_answered_outlives_the_process_wherever_it_dies(tmp_path: Path,
         with DeltaSaver.open(url) as saver:
             graph = of_each(saver)
             say_all(graph)
-            messages = graph.get_state(CONFIG).values["messages"]
-            assert [one.text for one in messages] == ["go", "Name: Ada", "Town: Rome"]
+            assert texts_of(graph) == ["go", "Name: Ada", "Town: Rome"]
             assert examine(saver).ok
         if not died:
             break
     assert call > 5
 
 
-def test_an_answer_is_kept_with_its_task_and_is_not_asked_for_again(url: str) -> None:
+def test_questions_that_wait_together_are_resumed_together_in_another_process_too(
+    url: str,
+) -> None:
     ran: list[str] = []
     with DeltaSaver.open(url) as saver:
-        assert converse(of_each(saver, ran.append), "go", thread_id="t").reply.startswith("Name?")
-        converse(of_each(saver, ran.append), "Ada", thread_id="t")
-    with DeltaSaver.open(url) as saver:
         graph = of_each(saver, ran.append)
-        assert converse(graph, thread_id="t").reply.endswith("Town?")
+        assert converse(graph, "go", thread_id="t").reply.startswith("Name?")
+        turn = converse(graph, "Ada", thread_id="t")
+        assert turn.reply == "Town?"
+        assert [one.value for one in turn.interrupts] == ["Town?"]
+    with DeltaSaver.open(url) as saver:
+        state = ThreadStates(saver).get("t").state
+        assert state is not None
+        assert [one.value for one in state.interrupts] == ["Town?"]
+        assert Threads(saver).fork("t", to="copy").id == "copy"
+        graph = of_each(saver, ran.append)
+        assert converse(graph, thread_id="t").reply == "Town?"
+        assert ran == []
         converse(graph, "Rome", thread_id="t")
-        assert [one.text for one in graph.get_state(CONFIG).values["messages"][1:]] == [
-            "Name: Ada",
-            "Town: Rome",
-        ]
-    assert ran == ["Name", "Town"]
+        assert texts_of(graph) == ["go", "Name: Ada", "Town: Rome"]
+        assert sorted(ran) == ["Name", "Town"]
+        ran.clear()
+        converse(graph, "Oslo", thread_id="copy")
+        assert texts_of(graph, "copy") == ["go", "Name: Ada", "Town: Oslo"]
+        assert examine(saver).ok
+
+
+def test_an_answer_that_is_held_can_be_taken_back(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        graph = of_each(saver)
+        converse(graph, "go", thread_id="t")
+        converse(graph, "Ada", thread_id="t")
+        assert Threads(saver).rewind("t")
+        assert converse(graph, thread_id="t").reply.startswith("Name?")
+        converse(graph, "Eve", thread_id="t")
+        converse(graph, "Rome", thread_id="t")
+        assert texts_of(graph) == ["go", "Name: Eve", "Town: Rome"]
+
+
+def test_a_question_that_a_program_answers_meanwhile_is_not_answered_again(url: str) -> None:
+    """What is held is to one question, and is of no use when another has answered that."""
+    with DeltaSaver.open(url) as saver:
+        graph = of_each(saver)
+        converse(graph, "go", thread_id="t")
+        name, town = graph.get_state(CONFIG).interrupts
+        converse(graph, "Ada", thread_id="t")
+        graph.invoke(Command(resume={name.id: "Eve"}), CONFIG)
+        assert converse(graph, thread_id="t").interrupts == (town,)
+        converse(graph, "Rome", thread_id="t")
+        assert texts_of(graph) == ["go", "Name: Eve", "Town: Rome"]
+
+
+def test_what_is_held_is_used_when_a_program_answers_the_last_question(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        graph = of_each(saver)
+        converse(graph, "go", thread_id="t")
+        _, town = graph.get_state(CONFIG).interrupts
+        converse(graph, "Ada", thread_id="t")
+        graph.invoke(Command(resume={town.id: "Rome"}), CONFIG)
+        assert not converse(graph, thread_id="t").interrupts
+        assert texts_of(graph) == ["go", "Name: Ada", "Town: Rome"]
 
 
 # -- answers that LangGraph has refused ------------------------------------------------------------

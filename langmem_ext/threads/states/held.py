@@ -1,0 +1,68 @@
+"""Answers to some of the questions that wait together, held until the last one is answered.
+
+They are stored in the step that asks, as LangGraph stores an answer: under `RESUME`, which is
+replaced when it is written again. Their task is none of the graph's, so LangGraph passes them over,
+and they go where the checkpoint goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from langgraph.checkpoint.base import CheckpointTuple, PendingWrite
+from langgraph.checkpoint.serde.types import RESUME
+from langgraph.types import Interrupt, StateSnapshot
+
+HELD: Final = "held-answers"
+"""The task under whose id they are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a thread stands, and which of its questions have their answers.
+
+    Attributes:
+        snapshot: Its state, without those questions.
+        asked: All questions of the step.
+        held: The answers that are held, by the ids of their questions.
+    """
+
+    snapshot: StateSnapshot
+    asked: tuple[Interrupt, ...]
+    held: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, snapshot: StateSnapshot, found: CheckpointTuple | None) -> Standing:
+        """How a thread stands by its state and the checkpoint, if that was read."""
+        asked = tuple(interrupt for task in snapshot.tasks for interrupt in task.interrupts)
+        writes = found.pending_writes if found is not None else None
+        held = held_in(writes or (), asked)
+        return cls(without_held(snapshot, held), asked, held)
+
+    def holding(self, answers: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The writes that hold these answers, and no others."""
+        # With what was asked: older releases of LangGraph give a task's next question the same id.
+        asked = {one.id: one.value for one in self.asked}
+        return [(RESUME, {name: [asked[name], answer] for name, answer in answers.items()})]
+
+
+def held_in(writes: Iterable[PendingWrite], asked: Iterable[Interrupt]) -> dict[str, Any]:
+    """The answers that a checkpoint's pending writes hold to what is asked, by interrupt id."""
+    kept: Any = next((value for task, _, value in writes if task == HELD), None)
+    if not isinstance(kept, dict):
+        return {}
+    return {
+        one.id: kept[one.id][1] for one in asked if one.id in kept and kept[one.id][0] == one.value
+    }
+
+
+def without_held(snapshot: StateSnapshot, held: Container[str]) -> StateSnapshot:
+    """A thread's state without the questions whose answers are held."""
+
+    def left(asked: Iterable[Interrupt]) -> tuple[Interrupt, ...]:
+        return tuple(one for one in asked if one.id not in held)
+
+    tasks = tuple(task._replace(interrupts=left(task.interrupts)) for task in snapshot.tasks)
+    return snapshot._replace(tasks=tasks, interrupts=left(snapshot.interrupts))
