@@ -11,13 +11,16 @@ addEventListener("DOMContentLoaded", () => {
   const $ = (selector) => document.querySelector(selector);
   const all = (selector) => [...document.querySelectorAll(selector)];
 
-  for (const time of all("time[datetime]")) {
+  // Words for a moment are dear: only those that a page shows are made before it is painted.
+  const words = (time) => {
     const moment = new Date(time.dateTime);
-    if (isNaN(moment)) continue;
-    const words = moment.toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
-    time.title = words;
-    if ("full" in time.dataset) time.textContent = words;
-  }
+    return isNaN(moment) ? time.textContent : moment.toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+  };
+  for (const time of all("time[data-full]")) time.textContent = words(time);
+  document.addEventListener("pointerover", ({ target }) => {
+    const time = target.closest?.("time[datetime]");
+    if (time && !time.title) time.title = words(time);
+  });
 
   $("#theme").addEventListener("click", () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -46,7 +49,7 @@ addEventListener("DOMContentLoaded", () => {
     try {
       const answer = await fetch(`${link.href}&part=1`, { credentials: "same-origin" });
       panel.querySelector(".panel-body").innerHTML = await answer.text(); // made by the same templates, which escape
-      for (const time of panel.querySelectorAll("time[data-full]")) time.textContent = new Date(time.dateTime).toLocaleString();
+      for (const time of panel.querySelectorAll("time[data-full]")) time.textContent = words(time);
       if (!panel.open) panel.showModal();
     } catch { location.href = link.href; }
   });
