@@ -70,13 +70,21 @@ class Site:
         """Whether sensitive values are shown: they may be, and this request asks for it."""
         return self.may_reveal and request.query_params.get("reveal") == "1"
 
-    def path(self, request: Request, name: str, **query: object) -> str:
-        """The address of a page, with what it is asked for."""
-        place = request.url_for(NAME + name).path
-        kept = {key: str(value) for key, value in query.items() if value not in (None, "", False)}
-        if self.revealed(request) and "reveal" not in query and name not in ("threads", "search"):
-            kept["reveal"] = "1"
-        return f"{place}?{urlencode(kept)}" if kept else place
+    def links(self, request: Request) -> Callable[..., str]:
+        """Gives the address of a page, by its name and what it is asked for."""
+        revealed = self.revealed(request)
+        place_of = cache(lambda name: request.url_for(NAME + name).path)
+
+        def link(name: str, **query: object) -> str:
+            kept = {
+                key: str(value) for key, value in query.items() if value not in (None, "", False)
+            }
+            if revealed and "reveal" not in query and name not in ("threads", "search"):
+                kept["reveal"] = "1"
+            place: str = place_of(name)
+            return f"{place}?{urlencode(kept)}" if kept else place
+
+        return link
 
     def asset(self, request: Request, name: str) -> str:
         """The address of a file that comes with the pages; another one for each of its versions."""
@@ -88,7 +96,7 @@ class Site:
         """A page."""
         source = self.source
         shared = {
-            "url": lambda name, **query: self.path(request, name, **query),
+            "url": self.links(request),
             "asset": lambda name: self.asset(request, name),
             "place": source.place,
             "kind": source.kind,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import operator
 import re
 from collections.abc import Iterator
 from decimal import Decimal
 from html import unescape
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import unquote, urlencode
 
 import pytest
@@ -18,6 +19,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from secrets_desk import own_desk
+from typing_extensions import TypedDict
 
 from langmem_ext import (
     ConversationMemories,
@@ -210,6 +212,26 @@ def test_state_changes_and_conversation_are_shown_at_every_step(
     assert "<code>first</code>" not in last
     whole = page(client, "thread/changes", id="trip", against=steps[-1])
     assert "<code>first</code>" in whole
+
+
+def test_messages_without_ids_are_compared_by_their_places(
+    saver: DeltaSaver, client: TestClient
+) -> None:
+    class Noting(TypedDict):
+        notes: Annotated[list[Any], operator.add]
+
+    builder = StateGraph(Noting)
+    builder.add_node("note", lambda state: {"notes": [AIMessage(f"at {len(state['notes'])}")]})
+    builder.add_edge(START, "note")
+    graph = builder.compile(checkpointer=saver)
+    for text in ("one", "two"):
+        graph.invoke({"notes": [HumanMessage(text)]}, config("notes"))
+    shown = page(client, "thread/changes", id="notes")
+    assert re.findall(r"<header><code>([^<]*)</code><span>([^<]*)", shown) == [("3", "added")]
+    assert "at 3" in read(shown)
+    earlier = steps_of(page(client, "thread", id="notes"))[-1]
+    whole = page(client, "thread/changes", id="notes", against=earlier)
+    assert re.findall(r"<header><code>([^<]*)", whole) == ["0", "1", "2", "3"]
 
 
 def test_forks_are_a_tree(saver: DeltaSaver, client: TestClient) -> None:

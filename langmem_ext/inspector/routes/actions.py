@@ -24,14 +24,14 @@ async def fork(site: AtSite, request: Request) -> Response:
     form = await site.guard.form(request)
     source = site.source_for(request)
     copy = await run_in_threadpool(source.fork, form.get("id", ""), form.get("at") or None)
-    return _see(site.path(request, "thread", id=copy))
+    return _see(site.links(request)("thread", id=copy))
 
 
 async def reply(site: AtSite, request: Request) -> Response:
     """Deliver an answer or a message."""
     form = await site.guard.form(request)
     await _answering(site).reply(await _seen(site, request, form), form.get("text", ""))
-    return _see(site.path(request, "thread", id=form["id"]) + "#latest")
+    return _see(site.links(request)("thread", id=form["id"]) + "#latest")
 
 
 async def replay(site: AtSite, request: Request) -> Response:
@@ -42,7 +42,7 @@ async def replay(site: AtSite, request: Request) -> Response:
         form.get("at", ""),
         (form.get("text") or "").strip() or None,
     )
-    return _see(site.path(request, "thread", id=form["id"]) + "#latest")
+    return _see(site.links(request)("thread", id=form["id"]) + "#latest")
 
 
 def _answering(site: Site) -> Answering:

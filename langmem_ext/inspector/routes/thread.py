@@ -102,11 +102,14 @@ def _changes(look: Look, masks: Masks, other: str | None) -> list[Change]:
         versions = {facts[name].versions.get(channel) for name in names if name in facts}
         if channel.startswith(INNER) or (len(names) == 2 and len(versions) == 1):
             continue
-        before = source.value(thread, other, channel, space) if other else None
-        after = source.value(thread, look.at, channel, space)
+        first, before, after = (
+            source.differing(thread, look.at, other, channel, space)
+            if other
+            else (0, None, source.value(thread, look.at, channel, space))
+        )
         if before is None:  # what was not there before is compared with an empty one
             before = [] if isinstance(after, list) else {} if isinstance(after, dict) else None
-        found += changes_between(channel, before, after, for_channel(masks, channel))
+        found += changes_between(channel, before, after, for_channel(masks, channel), first)
     return found
 
 

@@ -33,6 +33,7 @@ from langmem_ext.inspector.sources.source import (
 )
 from langmem_ext.memory.facts.facts import Facts
 from langmem_ext.memory.memories import ConversationMemories
+from langmem_ext.messages.manifest import LONGEST
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.threads import outline as outline_ops
 from langmem_ext.threads.threads import Threads
@@ -193,9 +194,21 @@ class OwnSource(Source):
         self, thread_id: str, checkpoint: str, first: int, limit: int, namespace: str = ""
     ) -> Conversation:
         """A part of the messages of a checkpoint; no others are read."""
+        return self._list(thread_id, checkpoint, first, limit, namespace)
+
+    def _list(
+        self,
+        thread_id: str,
+        checkpoint: str,
+        first: int,
+        limit: int,
+        namespace: str,
+        channel: str | None = None,
+    ) -> Conversation:
+        """A part of a list of messages: the conversation, or the list of a channel."""
         read = self._run(
             outline_ops.read_list(
-                self._key(thread_id), namespace, checkpoint, first, limit, **self._tools
+                self._key(thread_id), namespace, checkpoint, first, limit, channel, **self._tools
             )
         )
         if read is None:
@@ -262,13 +275,30 @@ class OwnSource(Source):
         ref = None if read is None else read.refs.get(channel)
         if ref is None or not outline_ops.is_list(ref):
             return super().part(thread_id, checkpoint, channel, path, namespace)
-        packed = self._packed(thread_id, checkpoint, channel, namespace)
-        wanted = packed[-LAST_SHOWN:]
-        if path:
-            place = self._place_of(packed, path[0])
-            wanted = packed[place : place + 1] if place is not None else []
-        messages = self._saver.codec.load_value(PackedValue(messages=wanted))
-        return part_of(messages, (0, *path[1:])) if path else MessageList(len(packed), messages)
+        if not path:
+            last = self._list(thread_id, checkpoint, -LAST_SHOWN, LAST_SHOWN, namespace, channel)
+            return MessageList(last.total, last.messages)
+        place = self._place_of(thread_id, checkpoint, channel, path[0], namespace)
+        if place is None:
+            return None
+        found = self._list(thread_id, checkpoint, place, 1, namespace, channel)
+        return part_of(found.messages, (0, *path[1:]))
+
+    def differing(
+        self, thread_id: str, checkpoint: str, other: str, channel: str, namespace: str = ""
+    ) -> tuple[int, Any, Any]:
+        """A channel's values in two checkpoints; messages that both begin with are not read."""
+        steps = [self._step(thread_id, name, namespace) for name in (other, checkpoint)]
+        refs = [None if step is None else step.refs.get(channel) for step in steps]
+        lists = [ref for ref in refs if ref is not None and outline_ops.is_list(ref)]
+        if len(lists) < 2:
+            return super().differing(thread_id, checkpoint, other, channel, namespace)
+        first = outline_ops.common_length(*lists)
+        old, new = (
+            self._list(thread_id, name, first, LONGEST, namespace, channel).messages
+            for name in (other, checkpoint)
+        )
+        return first, old, new
 
     def comparer(
         self, thread_id: str, checkpoint: str, channel: str, path: Path, namespace: str = ""
@@ -292,7 +322,7 @@ class OwnSource(Source):
             )
         place = None
         if outline_ops.is_list(ref):
-            place = self._place_of(self._packed(thread_id, checkpoint, channel, namespace), path[0])
+            place = self._place_of(thread_id, checkpoint, channel, path[0], namespace)
         if place is not None:
             number = outline_ops.number_of(ref, place)
             return lambda name: (
@@ -315,26 +345,19 @@ class OwnSource(Source):
         op = outline_ops.read_steps(self._key(thread_id), namespace, [checkpoint], **self._tools)
         return self._run(op).get(checkpoint)  # type: ignore[no-any-return]
 
-    def _packed(
-        self, thread_id: str, checkpoint: str, channel: str, namespace: str
-    ) -> Sequence[bytes]:
-        """The messages of a list, as bytes."""
-        value = self._run(
-            outline_ops.read_channel(
-                self._key(thread_id), namespace, checkpoint, channel, **self._tools
+    def _place_of(
+        self, thread_id: str, checkpoint: str, channel: str, key: str | int, namespace: str
+    ) -> int | None:
+        """The place of the last message with an id, or a place that is within the list."""
+        if isinstance(key, int):
+            total = self._list(thread_id, checkpoint, 0, 0, namespace, channel).total
+            return key if 0 <= key < total else None
+        place: int | None = self._run(
+            outline_ops.find_place(
+                self._key(thread_id), namespace, checkpoint, channel, key, **self._tools
             )
         )
-        return [] if value is None else value.messages
-
-    def _place_of(self, packed: Sequence[bytes], key: str | int) -> int | None:
-        """The index of the last message with an id, or an index that is within the list."""
-        if isinstance(key, int):
-            return key if 0 <= key < len(packed) else None
-        word = key.encode("utf-8", "surrogatepass")
-        found = (place for place in range(len(packed) - 1, -1, -1) if word in packed[place])
-        return next(
-            (place for place in found if self._saver.codec.id_of(packed[place]) == key), None
-        )
+        return place
 
     def close(self) -> None:
         """Close the database; idempotent."""

@@ -279,6 +279,18 @@ class Source(ABC):
         """What stands at a place of a channel's value; None where nothing does."""
         return part_of(self.value(thread_id, checkpoint, channel, namespace), path)
 
+    def differing(
+        self, thread_id: str, checkpoint: str, other: str, channel: str, namespace: str = ""
+    ) -> tuple[int, Any, Any]:
+        """A channel's values in another checkpoint and in this one.
+
+        Of lists, so many as the first number says may be left out at the beginning: they are alike.
+        """
+        before, after = (
+            self.value(thread_id, name, channel, namespace) for name in (other, checkpoint)
+        )
+        return 0, before, after
+
     @abstractmethod
     def comparer(
         self, thread_id: str, checkpoint: str, channel: str, path: Path, namespace: str = ""

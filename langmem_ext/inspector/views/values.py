@@ -221,20 +221,36 @@ def short(text: str, length: int) -> str:
 # -- differences -----------------------------------------------------------------------------------
 
 
-def changes_between(channel: str, before: Any, after: Any, masks: Masks) -> list[Change]:
-    """What differs between two values of a channel; messages are told apart by their ids."""
+def changes_between(
+    channel: str, before: Any, after: Any, masks: Masks, first: int = 0
+) -> list[Change]:
+    """What differs between two values of a channel; messages are told apart by their ids.
+
+    Args:
+        channel: The channel.
+        before: What it held.
+        after: What it holds.
+        masks: What is hidden.
+        first: The place of the first one of both, if they are lists.
+    """
     found: list[Change] = []
-    _compare(channel, (), before, after, masks, found)
+    _compare(channel, (), before, after, masks, found, first)
     return found
 
 
 def _compare(
-    channel: str, path: Path, before: Any, after: Any, masks: Masks, found: list[Change]
+    channel: str,
+    path: Path,
+    before: Any,
+    after: Any,
+    masks: Masks,
+    found: list[Change],
+    first: int = 0,
 ) -> None:
     if len(found) >= CHANGES or (type(before) is type(after) and before == after):
         return
     if _is_plain(before) and _is_plain(after) and not (path and masks.hides_name(path[-1])):
-        old, new = _by_key(before), _by_key(after)
+        old, new = _by_key(before, first), _by_key(after, first)
         for key in dict.fromkeys([*old, *new]):
             _compare(
                 channel, (*path, key), old.get(key, _NOTHING), new.get(key, _NOTHING), masks, found
@@ -260,12 +276,12 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, list | tuple | Mapping)
 
 
-def _by_key(value: Any) -> dict[str | int, Any]:
+def _by_key(value: Any, first: int) -> dict[str | int, Any]:
     if isinstance(value, Mapping):
         return {str(key): part for key, part in value.items()}
     return {
         (one.id if isinstance(one, BaseMessage) and one.id else at): one
-        for at, one in enumerate(value)
+        for at, one in enumerate(value, first)
     }
 
 

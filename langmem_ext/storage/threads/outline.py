@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from langmem_ext.errors import DamagedRow
-from langmem_ext.messages.manifest import Runs, below, from_on, length_of, ranges_of, tail_of
+from langmem_ext.messages.manifest import (
+    Runs,
+    below,
+    from_on,
+    length_of,
+    merged,
+    numbers_of,
+    ranges_of,
+    tail_of,
+)
 from langmem_ext.storage.cache import Indexes, ThreadIndex
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.get import Reader, read_entries, read_packed, require_each
@@ -29,8 +38,9 @@ from langmem_ext.storage.checkpoints.lookup import (
 from langmem_ext.storage.checkpoints.messages import catch_up_words, read_messages
 from langmem_ext.storage.checkpoints.thread_row import find_thread
 from langmem_ext.storage.operation import Op, fetch, operation
-from langmem_ext.storage.rows.checkpoint import ValueRef, Versions
+from langmem_ext.storage.rows.checkpoint import Header, ValueRef, Versions
 from langmem_ext.storage.rows.ids import decode_id, encode_id
+from langmem_ext.storage.schema.dialect import NUMBER
 from langmem_ext.storage.threads.edit import find_head
 from langmem_ext.types import Codec, PackedValue, Snapshot, StoredWrite, ThreadKey
 
@@ -100,19 +110,19 @@ def read_pending(
     key: ThreadKey, namespace: str, checkpoint: str, *, indexes: Indexes, codec: Codec
 ) -> Op[list[StoredWrite]]:
     """The pending writes of a checkpoint, without the checkpoint; empty where there is none."""
-    reader = yield from _open(key, indexes, codec)
-    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
-    if reader is None or space is None:
+    at = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    if at is None:
         return []
+    reader, space, row_key, _ = at
     entries = yield from read_entries(
-        reader, (yield from find_writes(reader.index, space, encode_id(checkpoint)))
+        reader, (yield from find_writes(reader.index, space, row_key))
     )
     found = []
     for task, entry in entries:
         found.append(
             StoredWrite(task, entry.channel, (yield from read_packed(reader, entry.value)))
         )
-    require_each([write.value for write in found], (encode_id(checkpoint), key.id))
+    require_each([write.value for write in found], (row_key, key.id))
     indexes.keep(reader.index)
     return found
 
@@ -214,20 +224,14 @@ def read_channel(
     key: ThreadKey, namespace: str, checkpoint: str, channel: str, *, indexes: Indexes, codec: Codec
 ) -> Op[PackedValue | None]:
     """The value of one channel in a checkpoint; None if there is none, or no such checkpoint."""
-    reader = yield from _open(key, indexes, codec)
-    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
-    row = (
-        None
-        if reader is None or space is None
-        else (yield from find_checkpoint(reader.index, space, encode_id(checkpoint)))
-    )
-    if reader is None or space is None or row is None:
+    found = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    if found is None:
         return None
-    header = yield from header_of(reader.index, space, row)
+    reader, space, row_key, header = found
     if (ref := header.values.get(channel)) is None:
         return None
     value = yield from read_packed(reader, ref, (space, channel))
-    require_each([value], (row[0], key.id))
+    require_each([value], (row_key, key.id))
     indexes.keep(reader.index)
     return value
 
@@ -239,11 +243,12 @@ def read_list(
     checkpoint: str,
     first: int,
     limit: int,
+    channel: str | None = None,
     *,
     indexes: Indexes,
     codec: Codec,
 ) -> Op[ListRead | None]:
-    """Some messages of a checkpoint's conversation, and no others; None if it has no list.
+    """Some messages of a list of a checkpoint, and no others; None if it has no such list.
 
     Args:
         key: The thread.
@@ -251,28 +256,24 @@ def read_list(
         checkpoint: Its id.
         first: The place of the first one; below 0, counted from the end.
         limit: The maximum number.
+        channel: The one that holds the list; None: the one of the conversation.
         indexes: What this process knows.
         codec: Reads items.
     """
-    reader = yield from _open(key, indexes, codec)
-    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
-    row = (
-        None
-        if reader is None or space is None
-        else (yield from find_checkpoint(reader.index, space, encode_id(checkpoint)))
-    )
+    found = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
     thread = yield from find_thread(key, indexes)
-    if reader is None or space is None or row is None or thread is None:
+    if found is None or thread is None:
         return None
-    header = yield from header_of(reader.index, space, row)
-    lists = {channel: ref for channel, ref in header.values.items() if is_list(ref)}
-    if not lists:
+    reader, _, _, header = found
+    lists = {name: ref for name, ref in header.values.items() if is_list(ref)}
+    if channel is None and lists:
+        channel = (
+            "messages"
+            if "messages" in lists
+            else max(lists, key=lambda name: length_of(lists[name].runs))
+        )
+    if channel is None or channel not in lists:
         return None
-    channel = (
-        "messages"
-        if "messages" in lists
-        else max(lists, key=lambda name: length_of(lists[name].runs))
-    )
     ref = lists[channel]
     total = length_of(ref.runs)
     first = max(total + first, 0) if first < 0 else min(first, total)
@@ -292,6 +293,37 @@ def read_list(
         ]
     indexes.keep(reader.index)
     return ListRead(channel, first, total, messages, [thread.epoch + time for time in seconds])
+
+
+@operation
+def find_place(
+    key: ThreadKey,
+    namespace: str,
+    checkpoint: str,
+    channel: str,
+    message_id: str,
+    *,
+    indexes: Indexes,
+    codec: Codec,
+) -> Op[int | None]:
+    """The place of the last message of a list that has an id; None if there is none."""
+    found = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    ref = None if found is None else found[3].values.get(channel)
+    if found is None or ref is None or not is_list(ref):
+        return None
+    index, wanted = found[0].index, encode_id(message_id)
+    numbers: set[int] = set()
+    for low, high in merged(ranges_of(ref.runs)):
+        rows = yield from fetch(
+            sql.FIND_ITEM, thread=index.number, low=low, high=high, message_id=wanted
+        )
+        numbers |= {number & NUMBER for (number,) in rows}
+    places: set[int] = set()
+    start = 0
+    for low, high in ranges_of(ref.runs):
+        places |= {start + number - low for number in numbers if low <= number < high}
+        start += high - low
+    return max(places - {*numbers_of(ref.nameless)}, default=None)
 
 
 def is_list(ref: ValueRef) -> bool:
@@ -328,6 +360,23 @@ def list_namespaces(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[lis
     ]
 
 
+def common_length(ref: ValueRef, other: ValueRef) -> int:
+    """How many messages two lists begin with alike: the same, each with an id in both or neither.
+
+    They are not read.
+    """
+    length = 0
+    for (low, high), (other_low, other_high) in zip(
+        ranges_of(ref.runs), ranges_of(other.runs), strict=False
+    ):
+        if low == other_low:
+            length += min(high, other_high) - low
+        if (low, high) != (other_low, other_high):
+            break
+    nameless = {*numbers_of(ref.nameless)} ^ {*numbers_of(other.nameless)}
+    return min(length, *nameless) if nameless else length
+
+
 def number_of(ref: ValueRef, position: int) -> int:
     """The number, in its thread, of the message at a position of a list.
 
@@ -344,6 +393,20 @@ def number_of(ref: ValueRef, position: int) -> int:
 def names_message(ref: ValueRef | None, number: int) -> bool:
     """Whether a value names the message of this number in its thread."""
     return ref is not None and any(first <= number < end for first, end in ranges_of(ref.runs))
+
+
+def _checkpoint(
+    key: ThreadKey, namespace: str, checkpoint: str, indexes: Indexes, codec: Codec
+) -> Op[tuple[Reader, int, bytes, Header] | None]:
+    """A reader, a namespace's number, and a checkpoint's key and header; None if not found."""
+    reader = yield from _open(key, indexes, codec)
+    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
+    if reader is None or space is None:
+        return None
+    row = yield from find_checkpoint(reader.index, space, encode_id(checkpoint))
+    if row is None:
+        return None
+    return reader, space, row[0], (yield from header_of(reader.index, space, row))
 
 
 def _open(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Reader | None]:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from itertools import product, takewhile
+from operator import eq
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from savers import Calls, Mode
 
@@ -107,6 +109,38 @@ def test_a_message_is_known_by_its_number_from_where_it_came_in(saver: DeltaSave
     has = [outline_ops.names_message(steps[one.id].refs.get("messages"), number) for one in outline]
     assert has == sorted(has, reverse=True)
     assert 0 < sum(has) < len(has)
+
+
+def test_a_message_is_found_and_lists_compared_without_being_read(saver: DeltaSaver) -> None:
+    graph = counting(saver)
+    for text in ("one", "two", "three"):
+        graph.invoke({"messages": [("user", text)]}, config("t"))
+    graph.update_state(config("t"), {"messages": [RemoveMessage(id="said-3")]}, as_node="add")
+    graph.update_state(config("t"), {"messages": [AIMessage("other", id="said-1")]}, as_node="add")
+    tools: Any = {"indexes": saver.log.indexes, "codec": saver.codec}
+    lists = {
+        found.checkpoint["id"]: found.checkpoint["channel_values"].get("messages")
+        for found in saver.list(config("t"))
+    }
+    ids = [one.id for messages in lists.values() for one in messages or ()]
+    for checkpoint, messages in lists.items():
+        for name in {*ids, "nobody", "\udcff"}:
+            found = outline_ops.find_place(
+                ThreadKey("t"), "", checkpoint, "messages", name, **tools
+            )
+            places = [at for at, one in enumerate(messages or ()) if one.id == name]
+            assert saver.log.run(found, write=False) == max(places, default=None)
+    refs = {
+        name: step.refs["messages"]
+        for name, step in saver.log.run(
+            outline_ops.read_steps(ThreadKey("t"), "", [*lists], **tools), write=False
+        ).items()
+        if "messages" in step.refs
+    }
+    for one, other in product(refs, refs):
+        alike = outline_ops.common_length(refs[one], refs[other])
+        same = takewhile(bool, map(eq, lists[one], lists[other]))
+        assert alike == len([*same])
 
 
 async def test_largest_threads_come_first_and_pages_lose_none(
