@@ -31,11 +31,11 @@ Params: TypeAlias = Mapping[str, Any]
 
 
 ONE: Final = 1
-"""Third part of a command: the statement changes exactly one row; where it does not, the operation
+"""Third part of a change: the statement changes exactly one row; where it does not, the operation
 is `Stale`."""
 
-RUN: Final = 2
-"""Third part of a command: nobody looks at what the statement returns."""
+ANY: Final = 2
+"""Third part of a change: nobody looks at how many rows it changes."""
 
 
 class Stale(Exception):
@@ -74,13 +74,16 @@ PAUSE: Final = Pause()
 PAUSE_EVERY: Final = 64
 """Decoded rows between two pauses."""
 
-Command: TypeAlias = tuple[Any, ...]
+Command: TypeAlias = tuple[str, Row]
 """One SQL statement with numbered parameters (`?1`) and their values. The operation receives its
-rows; with `ONE` or `RUN` behind them,
-nothing: so a runner whose database is far away need not wait. A list of values means once for each,
-and nothing is received either."""
+rows."""
 
-Effect: TypeAlias = Command | Statement | Batch | Together | Pause
+Change: TypeAlias = tuple[str, Row, int]
+"""A statement that changes rows, its parameters, and `ONE` or `ANY`. Changes are yielded in a list,
+in their order; the operation receives nothing: so a runner whose database is far away need not
+wait."""
+
+Effect: TypeAlias = Command | list[Change] | Statement | Batch | Together | Pause
 Op: TypeAlias = Generator[Effect, Any, T]
 """Receives the rows of a statement, and of `Together` those of each."""
 
@@ -235,9 +238,7 @@ def side_by_side(ops: Iterable[Op[T]]) -> Op[list[T]]:
 
 def _asks(effect: Effect) -> bool:
     """Whether an operation waits for the rows of an effect."""
-    if isinstance(effect, tuple):
-        return len(effect) == 2 and type(effect[1]) is tuple
-    return isinstance(effect, Statement | Together)
+    return isinstance(effect, tuple | Statement | Together)
 
 
 def both(first: Op[T], second: Op[S]) -> Op[tuple[T, S]]:

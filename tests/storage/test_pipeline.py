@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from langmem_ext.storage.driver import Job
-from langmem_ext.storage.operation import ONE, RUN, Op, Operation, Rows, Stale, Statement, Together
+from langmem_ext.storage.operation import ANY, ONE, Op, Operation, Rows, Stale, Statement, Together
 from langmem_ext.storage.postgres.wire.commands import Command
 from langmem_ext.storage.postgres.wire.pipeline import (
     ExchangeFailed,
@@ -26,9 +26,8 @@ NOTE = "INSERT INTO note (n) VALUES (?1)"
 
 def add(known: int) -> Op[int]:
     """Rests on what is known: nothing is asked."""
-    yield ADD, (known + 1, known), ONE
-    yield NOTE, [(known,), (known + 1,)]
-    yield NOTE, (known + 2,), RUN
+    yield [(ADD, (known + 1, known), ONE), (NOTE, (known,), ANY)]
+    yield [(NOTE, (known + 1,), ANY), (NOTE, (known + 2,), ANY)]
     return known + 1
 
 
@@ -50,7 +49,7 @@ def read_together() -> Op[list[Rows]]:
 
 
 def refuse() -> Op[None]:
-    yield NOTE, (1,), RUN
+    yield [(NOTE, (1,), ANY)]
     raise LookupError
 
 

@@ -29,7 +29,7 @@ from langmem_ext.storage.checkpoints.thread_row import (
     row_of,
 )
 from langmem_ext.storage.checkpoints.writer import Writer
-from langmem_ext.storage.operation import ONE, RUN, Op, Stale, execute, fetch, fetch_one
+from langmem_ext.storage.operation import ANY, ONE, Change, Op, Stale, execute, fetch, fetch_one
 from langmem_ext.storage.rows import checksum as checks
 from langmem_ext.storage.rows.checkpoint import (
     MOST_NAMED,
@@ -219,10 +219,10 @@ def store_header(
         check,
     )
     if exists:
-        writer.rows.append((sql.REPLACE_CHECKPOINT, row, ONE))
+        writer.changes.append((sql.REPLACE_CHECKPOINT, row, ONE))
         writer.thread.generation = index.generation = writer.thread.generation + 1
     else:
-        writer.rows.append((sql.INSERT_CHECKPOINT, row, RUN))
+        writer.changes.append((sql.INSERT_CHECKPOINT, row, ANY))
     if is_newest:
         index.newest[space] = checkpoint, key
     header.row = (checkpoint, *columns, own_key, check)
@@ -365,7 +365,7 @@ def open_writer(
     if index.items_end < thread.next_item or index.words_end < thread.next_word:
         yield from catch_up(index, thread, codec)
     index.thread = None  # who does not close the writer gives back an index without it
-    return Writer(thread, key.id, index, indexes, codec, stored, updated, warm)
+    return Writer(thread, index, indexes, codec, stored, updated, warm)
 
 
 def close_writer(
@@ -396,13 +396,8 @@ def close_writer(
             yield from keep_title(writer, runs, ready=step > 0 or writer.final is not None)
     minute = max(thread.active_at, writer.updated // MINUTE_MS)
     if minute != thread.active_at or writer.title is not None or writer.tool is not None:
-        writer.rows.append(
-            (
-                sql.DESCRIBE_THREAD,
-                (minute, writer.tool, writer.title, writer.titled_by, thread.number),
-                RUN,
-            )
-        )
+        description = (minute, writer.tool, writer.title, writer.titled_by, thread.number)
+        writer.changes.append((sql.DESCRIBE_THREAD, description, ANY))
         thread.active_at = minute
         if thread.untitled:
             thread.untitled, thread.titled = (
@@ -411,7 +406,7 @@ def close_writer(
             )
     placing = None if thread.indexed is None else (yield from keep_indexed(writer))
     before, thread.version = thread.version, new_version()
-    guard = (
+    counters = (
         thread.version,
         writer.updated,
         thread.generation,
@@ -425,11 +420,10 @@ def close_writer(
         thread.number,
         before,
     )
-    if head is None:
-        yield sql.GUARD, guard, ONE
-    else:
-        yield sql.GUARD_HEAD, (*guard, length, waiting_for), ONE
-    yield from writer.commands()
+    guard: Change = sql.GUARD, counters, ONE
+    if head is not None:
+        guard = sql.GUARD_HEAD, (*counters, length, waiting_for), ONE
+    yield [guard, *writer.changes]
     if placing is not None:
         yield from placing.finish()
     index.row, index.thread = row_of(thread), thread
@@ -471,8 +465,8 @@ def ensure_namespace(writer: Writer, name: str) -> Op[int]:
         return number
     number = thread.next_namespace
     thread.next_namespace = number + 1
-    check = checks.check_of(thread.number, number, name)
-    writer.rows.append((sql.INSERT_NAMESPACE, (thread.number, number, name, check), RUN))
+    values = (thread.number, number, name, checks.check_of(thread.number, number, name))
+    writer.changes.append((sql.INSERT_NAMESPACE, values, ANY))
     index.learn_namespace(name, number)
     index.newest[number] = None
     return number

@@ -1,4 +1,4 @@
-"""What one operation adds to a thread: rows of items, values and words, written together."""
+"""What one operation changes in a thread, written together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langmem_ext.messages.token_costs.stored_tokens import implied_tokens
 from langmem_ext.storage.cache import Indexes, Item, ThreadIndex
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.thread_row import ThreadRow
-from langmem_ext.storage.operation import ONE, RUN, Command, Op, Row, Stale, fetch_one
+from langmem_ext.storage.operation import ANY, ONE, Change, Op, Row, Stale, fetch_one
 from langmem_ext.storage.rows import checksum as checks
 from langmem_ext.storage.rows.checkpoint import PATTERN_BYTES, Header
 from langmem_ext.storage.rows.compression import shrink, shrink_text
@@ -29,16 +29,16 @@ paths that name data."""
 
 
 class Writer:
-    """The rows that one operation adds to a thread; written together by `flush`.
+    """What one operation changes in a thread; written together (`put.close_writer`).
 
     Attributes:
-        thread_id: The thread's id.
+        thread: The thread's row as it is to be.
+        index: What is remembered of the thread.
         indexes: What this process knows, of this thread and others.
-        warm: Whether all that is known of the thread is remembered, and nothing was read.
+        codec: Reads and writes items.
         now, updated: When what is new was made, and when the thread is to have been written last,
         in Unix milliseconds.
-        compress: Whether rests and values are compressed where that saves enough; texts as the
-            indexes say.
+        warm: Whether all that is known of the thread is remembered, and nothing was read.
         tool: The tool that a new message says its turn is for.
         title, titled_by: What the thread is to be called, if it has no title, and the item that
         says so.
@@ -51,7 +51,7 @@ class Writer:
         began: The first number of a new item.
         named, completed: Items from earlier operations that have got an id, or have become a
         message.
-        rows: What is to be written behind the items, values and words, in order.
+        changes: What is to be written, in order.
     """
 
     tool: str | None = None
@@ -62,11 +62,12 @@ class Writer:
     by_task: bool = False
     added_items: int = 0
     added_tokens: int = 0
+    named: tuple[int, ...] = ()
+    completed: tuple[int, ...] = ()
 
     def __init__(
         self,
         thread: ThreadRow,
-        thread_id: str,
         index: ThreadIndex,
         indexes: Indexes,
         codec: Codec,
@@ -74,16 +75,10 @@ class Writer:
         updated: int,
         warm: bool,
     ) -> None:
-        self.thread, self.thread_id, self.index = thread, thread_id, index
-        self.indexes, self.codec, self.compress = indexes, codec, indexes.compress
+        self.thread, self.index, self.indexes, self.codec = thread, index, indexes, codec
         self.now, self.updated, self.warm = now, updated, warm
-        self.items: list[Row] = []
-        self.values: list[Row] = []
-        self.words: list[Row] = []
-        self.rows: list[Command] = []
-        self.named: list[int] = []
-        self.completed: list[int] = []
         self.began = thread.next_item
+        self.changes: list[Change] = []
 
     # -- items -------------------------------------------------------------------------------------
 
@@ -92,7 +87,8 @@ class Writer:
         number = self.thread.next_item
         self.thread.next_item = number + 1
         columns, tokens, check, item = self._fill(number, packed, row)
-        self.items.append((self.thread.number, number, *columns, tokens, check))
+        values = (self.thread.number, number, *columns, tokens, check)
+        self.changes.append((sql.INSERT_ITEM, values, ANY))
         return item
 
     def complete_item(self, number: int, packed: Snapshot, row: ItemRow) -> Op[None]:
@@ -102,14 +98,9 @@ class Writer:
             raise Stale
         columns, tokens, check, _ = self._fill(number, packed, row, before)
         id_to_call = (columns[0], columns[1], columns[2], columns[4])
-        self.rows.append(
-            (
-                sql.COMPLETE_ITEM,
-                (self.thread.number, number, *id_to_call, *columns[6:], tokens, check),
-                ONE,
-            )
-        )
-        self.completed.append(number)
+        values = (self.thread.number, number, *id_to_call, *columns[6:], tokens, check)
+        self.changes.append((sql.COMPLETE_ITEM, values, ONE))
+        self.completed += (number,)
 
     def name_item(self, number: int, packed: Snapshot, message_id: str) -> Op[None]:
         """Let an item without an id have one, with which it is `packed`."""
@@ -118,9 +109,9 @@ class Writer:
             raise Stale
         encoded = encode_id(message_id)
         check = checks.item_check(self.thread.number, (number, encoded, *before[1:8]))
-        self.rows.append((sql.NAME_ITEM, (self.thread.number, number, encoded, check), ONE))
+        self.changes.append((sql.NAME_ITEM, (self.thread.number, number, encoded, check), ONE))
         self.index.learn_item(number, packed, named=True)
-        self.named.append(number)
+        self.named += (number,)
 
     def _item(self, number: int) -> Op[Row]:
         """The columns of an item that is to change; a damaged one is refused.
@@ -157,7 +148,7 @@ class Writer:
             shape = self.intern(keys, pattern=True) if is_in_keeping(keys, values) else None
             rest = rest if shape is None else values
         self.tool = row.tool or self.tool
-        if self.compress:
+        if self.indexes.compress:
             rest = rest and shrink(rest)
             text = shrink_text(row.text) if row.text and self.indexes.compress_texts else text
         implied = implied_tokens(row.role, row.text)
@@ -199,15 +190,9 @@ class Writer:
         """Queue a new value row; its number."""
         number = self.thread.next_value
         self.thread.next_value = number + 1
-        stored = shrink(body) if self.compress else body
-        self.values.append(
-            (
-                self.thread.number,
-                number,
-                stored,
-                checks.check_of(self.thread.number, number, stored),
-            )
-        )
+        stored = shrink(body) if self.indexes.compress else body
+        check = checks.check_of(self.thread.number, number, stored)
+        self.changes.append((sql.INSERT_VALUE, (self.thread.number, number, stored, check), ANY))
         self.index.learn_body(number, body)
         return number
 
@@ -229,28 +214,11 @@ class Writer:
         number = self.thread.next_word
         self.thread.next_word = number + 1
         check = checks.check_of(self.thread.number, number, body)
-        self.words.append((self.thread.number, number, body, check))
+        self.changes.append((sql.INSERT_WORD, (self.thread.number, number, body, check), ANY))
         index.learn_word(number, body)
         return number
 
-    # -- writing -----------------------------------------------------------------------------------
-
-    def commands(self) -> list[Command]:
-        """What is queued, in the order in which it is written; it is queued no more."""
-        commands, self.rows = self.rows, []
-        if not (self.items or self.words or self.values):
-            return commands
-        for statement, queue in (
-            (sql.INSERT_WORD, self.words),
-            (sql.INSERT_VALUE, self.values),
-            (sql.INSERT_ITEM, self.items),
-        ):
-            if queue:
-                command = (statement, queue[0], RUN) if len(queue) == 1 else (statement, queue)
-                commands.insert(0, command)
-        self.items, self.values, self.words = [], [], []
-        return commands
-
     def flush(self) -> Op[None]:
         """Write what is queued, before the guard: for who reads it again."""
-        yield from self.commands()
+        changes, self.changes = self.changes, []
+        yield changes

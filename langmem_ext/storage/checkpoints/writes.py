@@ -18,7 +18,7 @@ from langmem_ext.storage.checkpoints.put import (
     open_writer,
     store_value,
 )
-from langmem_ext.storage.operation import ONE, RUN, Op, Row
+from langmem_ext.storage.operation import ANY, ONE, Op, Row
 from langmem_ext.storage.rows import checksum as checks
 from langmem_ext.storage.rows.checkpoint import Entry, ValueRef, decode_values
 from langmem_ext.storage.rows.clock import Times
@@ -81,9 +81,9 @@ def put_writes(
     columns = (thread, *where, word, pack(values if word is not None else [shape, *values]))
     check = checks.check_of(*columns)
     if earlier is None:
-        writer.rows.append((sql.INSERT_WRITES, (*columns, check), RUN))
+        writer.changes.append((sql.INSERT_WRITES, (*columns, check), ANY))
     else:
-        writer.rows.append((sql.UPDATE_WRITES, (*columns, check), ONE))
+        writer.changes.append((sql.UPDATE_WRITES, (*columns, check), ONE))
     index.learn_task(*where)
     yield from close_writer(writer, None)
 

@@ -167,7 +167,7 @@ class Placing:
         new = [raw for raw in notes if raw not in index.noted]
         if self._remembers and index.knows_notes:
             for raw in new:
-                yield sql.NOTE_NEWEST, (self._thread, raw, *notes[raw]), ONE
+                yield [(sql.NOTE_NEWEST, (self._thread, raw, *notes[raw]), ONE)]
         else:
             stored: Sequence[Rows] = (
                 (yield Together([self._insert(raw, notes[raw]) for raw in new])) if new else ()

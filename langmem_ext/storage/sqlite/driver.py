@@ -367,18 +367,15 @@ class SqliteDriver:
         try:
             effect = next(steps)
             while True:
-                if type(effect) is not tuple:
-                    effect = send(self.execute(effect))
-                elif len(effect) == 3:
-                    changed = execute(_render(effect[0]), effect[1]).rowcount
-                    if changed != 1 and effect[2] == ONE:
-                        raise Stale
+                if type(effect) is list:
+                    for sql, params, rows in effect:
+                        if execute(_render(sql), params).rowcount != 1 and rows == ONE:
+                            raise Stale
                     effect = next(steps)
-                elif type(effect[1]) is tuple:
+                elif type(effect) is tuple:
                     effect = send(execute(_render(effect[0]), effect[1]).fetchall())
                 else:
-                    self._cursor.executemany(_render(effect[0]), effect[1])
-                    effect = next(steps)
+                    effect = send(self.execute(effect))
         except StopIteration as done:
             result: T = done.value
             return result

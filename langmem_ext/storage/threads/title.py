@@ -9,7 +9,7 @@ from langmem_ext.messages.manifest import Runs, ranges_of
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.messages import load_items
 from langmem_ext.storage.checkpoints.writer import Writer
-from langmem_ext.storage.operation import RUN, Op
+from langmem_ext.storage.operation import ANY, Op
 
 FIRST: Final = 16
 """Messages at the beginning of a list among which a thread's first prompt is looked for."""
@@ -68,7 +68,7 @@ def _follow_prompt(writer: Writer, runs: Runs, titled: int) -> Op[None]:
         if packed is not None and codec.id_of(packed) == message_id:
             title = codec.title_of(packed)
             params = (title, None if title is None else number, writer.thread.number, titled)
-            writer.rows.append((sql.RETITLE, params, RUN))
+            writer.changes.append((sql.RETITLE, params, ANY))
             writer.thread.untitled, writer.thread.titled = (
                 int(title is None),
                 0 if title is None else number + 1,

@@ -1,11 +1,10 @@
 """Operations carried out in few round trips: what is sent together. Nothing here does any I/O.
 
 An operation yields one statement after the other, and what it has not to wait for
-(`storage.operation.Command` with `ONE` or `RUN`) is
-gathered: it is sent along with what is asked next, or at the end, in one pipeline. A write that
-rests on what is remembered asks nothing: it is one pipeline with one Sync, which PostgreSQL itself
-makes one transaction. Its guard fails the transaction where another process has written meanwhile,
-and the operation runs again, and asks.
+(`storage.operation.Change`) is gathered: it is sent along with what is asked next, or at the end,
+in one pipeline. A write that rests on what is remembered asks nothing: it is one pipeline with one
+Sync, which PostgreSQL itself makes one transaction. Its guard fails the transaction where another
+process has written meanwhile, and the operation runs again, and asks.
 
 Invariants:
 - A write is one transaction: a pipeline with one Sync, or from BEGIN to COMMIT where it had to ask.
@@ -111,17 +110,14 @@ class Transaction(ABC):
             while True:
                 effect = send(answer)
                 answer = None
-                if type(effect) is tuple:
-                    sql, params, *mode = effect
-                    if type(params) is list:
-                        queue += [Command(render(sql), row) for row in params]
-                        continue
-                    queue.append(
-                        Command(exactly_one(render(sql)) if mode == [ONE] else render(sql), params)
-                    )
-                    if not mode:
-                        return None, None
+                if type(effect) is list:
+                    for sql, params, rows in effect:
+                        sql = exactly_one(render(sql)) if rows == ONE else render(sql)
+                        queue.append(Command(sql, params))
                     continue
+                if type(effect) is tuple:
+                    queue.append(Command(render(effect[0]), effect[1]))
+                    return None, None
                 asked, waits = self._queue_other(effect)
                 if waits:
                     return None, asked
