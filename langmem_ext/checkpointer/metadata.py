@@ -82,14 +82,8 @@ def split_metadata(
             details[name] = value
     # 1, 1.0 and True are equal, and inside a tuple the cache does not tell them apart.
     if _NUMBERS.isdisjoint(map(type, labels.values())):
-        label = _label(tuple(labels.items()))
-    else:
-        label = _encoded(labels).encode()
-    if b"\\u0000" in label:
-        for name, value in labels.items():
-            labels[name] = value.replace("\0", "") if isinstance(value, str) else value
-        label = _encoded(labels).encode()
-    return label, step, details
+        return _label(tuple(labels.items())), step, details
+    return _text_of(labels), step, details
 
 
 def is_scalar(value: Any) -> bool:
@@ -108,8 +102,18 @@ _encoded: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 @lru_cache(maxsize=1024, typed=True)
 def _label(items: tuple[tuple[str, Any], ...]) -> bytes:
-    """Scalars as JSON text; few threads have many of these."""
-    return _encoded(dict(items)).encode()
+    """`_text_of`; few threads have many of these."""
+    return _text_of(dict(items))
+
+
+def _text_of(labels: dict[str, Any]) -> bytes:
+    """Scalars as JSON text, without NUL characters."""
+    label = _encoded(labels).encode()
+    if b"\\u0000" in label:
+        for name, value in labels.items():
+            labels[name] = value.replace("\0", "") if isinstance(value, str) else value
+        label = _encoded(labels).encode()
+    return label
 
 
 _NUMBERS: Final = frozenset([int, float, bool])

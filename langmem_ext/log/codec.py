@@ -27,7 +27,7 @@ from langmem_ext.log.extract import (
     mark_messages,
     mark_texts,
 )
-from langmem_ext.log.message_cache import NO_TEMPLATES, load_list, pack_list
+from langmem_ext.log.message_cache import NO_TEMPLATES, load_list, pack_list, template_of
 from langmem_ext.log.restore import DataSerializer, RestoreHook, RestorePolicy, rebuild
 from langmem_ext.messages.annotations import is_marked, shown_text, title_of, tool_of
 from langmem_ext.messages.identity import (
@@ -113,8 +113,6 @@ _EXACT: Final = tuple(
     for plain in _PLAIN
 )
 """Whether `==` tells a message of each class that has nothing but a text from every other."""
-
-_TEXTS: Final = frozenset({str, type(None)})
 
 _numbers = itertools.count()
 
@@ -295,37 +293,18 @@ class MessageCodec:
 
     def ready_row(self, packed: Snapshot) -> ItemRow:
         """The row of a new message; one that is only a text, as most are, is unpacked once."""
-        fields = unpack(packed, opaque)
-        if type(fields) is dict and type(text := fields["content"]) is str and "\0" not in text:
-            code, message_id, name, call = (
-                CODE_OF_TYPE[fields["type"]],
-                fields["id"],
-                fields["name"],
-                fields.get("tool_call_id"),
-            )
+        _, fields = template_of(packed)
+        if fields and type(text := fields["content"]) is str:
+            code, message_id, name = CODE_OF_TYPE[fields["type"]], fields["id"], fields["name"]
+            call = fields.get("tool_call_id")
             plain = {**_PLAIN[code], "content": text, "name": name, "id": message_id}
             if "tool_call_id" in plain:
                 plain["tool_call_id"] = call
-            is_plain = (
-                _EXACT[code]
-                and fields == plain
-                and _TEXTS.issuperset((type(message_id), type(name), type(call)))
-            )
-            if is_plain and "\0" not in f"{message_id}{name}{call}":
-                fields["id"] = None
-                bare = packed if message_id is None else pack(fields)
+            is_plain = _EXACT[code] and fields == plain
+            if is_plain and "\0" not in f"{message_id}{name}{call}{text}":
+                bare = packed if message_id is None else pack({**fields, "id": None})
                 tokens = None if name is None and code in ROLE_LENGTHS else self.tokens_of(packed)
-                return ItemRow(
-                    message_id,
-                    code,
-                    name,
-                    text,
-                    call,
-                    None,
-                    None,
-                    bare,
-                    tokens,
-                )
+                return ItemRow(message_id, code, name, text, call, None, None, bare, tokens)
         row = self.item_row(packed)
         row.bare = packed if row.message_id is None else self.renamed(packed, None)
         row.tokens = self.tokens_of(packed)

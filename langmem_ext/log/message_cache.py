@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import compress, repeat
 from operator import and_, attrgetter, eq, is_, or_
 from typing import Any, Final, TypeAlias
@@ -46,6 +46,10 @@ AT_ONCE: Final = 128
 """New messages of a list whose templates are made as it is packed, at most: they take longer than
 packing it. Else they are made when it is loaded."""
 
+RECENT: Final = 128
+"""Messages whose templates are remembered by their bytes alone: a new one is looked at when it gets
+its row, and again in the list that holds it."""
+
 _CONTAINERS: Final = {
     cls: tuple(
         (name, type(default))
@@ -63,6 +67,7 @@ _FIELD_SETS: Final = {cls: set(cls.model_fields) for cls in CLASSES}
 _fields = attrgetter("__dict__")
 _extra = attrgetter("__pydantic_extra__")
 _new = object.__new__
+_set_item: Any = dict.__setitem__
 _fresh: Any = partial(dict.fromkeys, ())
 _set_fields, _set_names, _set_extra, _set_private = (
     vars(BaseModel)[name].__set__
@@ -107,7 +112,7 @@ class Templates:
             return self
         classes, all_fields, rich = self.classes[:shared], self.fields[:shared], self.rich[:shared]
         for message in packed[shared:]:
-            cls, fields = known.get(message) or _template_of(message)
+            cls, fields = known.get(message) or template_of(message)
             classes.append(cls)
             all_fields.append(fields)
             rich.append(cls is not None and not fields)
@@ -171,7 +176,9 @@ def load_list(
     ]
 
 
-def _template_of(packed: Snapshot) -> Template:
+@lru_cache(maxsize=RECENT)
+def template_of(packed: Snapshot) -> Template:
+    """A message's template. Nobody changes its fields."""
     fields = unpack(packed, opaque)
     if type(fields) is not dict:
         return None, {}
@@ -228,12 +235,7 @@ def _copies(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[di
     for cls in set(classes):
         own = list(compress(copies, map(is_, classes, repeat(cls))))
         for name, kind in _CONTAINERS[cls]:
-            if kind is dict:
-                for copy in own:
-                    copy[name] = {}
-            else:
-                for copy in own:
-                    copy[name] = []
+            deque(map(_set_item, own, repeat(name), map(kind, repeat(()))), maxlen=0)
     return copies
 
 

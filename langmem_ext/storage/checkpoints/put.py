@@ -94,38 +94,29 @@ def put_checkpoint(
     space = 0 if namespace == "" else (yield from ensure_namespace(writer, namespace))
     if packed.follows_head:
         yield from _require_head(key, writer, packed)
-    index, header, versions = writer.index, packed.header, packed.header.versions
-    checkpoint = encode_id(packed.id)
-    parent = None if packed.parent is None else encode_id(packed.parent)
-    before = None if parent is None else index.headers.get((space, parent))
+    index, header = writer.index, packed.header
     entries: dict[str, Entry] = {}
     whole: dict[str, ValueRef] = {}
     for channel, value in packed.values.items():
-        if isinstance(value, PackedValue):
-            if value.body is not None and not value.messages and len(value.body) <= INLINE_BYTES:
-                entries[channel] = [value.body]
-                continue
-            entries[channel] = entry = yield from store_value(writer, value, (space, channel))
-            if len(entry) > 1 and type(entry[1]) is dict:
-                ref = index.lists[space, channel].whole
-                if ref is not None:
-                    whole[channel] = ref
-            continue
-        if (
-            before is not None
-            and channel in before.entries
-            and before.versions.get(channel) == versions.get(channel)
-        ):
-            carrier: Header | None = before
-        else:
+        if not isinstance(value, PackedValue):
             carrier = yield from _find_carrier(index, space, packed, channel)
-        if carrier is None:
-            entries[channel] = yield from store_value(writer, value(), (space, channel))
+            if carrier is not None:
+                entries[channel] = carrier.entries[channel]
+                if channel in carrier.whole:
+                    whole[channel] = carrier.whole[channel]
+                continue
+            value = value()
+        elif value.body is not None and not value.messages and len(value.body) <= INLINE_BYTES:
+            entries[channel] = [value.body]
             continue
-        entries[channel] = carrier.entries[channel]
-        if channel in carrier.whole:
-            whole[channel] = carrier.whole[channel]
+        entries[channel] = entry = yield from store_value(writer, value, (space, channel))
+        if len(entry) > 1 and type(entry[1]) is dict:
+            ref = index.lists[space, channel].whole
+            if ref is not None:
+                whole[channel] = ref
     header.entries, header.whole, header.names = entries, whole, (packed.id, packed.parent)
+    checkpoint = encode_id(packed.id)
+    parent = None if packed.parent is None else encode_id(packed.parent)
     root = origin.id if origin is not None and origin.namespace == ROOT else None
     newest = yield from store_header(
         writer, space, checkpoint, parent, header, step=packed.step, label=packed.label, root=root
@@ -142,16 +133,18 @@ def _find_carrier(
 
     It is the parent's, or the checkpoint's own if it is put again.
     """
-    for checkpoint in (packed.parent, packed.id):
-        header = (
-            None
-            if checkpoint is None
-            else (yield from read_header(index, space, encode_id(checkpoint)))
-        )
+    version = packed.header.versions.get(channel)
+    for name in (packed.parent, packed.id):
+        if name is None:
+            continue
+        checkpoint = encode_id(name)
+        header = index.headers.get((space, checkpoint))
+        if header is None:
+            header = yield from read_header(index, space, checkpoint)
         if (
             header is not None
             and channel in header.entries
-            and header.versions.get(channel) == packed.header.versions.get(channel)
+            and header.versions.get(channel) == version
         ):
             return header
     return None
@@ -199,25 +192,13 @@ def store_header(
             writer, space, checkpoint, parent, newest, root
         )
     columns = (parent, step, writer.intern(label), word, body)
-    own_key = None if key == checkpoint else key
-    checked = (
-        (space, checkpoint, *columns) if own_key is None else (space, checkpoint, *columns, own_key)
-    )
-    check = checks.check_of(thread, *checked)
-    ahead = newest is None or newest[1] < key
-    if not ahead:
+    given, own_key = (None, None) if key == checkpoint else (checkpoint, key)
+    check = checks.checkpoint_check(thread, (space, checkpoint, *columns, own_key))
+    if newest is not None and newest[1] >= key:
         yield from execute(sql.NAME_PRECEDING, thread=thread, namespace=space, key=key)
-    # A parent that is the preceding row is not written out: it mostly is.
-    written = PRECEDING if ahead and newest is not None and parent == newest[0] else parent
-    row = (
-        thread,
-        space,
-        key,
-        None if own_key is None else checkpoint,
-        written,
-        *columns[1:],
-        check,
-    )
+    elif newest is not None and newest[0] == parent:
+        parent = PRECEDING  # not written out: it mostly is
+    row = (thread, space, key, given, parent, *columns[1:], check)
     if exists:
         writer.changes.append((sql.REPLACE_CHECKPOINT, row, ONE))
         writer.thread.generation = index.generation = writer.thread.generation + 1
@@ -342,8 +323,11 @@ def open_writer(
             or (index.namespaces.get(origin.namespace), origin.id) in index.headers
             or indexes.late_writes.is_timely(key.id, index.row[2], origin)
         )
-    if index is not None and index.row is not None and warm:
+    if warm and index is not None and index.row is not None:
         thread = index.thread or ThreadRow(*index.row)
+        if not index.met:
+            indexes.late_writes.met(key.id, thread.born)
+            index.met = True
     else:
         if index is not None:
             indexes.keep(index)
@@ -359,9 +343,6 @@ def open_writer(
             index.met = True
         if origin is not None:
             yield from require_origin(index, key.id, thread.born, origin, indexes.late_writes)
-    if not index.met and warm:
-        indexes.late_writes.met(key.id, thread.born)
-        index.met = True
     if index.items_end < thread.next_item or index.words_end < thread.next_word:
         yield from catch_up(index, thread, codec)
     index.thread = None  # who does not close the writer gives back an index without it

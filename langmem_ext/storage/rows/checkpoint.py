@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import chain, count
+from itertools import chain, count, repeat
 from operator import methodcaller
 from typing import Any, Final, TypeAlias, cast
 
@@ -278,9 +278,7 @@ def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any
         stored = list(map(_ENCODED.__getitem__, cast(Iterable[str], table)))
     else:
         places, stored = _encode_mixed(versions)
-    forms: list[dict[str, int]] = []
-    for part in parts:
-        forms.append(dict(zip(part, places)))  # noqa: B905 (each takes its part of the places)
+    forms = list(map(dict, map(zip, parts, repeat(places))))  # each takes its part of the places
     small = details is not None and len(details) <= SMALL_DETAILS
     form = pack(
         [
@@ -461,17 +459,12 @@ def _encode_version(version: str) -> int | str | list[Any]:
         return version
     if not 0 <= major < MOST_STEPS:
         return version
-    digits = round(minor * MINOR_DIGITS)
-    if (
-        digits < MINOR_DIGITS
-        and digits / MINOR_DIGITS == minor
-        and _SPELLINGS[0](major, minor) == version
-    ):
-        return major * MINOR_DIGITS + digits
-    for spelling, spell in enumerate(_SPELLINGS):
-        if spell(major, minor) == version:
-            return [spelling, major, minor]
-    return version
+    if f"{major:032}.{minor:016}" == version:  # `_SPELLINGS[0]`
+        digits = round(minor * MINOR_DIGITS)
+        if digits < MINOR_DIGITS and digits / MINOR_DIGITS == minor:
+            return major * MINOR_DIGITS + digits
+        return [0, major, minor]
+    return [1, major, minor] if _SPELLINGS[1](major, minor) == version else version
 
 
 MOST_STEPS: Final = 1 << 39
@@ -501,7 +494,6 @@ def _spell_version(stored: int) -> str:
 
 _UUID_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 _UUID_VERSION_6 = 6
-_DIGITS: Final = frozenset("0123456789")
 
 
 def _id_time(checkpoint_id: bytes) -> int | None:
@@ -526,12 +518,8 @@ def _encode_time(ts: str, checkpoint_id: bytes) -> int | str:
     # Most are of the second in which their id was made.
     second, apart = divmod(base, 1_000_000)
     micros = ts[20:26]
-    if (
-        ts == f"{_second(second)}.{micros}+00:00"
-        and _DIGITS.issuperset(micros)
-        and micros != "000000"
-    ):
-        return int(micros) - apart
+    if ts == f"{_second(second)}.{micros}+00:00" and micros.isdecimal() and micros.isascii():
+        return int(micros) - apart if micros != "000000" else ts
     try:
         moment = datetime.fromisoformat(ts)
     except ValueError:

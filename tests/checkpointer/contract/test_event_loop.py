@@ -312,7 +312,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[int]]:
 
         monkeypatch.setattr(owner, name, watched)
 
-    watch(templates, "_template_of")
+    watch(templates, "template_of")
     watch(compounds, "_pieces")
     watch(MessageCodec, "ready_row")
     return threads
