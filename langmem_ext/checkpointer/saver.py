@@ -17,7 +17,6 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.runnables import RunnableConfig
@@ -60,6 +59,7 @@ from langmem_ext.checkpointer.values import (
     texts_of,
 )
 from langmem_ext.errors import DamagedRow, HeadConflict, ThreadNotFound
+from langmem_ext.log.closing import Closing
 from langmem_ext.log.codec import MessageCodec, codec_of
 from langmem_ext.log.message_log import MessageLog, owner_key, thread_key
 from langmem_ext.log.restore import DataSerializer
@@ -70,7 +70,7 @@ from langmem_ext.log.retention import (
     require_retention,
     run_steps,
 )
-from langmem_ext.log.shown import Showing, Shown
+from langmem_ext.log.shown import Shown
 from langmem_ext.log.sweeper import EVERY, AsyncSweeper, Sweeper
 from langmem_ext.storage.checkpoints import get as read_ops
 from langmem_ext.storage.checkpoints import put as checkpoint_ops
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from langmem_ext.store.store import DeltaStore
 
 
-class DeltaSaver(Showing, BaseCheckpointSaver[Any]):
+class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
     """A drop-in checkpointer that stores each message, and each large value, once.
 
     One object serves `invoke` and `ainvoke`, from any thread and any event loop; many processes may
@@ -135,6 +135,7 @@ class DeltaSaver(Showing, BaseCheckpointSaver[Any]):
             None if metadata_keys is None else frozenset(several(metadata_keys, "metadata_keys"))
         )
         self.log = source if isinstance(source, MessageLog) else MessageLog.open(source)
+        self._opened = True  # a log that was passed in is the saver's, too
         self._codec = codec_of(self.serde)
         self._codec_serde = self.serde
         self.retention, self.telemetry = retention, emitter.sinks
@@ -210,14 +211,6 @@ class DeltaSaver(Showing, BaseCheckpointSaver[Any]):
     def setup(self) -> Awaitable[None]:
         """Does nothing: opening migrates. For code that calls it, with or without `await`."""
         return Done()
-
-    def close(self) -> None:
-        """Close the database; idempotent."""
-        self.log.close()
-
-    async def aclose(self) -> None:
-        """Async twin of `close`."""
-        await self.log.aclose()
 
     def lease(self, thread_id: str, *, wait: float = 10) -> AbstractContextManager[None]:
         """Hold the lease of a thread, which excludes every other holder in any process.
@@ -868,28 +861,6 @@ class DeltaSaver(Showing, BaseCheckpointSaver[Any]):
                 "the config names another owner than the saver's: use a saver bound to that owner"
             )
         return key
-
-    def __enter__(self) -> DeltaSaver:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> DeltaSaver:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def _moment() -> bytes:

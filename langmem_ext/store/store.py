@@ -17,7 +17,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -26,8 +25,9 @@ from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.checkpointer.opening import Done
 from langmem_ext.errors import InvalidInput
+from langmem_ext.log.closing import Closing
 from langmem_ext.log.message_log import Database, MessageLog, bound_owner, is_address
-from langmem_ext.log.shown import Showing, Shown
+from langmem_ext.log.shown import Shown
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.prune.store_items import delete_expired
 from langmem_ext.storage.rows.clock import now_ms
@@ -78,7 +78,7 @@ _Work: TypeAlias = Generator[_Run | _Embed, Any, T]
 """What is to be done, said once for sync and async callers."""
 
 
-class DeltaStore(Showing, BaseStore):
+class DeltaStore(Closing, BaseStore):
     """Items by namespace and key, in one database with the threads or in one of their own.
 
     One object serves sync and async callers, from any thread and event loop; many processes may use
@@ -154,38 +154,6 @@ class DeltaStore(Showing, BaseStore):
     def setup(self) -> Awaitable[None]:
         """Does nothing: opening migrates. For code that calls it, with or without `await`."""
         return Done()
-
-    def close(self) -> None:
-        """Close the database, if the store has opened it; idempotent."""
-        if self._opened:
-            self.log.close()
-
-    async def aclose(self) -> None:
-        """Async twin of `close`."""
-        if self._opened:
-            await self.log.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     def _shown(self) -> Shown:
         return Shown(self.log.driver, self.owner)

@@ -24,6 +24,7 @@ from langchain_core.messages import (
 from langmem_ext.checkpointer.validation import several
 from langmem_ext.checkpointer.values import MESSAGES_CHANNEL
 from langmem_ext.errors import InvalidInput
+from langmem_ext.log.closing import Closing
 from langmem_ext.log.message_cache import AT_ONCE
 from langmem_ext.log.message_log import Database, is_address, thread_key
 from langmem_ext.log.scope import Source
@@ -35,7 +36,6 @@ from langmem_ext.storage.operation import Op, Operation, operation
 from langmem_ext.storage.threads import history as history_ops
 from langmem_ext.storage.threads.channels import change_channels
 from langmem_ext.storage.threads.edit import Edit
-from langmem_ext.threads.closing import Closing
 from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
 

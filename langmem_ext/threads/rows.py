@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack, get_ar
 from uuid import UUID, uuid4
 
 from langmem_ext.errors import InvalidInput, ThreadExists
+from langmem_ext.log.closing import Closing
 from langmem_ext.log.message_log import thread_key
 from langmem_ext.log.shown import Shown
 from langmem_ext.storage.operation import Operation
@@ -18,7 +19,6 @@ from langmem_ext.storage.prune import prune as forget_ops
 from langmem_ext.storage.rows.clock import now_ms
 from langmem_ext.storage.threads import list as listing_ops
 from langmem_ext.storage.threads.list import count_all
-from langmem_ext.threads.closing import Closing
 from langmem_ext.threads.validation import (
     Wanted,
     checked_limit,

@@ -18,11 +18,11 @@ from pydantic import JsonValue
 
 from langmem_ext._internal.json import json_object, json_value
 from langmem_ext.errors import InvalidInput
+from langmem_ext.log.closing import Closing
 from langmem_ext.log.message_log import Database, is_address
 from langmem_ext.log.scope import Source
 from langmem_ext.log.shown import Showing, Shown
 from langmem_ext.storage.operation import Operation
-from langmem_ext.threads.closing import Closing
 from langmem_ext.threads.session.channels import CHANNELS, SessionChannels, checked_name, known_of
 from langmem_ext.threads.session.message import Message
 

@@ -1,4 +1,4 @@
-"""Who closes a database: whoever has opened it."""
+"""Who closes a database: whoever has opened it, by `close` or at the end of a `with`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ if TYPE_CHECKING:
 
 
 class Closing(Showing):
-    """Closes a database that it has opened itself, by `close` or at the end of a `with`.
+    """A view of a database, which closes it where that is the view's to do.
 
-    A database passed in stays open.
+    Attributes:
+        log: The database.
     """
 
     log: MessageLog
     _opened: bool
+    """Whether it was opened here: one that was passed in stays open."""
 
     def close(self) -> None:
-        """Close the database, if it was opened here; idempotent."""
+        """Close the database, unless it was passed in; idempotent."""
         if self._opened:
             self.log.close()
 
