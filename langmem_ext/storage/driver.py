@@ -110,6 +110,16 @@ class Driver(Protocol):
             full: Write the whole database anew, in one step that writers wait for.
         """
 
+    def compares_vectors(self, *, fewer: int) -> bool:
+        """Whether the database itself compares a store's vectors (`dialect.COSINE`).
+
+        SQLite does by sqlite-vec, which is loaded here where it can be; PostgreSQL by pgvector,
+        which needs a copy of the vectors.
+
+        Args:
+            fewer: The copy is made where there is none, and they are fewer than these.
+        """
+
     def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
         """Hold the right to drive a thread, against every other caller and process.
 

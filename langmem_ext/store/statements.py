@@ -10,6 +10,7 @@ from typing import Final
 
 from langmem_ext.storage.prune.store_items import OWNED
 from langmem_ext.storage.schema.dialect import (
+    COSINE,
     FOR_UPDATE,
     INSTR,
     OF_ID,
@@ -91,11 +92,12 @@ SELECT_INDEXED = f"SELECT number FROM store_item WHERE {_WITHIN} AND words IS NO
 INSERT_VECTOR = (
     "INSERT INTO store_vector (item, signature, vector) VALUES (:item, :signature, :vector)"
 )
-SELECT_VECTORS = (
-    "SELECT item, vector FROM store_item"
-    " JOIN store_vector ON store_vector.item = store_item.number"
+_VECTORS: Final = (
+    "FROM store_item JOIN store_vector ON store_vector.item = store_item.number"
     f" WHERE {_WITHIN} AND {UNINDEXED}store_vector.signature = :signature"
 )
+SELECT_VECTORS = f"SELECT item, vector {_VECTORS}"
+SELECT_COSINES = f"SELECT item, {COSINE} {_VECTORS}"
 COUNT_VECTORS = "SELECT count(*), max(number) FROM store_vector WHERE signature = :signature"
 SELECT_VECTOR_NUMBERS = "SELECT number FROM store_vector WHERE signature = :signature"
 SELECT_VECTORS_BEHIND = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -47,6 +48,9 @@ SWEEP_EVERY: Final = 64
 PAGE: Final = 100
 """Items that are indexed anew at a time."""
 
+COPIED_AT_ONCE: Final = 20_000
+"""Fewer vectors a search has copied for pgvector: others wait meanwhile, some seconds."""
+
 
 class StoreOptions(TypedDict, total=False):
     """What `DeltaStore` takes besides the database."""
@@ -74,7 +78,15 @@ class _Embed:
     query: bool = False
 
 
-_Work: TypeAlias = Generator[_Run | _Embed, Any, T]
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Whether the database compares vectors is to be seen (`Driver.compares_vectors`)."""
+
+    fewer: int
+
+
+_Asked: TypeAlias = _Run | _Embed | _Look
+_Work: TypeAlias = Generator[_Asked, Any, T]
 """What is to be done, said once for sync and async callers."""
 
 
@@ -85,7 +97,7 @@ class DeltaStore(Closing, BaseStore):
     one file. A batch is one transaction: all of it happens, or nothing. Values are JSON, and come
     back as they were put; filters and TTL are exact. Every item is found by its words; with an
     embedding model also by what it means, and the two are fused into one score between 0 and 1
-    (`store.ranking`). No SQLite extension is needed.
+    (`store.ranking`). No extension of SQLite or PostgreSQL is needed.
 
     Args:
         source: A `MessageLog`, a `DeltaSaver`, a path or a URL (see `MessageLog.open`).
@@ -184,6 +196,8 @@ class DeltaStore(Closing, BaseStore):
         queries = {}
         for query in plan.all_queries():
             queries[query] = yield _Embed([query], query=True)
+        if queries:
+            yield from self._look(COPIED_AT_ONCE)
         steps = plan.complete(index, texts, queries, self._vectors, hybrid=self._hybrid)
         writes = plan.writes
         self._puts += writes
@@ -197,7 +211,14 @@ class DeltaStore(Closing, BaseStore):
         results: list[Result] = outcome.results
         return results
 
-    def _answer(self, asked: _Run | _Embed) -> Any:
+    def _look(self, fewer: int) -> _Work[None]:
+        """See whether the database compares vectors, where that is needed and not known."""
+        if self._index.embeddings is not None and self._vectors.looks:
+            self._vectors.by_database = yield _Look(fewer)
+
+    def _answer(self, asked: _Asked) -> Any:
+        if isinstance(asked, _Look):
+            return self.log.driver.compares_vectors(fewer=asked.fewer)
         if isinstance(asked, _Run):
             run = (
                 self.log.write_of_run if asked.by_run else partial(self.log.run, write=asked.write)
@@ -207,7 +228,10 @@ class DeltaStore(Closing, BaseStore):
             return self._index.embed_query(asked.texts[0])
         return self._index.embed(asked.texts)
 
-    async def _aanswer(self, asked: _Run | _Embed) -> Any:
+    async def _aanswer(self, asked: _Asked) -> Any:
+        if isinstance(asked, _Look):
+            driver = self.log.driver
+            return await driver.acall(partial(driver.compares_vectors, fewer=asked.fewer))
         if isinstance(asked, _Run):
             if asked.by_run:
                 return await self.log.awrite_of_run(asked.op)
@@ -282,7 +306,8 @@ class DeltaStore(Closing, BaseStore):
 
         Until it has ended, items of another index are found by their words, and never compared with
         vectors of this one. It works in pages, can be stopped at any moment and goes on where it
-        stopped; items that are put meanwhile are indexed by their put.
+        stopped; items that are put meanwhile are indexed by their put. Where pgvector is needed to
+        compare vectors and has no copy of them, that is made at last, however many there are.
 
         Returns:
             How many items were indexed.
@@ -303,7 +328,7 @@ class DeltaStore(Closing, BaseStore):
             read = ops.read_outdated(index.signature, self.owner, after, PAGE)
             page: list[Outdated] = yield _Run(read, write=False)
             if not page:
-                return done
+                break
             texts = [index.texts(load_value(one.value), _fields_of(one)) for one in page]
             vectors = yield _Embed(list(dict.fromkeys(chain.from_iterable(texts))))
             items = [
@@ -316,6 +341,11 @@ class DeltaStore(Closing, BaseStore):
             ]
             done += yield _Run(ops.index_anew(items, index.signature), write=True)
             after = page[-1].number
+        if self._index.embeddings is not None:
+            yield _Run(self._vectors.count(), write=False)
+            self._vectors.by_database = self._vectors.by_database or None
+            yield from self._look(sys.maxsize)
+        return done
 
     def sweep(self) -> int:
         """Delete what has expired, a few items at a time; how many items that were.

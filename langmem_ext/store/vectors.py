@@ -2,20 +2,22 @@
 
 With numpy (extra `vectors`) the vectors of a large store are kept in memory, and stay true: a
 vector is never changed, and gets a number that no other had, so how many there are and the highest
-number tell whether anything has come or gone. Without numpy they are read and compared one by one,
-with the same results.
+number tell whether anything has come or gone. Without numpy, or where they are too many to be kept,
+the database compares them, where it can (`Driver.compares_vectors`); else they are read and
+compared one by one. The results are the same.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from operator import mul
 from typing import TYPE_CHECKING, Any, Final
 
-from langmem_ext.storage.operation import PAUSE, Op, fetch
+from langmem_ext.storage.operation import PAUSE, Op, fetch, operation
+from langmem_ext.storage.schema.store import MOST_DIMS
 from langmem_ext.store import statements as sql
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ PAGE: Final = 2_000
 """Vectors that are read at a time."""
 
 LARGEST: Final = 512 * 1024 * 1024
-"""Bytes of vectors that are kept, at most; of more, all are read each time."""
+"""Bytes of vectors that are kept, at most."""
 
 HAS_NUMPY: Final = find_spec("numpy") is not None
 
@@ -54,17 +56,31 @@ class Vectors:
     Args:
         signature: The index.
         dims: How many numbers each has.
+
+    Attributes:
+        by_numpy: Whether they are compared by numpy: it is there, and they are not too many.
+        by_database: Whether the database can compare them; None: it has not been asked.
     """
 
     def __init__(self, signature: int, dims: int) -> None:
         self._signature = signature
         self._dims = dims
         self._kept: _Kept | None = None
+        self.by_numpy = HAS_NUMPY
+        self.by_database: bool | None = None
+
+    @property
+    def looks(self) -> bool:
+        """Whether the database is to be asked if it can compare them."""
+        return not self.by_numpy and self.by_database is None
 
     def forget(self, thread_id: str | None = None) -> None:
-        """Keep nothing: what was read may have been undone, unless it was a thread's."""
+        """Keep nothing: what was read may have been undone, unless it was a thread's.
+
+        The database may have lost what compares vectors: it is asked again.
+        """
         if thread_id is None:
-            self._kept = None
+            self._kept = self.by_database = None
 
     def scores(self, query: bytes, count: int, within: dict[str, Any]) -> Op[dict[int, float]]:
         """The cosine of each item's best vector and the query's.
@@ -74,20 +90,35 @@ class Vectors:
             count: How many items are asked for.
             within: The parameters that say which; where they are many, more may be answered for.
         """
-        if HAS_NUMPY and count > FEW:
+        few = HAS_NUMPY and count <= FEW
+        if HAS_NUMPY and not few:
             kept = yield from self._renewed()
             if kept is not None:
                 return self._compare(query, kept.items, kept.matrix)
-        rows = yield from fetch(sql.SELECT_VECTORS, **within, signature=self._signature)
+        where = {**within, "signature": self._signature}
+        if self.by_database and not few and self._dims <= MOST_DIMS:
+            return _nearest((yield from fetch(sql.SELECT_COSINES, **where, query=query)))
+        rows = yield from fetch(sql.SELECT_VECTORS, **where)
         if HAS_NUMPY:
             kept = self._stacked([(0, *row) for row in rows])
             return self._compare(query, kept.items, kept.matrix)
-        return _compare_slowly(query, rows)
+        return _nearest(_cosines(query, rows))
+
+    @operation
+    def count(self) -> Op[None]:
+        """See whether numpy can compare them."""
+        yield from self._counted()
+
+    def _counted(self) -> Op[tuple[int, int]]:
+        """How many there are, and the highest number."""
+        [(count, last)] = yield from fetch(sql.COUNT_VECTORS, signature=self._signature)
+        self.by_numpy = HAS_NUMPY and count * self._dims * 4 <= LARGEST
+        return count, last
 
     def _renewed(self) -> Op[_Kept | None]:
         """The vectors as they are now; None where they are too many to be kept."""
-        [(count, last)] = yield from fetch(sql.COUNT_VECTORS, signature=self._signature)
-        if count * self._dims * 4 > LARGEST:
+        count, last = yield from self._counted()
+        if not self.by_numpy:
             self._kept = None
             return None
         kept = self._kept or self._stacked([])
@@ -149,11 +180,15 @@ class Vectors:
         return dict(zip(items[rising].tolist(), cosines[rising].tolist(), strict=True))
 
 
-def _compare_slowly(query: bytes, rows: Sequence[tuple[int, bytes]]) -> dict[int, float]:
+def _cosines(query: bytes, rows: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, float]]:
     form = struct.Struct(f"<{len(query) // 4}f")
     wanted = form.unpack(query)
+    return ((item, sum(map(mul, wanted, form.unpack(vector)))) for item, vector in rows)
+
+
+def _nearest(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """By item, the cosine of the nearest of its vectors."""
     scores: dict[int, float] = {}
-    for item, vector in rows:
-        cosine = sum(map(mul, wanted, form.unpack(vector)))
+    for item, cosine in rows:
         scores[item] = max(scores.get(item, -1.0), cosine)
     return scores

@@ -56,15 +56,22 @@ class Cluster:
     """
 
     def __init__(
-        self, *, settings: Mapping[str, str] | None = None, follows: Cluster | None = None
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        follows: Cluster | None = None,
+        folder: Path | None = None,
     ) -> None:
         """Make one and start it.
 
         Args:
             settings: Its configuration, beside or instead of `SETTINGS`.
             follows: The one whose standby it becomes: see `standby`.
+            folder: Where its programs are; None: the system's.
         """
-        self._programs = programs()  # before anything is there that would have to be removed
+        self._programs = (
+            folder or programs()
+        )  # before anything is there that would have to be removed
         self._sandbox = Sandbox()
         self.port = free_port()
         self._data = self.folder / "data"

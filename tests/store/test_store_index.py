@@ -1,6 +1,4 @@
-"""Finding: by words without a model, by both with one; scores, re-embedding, and the vectors that
-are kept in memory.
-"""
+"""Finding: by words without a model, by both with one; scores and re-embedding."""
 
 from __future__ import annotations
 
@@ -11,7 +9,6 @@ from stores import maker
 
 from langmem_ext import DeltaStore, InvalidInput, MessageLog
 from langmem_ext.storage.operation import Op, fetch, operation
-from langmem_ext.store import vectors
 from langmem_ext.testing.finding_rules import embed_words, word_index
 
 A = ("a",)
@@ -137,53 +134,3 @@ def test_a_reindexing_with_wrong_dims_changes_nothing(log: MessageLog) -> None:
 def test_an_index_that_cannot_be_used_is_refused(index: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         DeltaStore(index=index)  # type: ignore[arg-type]
-
-
-# -- vectors in memory -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("way", ["read", "kept", "without numpy"])
-def test_each_way_of_comparing_vectors_gives_the_same(
-    log: MessageLog, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vectors, "FEW", 0 if way == "kept" else 1_000)
-    monkeypatch.setattr(vectors, "HAS_NUMPY", way != "without numpy")
-    with maker(log)(index=word_index(fields=["text", "l[*]"]), hybrid=False) as store:
-        for at in range(12):
-            store.put(
-                A, f"k{at}", {"text": "red " * at + "sun", "l": ["dog", "cat cat dog"][: at % 3]}
-            )
-        found = store.search((), query="red dog", limit=12)
-        assert [round(item.score or 0, 4) for item in found] == sorted(
-            (round(item.score or 0, 4) for item in found), reverse=True
-        )
-        assert {item.key for item in store.search((), query="cat", limit=4)} == {
-            "k2",
-            "k5",
-            "k8",
-            "k11",
-        }
-        # What others put, put anew and delete is there at once.
-        other = DeltaStore(log, index=word_index(fields=["text", "l[*]"]))
-        other.put(A, "new", {"text": "cat"})
-        other.put(A, "k5", {"text": "cat red"})
-        other.delete(A, "k2")
-        changed = [item.key for item in store.search((), query="cat", limit=3)]
-        assert changed[:1] == ["new"]
-        assert "k2" not in [item.key for item in store.search((), query="cat", limit=20)]
-        other.delete(A, "new")
-        other.put(A, "newer", {"text": "sun"})  # as many as before
-        assert store.search((), query="cat", limit=1)[0].key in ("k5", "k8", "k11")
-
-
-def test_vectors_of_an_operation_that_failed_are_not_kept(
-    log: MessageLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vectors, "FEW", 0)
-    with maker(log)(index=word_index(), hybrid=False) as store:
-        store.put(A, "k", {"text": "red"})
-        assert keys(store, "red") == ["k"]
-        store.for_owner("anna").put(("b",), "k", {"text": "red"})
-        with pytest.raises(InvalidInput):
-            store.for_owner("bert").put(("b",), "k", {"text": "blue"})
-        assert [item.score for item in store.search((), query="red")] == [pytest.approx(1.0)] * 2

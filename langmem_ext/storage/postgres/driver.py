@@ -31,7 +31,7 @@ from langmem_ext.storage.postgres import vacuum as space
 from langmem_ext.storage.postgres.inherited import leave
 from langmem_ext.storage.postgres.lease import AdvisoryLeases
 from langmem_ext.storage.postgres.loop import Lane
-from langmem_ext.storage.postgres.migrate import migrate
+from langmem_ext.storage.postgres.migrate import give_vectors, migrate
 from langmem_ext.storage.postgres.pool import SyncPool
 from langmem_ext.storage.postgres.queue import Busy, Lineup
 from langmem_ext.storage.postgres.server import (
@@ -375,6 +375,10 @@ class PostgresDriver:
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
         """Have each table vacuumed, one at a step."""
         return space.compaction(self.server, full=full)
+
+    def compares_vectors(self, *, fewer: int) -> bool:
+        """Whether pgvector does; its copy of the vectors is made of fewer than these."""
+        return give_vectors(self.server, fewer=fewer)
 
     def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
         """Hold the right to drive a thread."""

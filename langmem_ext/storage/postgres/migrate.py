@@ -1,8 +1,13 @@
-"""Migrates the tables in PostgreSQL, in one transaction and one process at a time."""
+"""Migrates the tables in PostgreSQL, in one transaction and one process at a time.
+
+So it is with the vectors' copy for pgvector, which is in no migration: a server may have the
+extension at one time and not at another.
+"""
 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
@@ -14,6 +19,7 @@ from langmem_ext.storage.postgres.server import Server, storage_error
 from langmem_ext.storage.schema import postgres as postgres_schema
 from langmem_ext.storage.schema.dialect import SCHEMA, Dialect, postgres
 from langmem_ext.storage.schema.migrations import MIGRATIONS, Migration, unknown_migrations
+from langmem_ext.storage.schema.store import pgvector
 
 _LOCK: Final = 0x6C6D6578
 """The advisory lock of those who migrate: "lmex"."""
@@ -33,6 +39,26 @@ _UNPARTED: Final = (
 _COUNT_PARTITIONS: Final = (
     f"SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('{SCHEMA}.item')"
 )
+
+_HAS_NEAR: Final = (
+    f"SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('{SCHEMA}.store_vector') AND NOT"
+    " attisdropped AND attname = 'near'"
+)
+_EXTENSION: Final = (
+    "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid ="
+    " extnamespace WHERE extname = 'vector'"
+)
+"""The schema of pgvector, where it is there."""
+
+_COUNT_UP_TO: Final = "SELECT count(*) FROM (SELECT FROM store_vector LIMIT :most) AS few"
+
+_REFUSED: Final = (
+    errors.DeadlockDetected,
+    errors.InsufficientPrivilege,
+    errors.LockNotAvailable,
+    errors.ReadOnlySqlTransaction,
+)
+_PGVECTOR_SINCE: Final = 140_000
 
 _RECORD: Final = "INSERT INTO langmem_migration (name, applied_at) VALUES (:name, :now)"
 
@@ -168,3 +194,44 @@ def _apply(
         for at in range(partitions):
             connection.execute(dialect.render(postgres_schema.partition(table, at, partitions)), {})
     connection.execute(dialect.render(_RECORD), {"name": migration.name, "now": now})
+
+
+def give_vectors(server: Server, *, fewer: int) -> bool:
+    """Whether pgvector can compare a store's vectors: it has a copy of them.
+
+    The copy is made here, by a role that owns the tables, where the extension is there: what has
+    the right to create that is not used. Others wait meanwhile; where somebody uses the vectors
+    for long, there is none this time.
+
+    Args:
+        server: The database.
+        fewer: None is made of as many vectors, or more.
+
+    Raises:
+        StorageUnavailable: It cannot be reached.
+    """
+    dialect = postgres(server.schema)
+    has_near = dialect.render(_HAS_NEAR)
+    try:
+        with psycopg.connect(server.direct, **server.options()) as connection:
+            if connection.execute(has_near, {}).fetchone() is not None:
+                return True
+            if server.mode != "ro" and connection.info.server_version >= _PGVECTOR_SINCE:
+                with suppress(*_REFUSED), connection.transaction():
+                    _copy_vectors(connection, dialect, fewer)
+            return connection.execute(has_near, {}).fetchone() is not None
+    except psycopg.Error as error:
+        raise storage_error(error, server) from error
+
+
+def _copy_vectors(connection: psycopg.Connection[Any], dialect: Dialect, fewer: int) -> None:
+    found = connection.execute(_EXTENSION).fetchone()
+    if found is None:
+        return
+    # Before the table is looked at: two that have, and wait to change it, wait for each other.
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    connection.execute("SET LOCAL lock_timeout = '5s'")
+    if connection.execute(dialect.render(_HAS_NEAR), {}).fetchone() is None:
+        [(count,)] = connection.execute(dialect.render(_COUNT_UP_TO), {"most": fewer})
+        for statement in pgvector(found[0]) if count < fewer else ():
+            connection.execute(dialect.render(statement), {})

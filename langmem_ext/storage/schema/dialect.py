@@ -124,6 +124,10 @@ INSTR: Final = "[instr]"
 LIKE: Final = "[like]"
 """LIKE, whatever the case of letters."""
 
+COSINE: Final = "[cosine]"
+"""That of a store's vector and `:query`, where the database compares vectors
+(`Driver.compares_vectors`)."""
+
 RUN: Final = "[run]"
 """The run that a word's body is the label of; NULL for every other word."""
 
@@ -283,6 +287,8 @@ SQLITE: Final = Dialect(
         "scalar": "json_extract(:value?, '$')",
         "field": "json_extract(value, '$.\"' || :name? || '\"')",
         "truth": "FALSE",
+        # It is none where one of them has no length.
+        "cosine": "coalesce(1 - vec_distance_cosine(vector, :query), 0)",
         "bytes": "length(CAST(? AS BLOB))",
         # Told by `dbstat` from conversations of 40 to 20,000 characters a message: what a row takes
         # beyond its texts and blobs, and what pages leave empty. A title may go before its thread
@@ -437,6 +443,8 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
         "by number": "PARTITION BY HASH (number)" if partitioned else f"WITH ({THREAD_STORAGE})",
         "run": f"(\"{schema}\".label(body, 'run_id') #>> '{{}}')",
         "label": f'"{schema}".label(word.body, :name?)',
+        # The query's vector is made once.
+        "cosine": f'"{schema}".cosine(near, (SELECT "{schema}".near(:query)))',
         "pages": f"SELECT 1, coalesce(sum(pg_total_relation_size(oid)), 0)::bigint, 0 {tables}",
         # A partition's under the name of what it is one of.
         "sizes": (

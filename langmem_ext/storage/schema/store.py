@@ -16,11 +16,18 @@ Invariants:
 - `signature` is the index that an item was put with, and the one that a vector is of: vectors of
   two indexes are never compared.
 - `ttl` is in milliseconds, as are all times: Unix time.
+- `store_vector.near`, where PostgreSQL has it (`pgvector`), is `vector` again, for pgvector: the
+  server makes it of each row, whoever puts that.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from langmem_ext.storage.schema.dialect import SCHEMA
+
+MOST_DIMS: Final = 16_000
+"""Numbers that a vector of pgvector has, at most."""
 
 STORE_TABLES: Final = (
     "store_item",
@@ -114,3 +121,38 @@ STANDING_POSTGRES: Final = (
     f"CREATE TABLE IF NOT EXISTS store_thread ({_STANDING.format(number='BIGINT')})",
     _BY_ITEM,
 )
+
+
+# A vector's numbers from its bytes: what follows from the high and the low half of each. `OFFSET 0`
+# has the halves put together once.
+_NUMBERS: Final = """
+    SELECT CASE WHEN high & 32640 = 0 THEN 0 ELSE
+        (1 - (high >> 15 << 1)) * ((high & 127 | 128) * 65536 + low)
+            * power(CAST(2 AS double precision), (high >> 7 & 255) - 150)
+    END
+    FROM (
+        SELECT
+            get_byte(body, at + 3) << 8 | get_byte(body, at + 2) AS high,
+            get_byte(body, at + 1) << 8 | get_byte(body, at) AS low
+        FROM generate_series(0, length(body) - 4, 4) AS at OFFSET 0
+    ) AS half"""
+
+
+def pgvector(extension: str) -> tuple[str, ...]:
+    """What has pgvector compare vectors, from PostgreSQL 14 on.
+
+    Bodies are bound as they are made: who calls the functions needs no right to the extension's
+    schema.
+
+    Args:
+        extension: The schema of the extension, quoted.
+    """
+    return (
+        f"CREATE FUNCTION {SCHEMA}.near(body bytea) RETURNS {extension}.vector LANGUAGE sql"
+        f" IMMUTABLE STRICT PARALLEL SAFE RETURN CAST(ARRAY({_NUMBERS}) AS {extension}.vector)",
+        f"CREATE FUNCTION {SCHEMA}.cosine(one {extension}.vector, other {extension}.vector) RETURNS"
+        " double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN"
+        f" {extension}.inner_product(one, other)",
+        f"ALTER TABLE store_vector ADD COLUMN near {extension}.vector GENERATED ALWAYS AS (CASE"
+        f" WHEN length(vector) <= {4 * MOST_DIMS} THEN {SCHEMA}.near(vector) END) STORED",
+    )

@@ -61,6 +61,7 @@ from langmem_ext.storage.sqlite.connection import (
 )
 from langmem_ext.storage.sqlite.lease import FileLeases
 from langmem_ext.storage.sqlite.migrate import mark_new, migrate, pending, read_rows, refuse_others
+from langmem_ext.storage.sqlite.vectors import has_sqlite_vec
 
 T = TypeVar("T")
 
@@ -480,6 +481,15 @@ class SqliteDriver:
                 return read_rows(self._connection, statement)
             except sqlite3.Error as error:
                 raise storage_error(error, self.path) from error
+
+    # -- vectors -----------------------------------------------------------------------------------
+
+    def compares_vectors(self, *, fewer: int) -> bool:
+        """Whether sqlite-vec does; on a passed connection, where it was loaded there."""
+        with self._lock:
+            if self._closed:
+                raise self._is_closed()
+            return has_sqlite_vec(self._connection, load=self._owned)
 
     # -- leases and closing ------------------------------------------------------------------------
 
