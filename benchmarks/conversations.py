@@ -5,7 +5,8 @@ tools and ten conversations (`talks/README.md` says how). Every message goes thr
 database in memory. Right: just the wanted calls were made, and nothing was stored that the user did
 not say. Wrong: another call, or a wrong value, was stored. Else the conversation is unfinished.
 Where a request is read back at the end that no catalog wants confirmed, the user says yes to
-values that were all said; the question counts as needless.
+values that were all said; the question counts as needless. Who is asked which of several requests
+is meant, and wants one of them, says which; these are the offers.
 `--damage typos` (or `all`) plays them as hasty people write them (`damage.py`).
 """
 
@@ -25,7 +26,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import Field, create_model
 
 from benchmarks.damage import KINDS, damaged
-from langmem_ext import DeltaSaver, IntentCatalog, build_waiting_graph, converse
+from langmem_ext import DeltaSaver, IntentCatalog, Turn, build_waiting_graph, converse
 from langmem_ext.types import CONFIRMATION
 
 NOW = datetime(2026, 3, 4, 10, 15)
@@ -46,6 +47,7 @@ class Ended:
         done: Whether just the wanted calls were made.
         reached: Whether the first request was taken up; None where the first message is none.
         needless: Questions for what the user had said already.
+        offers: Questions which of several is meant that the user has answered.
         lines: What was said.
     """
 
@@ -55,12 +57,20 @@ class Ended:
     done: bool = False
     reached: bool | None = None
     needless: int = 0
+    offers: int = 0
     lines: list[str] = field(default_factory=list)
 
     @property
     def verdict(self) -> str:
         """`right`, `wrong` or `unfinished`."""
         return "wrong" if self.bad else "right" if self.done else "unfinished"
+
+    def say(self, graph: Any, text: str) -> tuple[Turn, Mapping[str, Any]]:
+        """What comes of a message, and the state then."""
+        turn = converse(graph, text, thread_id="t", now=NOW)
+        replies = (f"  agent > {line}" for line in turn.reply.split("\n"))
+        self.lines += [f"  you   > {text}", *replies]
+        return turn, graph.get_state({"configurable": {"thread_id": "t"}}).values
 
 
 def tools_of(data: Mapping[str, Any], calls: list[tuple[str, dict[str, Any]]]) -> list[BaseTool]:
@@ -96,16 +106,12 @@ def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalo
     builder = build_waiting_graph(catalog, tools_of(data, ended.calls))
     with DeltaSaver.open(":memory:") as saver:
         graph = builder.compile(checkpointer=saver)
-        config: Any = {"configurable": {"thread_id": "t"}}
         filled: set[str] = set()
         for number, said in enumerate(talk["says"]):
-            text = said if isinstance(said, str) else said["say"]
-            turn = converse(graph, text, thread_id="t", now=NOW)
-            state = graph.get_state(config).values
-            ended.lines += [
-                f"  you   > {text}",
-                *(f"  agent > {line}" for line in turn.reply.split("\n")),
-            ]
+            turn, state = ended.say(graph, said if isinstance(said, str) else said["say"])
+            while choice := _choice(talk, number, ended.calls, state):
+                ended.offers += 1
+                turn, state = ended.say(graph, choice)
             if number == 0 and talk["reached"] is not None:
                 wanted = talk["reached"] if isinstance(talk["reached"], list) else [talk["reached"]]
                 ended.reached = state.get("last_intent_id") in wanted
@@ -117,12 +123,41 @@ def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalo
             }
             ended.needless += turn.waiting_for in filled
             filled |= params.keys()
-        if not ended.bad and _is_read_back(data, graph.get_state(config).values):
+        if not ended.bad and _is_read_back(data, state):
             ended.needless += 1
-            turn = converse(graph, "yes", thread_id="t", now=NOW)
-            ended.lines += ["  you   > yes", f"  agent > {turn.reply}"]
+            ended.say(graph, "yes")
     _judge(data, talk, ended)
     return ended
+
+
+_PLACES = ("the first", "the second", "the third", "the fourth", "the fifth", "the sixth")
+"""What a user says who is asked which of several requests is meant."""
+
+
+def _choice(
+    talk: Mapping[str, Any],
+    number: int,
+    calls: Sequence[tuple[str, Any]],
+    state: Mapping[str, Any],
+) -> str | None:
+    """What a user says who is asked which of several is meant; None where it is not among them.
+
+    Of requests, and of values but times of day, which the conversations foresee.
+    """
+    first = talk["reached"] if isinstance(talk["reached"], list) else [talk["reached"]]
+    left = [call for wanted in talk["want"][len(calls) :] for call in wanted.items()]
+    asked = state.get("waiting_for_param")
+    if asked is None:
+        heard = state.get("understood") or ()
+        offered = [intent for command in heard for intent in command.get("intents") or ()]
+        meant = [*(first if number == 0 else ()), *(intent for intent, _ in left)]
+    else:
+        offered = ((state.get("plan") or {}).get("choices") or {}).get(asked) or []
+        meant = [] if len(offered) < 2 else [values.get(asked) for _, values in left]
+    place = next((offered.index(one) for one in meant if one in offered), None)
+    if place is None or ":" in str(offered[0]):
+        return None
+    return _PLACES[place] if len(offered) > 1 else "yes"
 
 
 def _is_read_back(data: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
@@ -270,7 +305,8 @@ def _figures(found: Sequence[Ended]) -> str:
     return (
         f"{len(found)} conversations: {verdicts.count('right')} right, {verdicts.count('wrong')}"
         f" wrong, {verdicts.count('unfinished')} unfinished; {sum(one.needless for one in found)}"
-        f" needless questions; first request taken up {sum(first)} of {len(first)}"
+        f" needless questions, {sum(one.offers for one in found)} offers; first request taken up"
+        f" {sum(first)} of {len(first)}"
     )
 
 

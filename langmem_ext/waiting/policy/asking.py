@@ -119,7 +119,7 @@ def _which(playbook: Playbook, plan: PlanExecution, param: Param) -> str:
     if len(choices) == 1:
         return replies.doubt.replace("{value}", in_text(label(param, choices[0])))
     return replies.which.replace(
-        "{choices}", " or ".join(value_in_words(choice) for choice in choices)
+        "{choices}", " or ".join(value_in_words(label(param, choice)) for choice in choices)
     )
 
 

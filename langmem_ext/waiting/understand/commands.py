@@ -16,11 +16,15 @@ By: TypeAlias = Literal["rules", "model", "client"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Command:
-    """What is common to all: who read it, why, and how sure that is. `why` never holds a value."""
+    """What is common to all: who read it, why, and how sure that is. `why` never holds a value.
+
+    `since` is, of a message that asks for nothing known, the id of the first such message in a row.
+    """
 
     by: By = "rules"
     why: str = ""
     confidence: float = 1.0
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +203,10 @@ def _as_json(command: Command, hidden: Set[str]) -> dict[str, Any]:
             shown |= {"kind": kind}
         case _:
             pass
+    answered = isinstance(command, Ask) and command.answer
     return (
         shown
+        | ({"since": command.since} if command.since and not answered else {})
         | {"confidence": round(command.confidence, 2)}
         | ({"why": command.why} if command.why else {})
     )

@@ -29,9 +29,11 @@ def likely(choices: Sequence[JsonValue], about: str) -> JsonValue:
     """The reading that a request makes likely; None where the user must be asked.
 
     Args:
-        choices: Two times, twelve hours apart.
+        choices: Two times, twelve hours apart; of others none is likely.
         about: What the request and the parameter say of themselves.
     """
+    if not _are_times(choices):
+        return None
     early, late = sorted(str(choice) for choice in choices)
     hour = int(early[-5:-3])
     if _EVENING.search(about):
@@ -39,6 +41,10 @@ def likely(choices: Sequence[JsonValue], about: str) -> JsonValue:
     if hour in _OPEN_HOURS:
         return None
     return early if hour >= _MORNING_FROM else late
+
+
+def _are_times(choices: Sequence[JsonValue]) -> bool:
+    return all(re.search(r"\d\d:\d\d$", str(choice)) for choice in choices)
 
 
 def nearest(choices: Sequence[JsonValue], value: JsonValue) -> JsonValue:
@@ -57,6 +63,9 @@ _LAST: Final = re.compile(r"\b(?:second|late|later|latter|last)\b", re.IGNORECAS
 
 def chosen(text: str, choices: Sequence[JsonValue]) -> JsonValue:
     """Which of two readings an answer means: "in the evening", "the second"; None if neither."""
+    if not _are_times(choices):
+        places = ((_FIRST, choices[0]), (_LAST, choices[-1]))
+        return next((one for place, one in places if place.search(text)), None)
     early, late = sorted(str(choice) for choice in choices)
     for value in (early, late):
         if any(

@@ -171,29 +171,42 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
         return [again]
     if wants_person(text):
         return [HandOver(why="asks for a person")]
-    if found.choices:
-        return [Clarify(intents=tuple(found.choices), why=found.reason, by=found.source)]
+    since = _since(session) or heard.id
+    choices = found.choices or _menu(playbook, session)
+    if choices:
+        return [Clarify(tuple(choices), why=found.reason, by=found.source, since=since)]
     if is_cancel(text):
         return [Cancel(why="says to stop")]
     if any(clause.act == "question" for clause in clauses):
-        return [Ask(why="asks something")]
-    return [Unclear(why=found.reason or "no intent fits")]
+        return [Ask(why="asks something", since=since)]
+    return [Unclear(why=found.reason or "no intent fits", since=since)]
 
 
 def _asked_for(
     playbook: Playbook, session: Session, heard: Heard
 ) -> Generator[ClassifyRequest, Classification, tuple[Classification, Heard]]:
-    """What a message asks for, alone or with the one before that was not understood, and both."""
-    request = request_of(playbook, session, heard)
-    found = yield request
-    if found.intent_id is not None:
+    """What a message asks for, alone or with those before that were not understood, and both."""
+    found = yield request_of(playbook, session, heard)
+    both = _with_unread(session, heard)
+    if found.intent_id is not None or both is None:
         return found, heard
-    if among := _clarified(session, playbook):
-        found, request, heard = yield from _between(playbook, session, heard, among)
-    elif both := _with_unread(session, heard):
+    if among := _offered(session, playbook):
+        again = yield from _between(playbook, session, heard, both, among)
+    else:
         again = yield request_of(playbook, session, both)
-        found, heard = (again, both) if again.intent_id else (found, heard)
-    return found, heard
+    return (again, both) if again.intent_id or again.choices else (found, heard)
+
+
+_MENU: Final = 6
+"""Requests of a catalog that are listed where two messages were not understood, at most."""
+
+
+def _menu(playbook: Playbook, session: Session) -> tuple[str, ...]:
+    """All that a small catalog offers, where the message before was not understood either."""
+    small = len(playbook.intents) <= _MENU
+    return (
+        tuple(playbook.intents) if small and _since(session) and not _offered_ids(session) else ()
+    )
 
 
 def _starts(playbook: Playbook, found: Classification) -> Commands:
@@ -231,75 +244,91 @@ def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
     ]
 
 
+def _since(session: Session) -> str:
+    """The first message of those in a row that were not understood; empty where the last was."""
+    return next((str(one["since"]) for one in session.understood if one.get("since")), "")
+
+
 def _with_unread(session: Session, heard: Heard) -> Heard | None:
-    """The message together with the one before, if that was not understood; else None."""
-    unread = any(command.get("command") == "unclear" for command in session.understood)
-    before = next((old.text for old in reversed(heard.history) if old.type == "human"), "")
-    if not unread or not before or len(before) + len(heard.text) >= LONGEST:
+    """The message together with those before it that were not understood; else None."""
+    since = _since(session)
+    said = [message for message in heard.history if message.type == "human"]
+    first = next((place for place, message in enumerate(said) if message.id == since), None)
+    if first is None:
+        return None
+    before = "\n".join(message.text for message in said[first:])
+    if len(before) + len(heard.text) >= LONGEST:
         return None
     return replace(heard, text=f"{Spelled(without_fillers(before)).text}\n{heard.text}")
 
 
-def _clarified(session: Session, playbook: Playbook) -> tuple[str, ...]:
+def _offered_ids(session: Session) -> list[str]:
+    return [
+        str(intent)
+        for command in session.understood
+        if command.get("command") == "clarify"
+        for intent in command.get("intents") or ()
+    ]
+
+
+def _offered(session: Session, playbook: Playbook) -> tuple[str, ...]:
     """The intents that the user was asked to choose from."""
-    for command in session.understood:
-        if command.get("command") == "clarify" and isinstance(
-            intents := command.get("intents"), list
-        ):
-            return tuple(intent for intent in intents if intent in playbook.intents)
-    return ()
+    return tuple(intent for intent in _offered_ids(session) if intent in playbook.intents)
 
 
 _PLACES: Final = (
     re.compile(r"\b(?:first|1st|former|1|one|a)\b", re.IGNORECASE),
-    re.compile(r"\b(?:second|2nd|latter|last|2|two|b|other)\b", re.IGNORECASE),
+    re.compile(r"\b(?:second|2nd|latter|2|two|b|other)\b", re.IGNORECASE),
+    re.compile(r"\b(?:third|3rd|3|three|c)\b", re.IGNORECASE),
+    re.compile(r"\b(?:fourth|4th|4|four|d)\b", re.IGNORECASE),
+    re.compile(r"\b(?:fifth|5th|5|five|e)\b", re.IGNORECASE),
+    re.compile(r"\b(?:sixth|6th|6|six|f)\b", re.IGNORECASE),
 )
+_LAST: Final = re.compile(r"\blast\b", re.IGNORECASE)
 
 
 _SHORT: Final = 3
-"""Words of an answer that only says which of two is meant, at most."""
+"""Words of an answer that only says which of several is meant, at most."""
+
+
+def _by_place(text: str, among: Sequence[str]) -> str | None:
+    """The one that an answer chooses by its place: "the second"."""
+    if len(text.split()) > _SHORT:
+        return None
+    if _LAST.search(text):
+        return among[-1]
+    places = zip(_PLACES, among, strict=False)
+    return next((one for place, one in places if place.search(text)), None)
 
 
 def _between(
-    playbook: Playbook, session: Session, heard: Heard, among: Sequence[str]
-) -> Generator[ClassifyRequest, Classification, tuple[Classification, ClassifyRequest, Heard]]:
-    """The intent that an answer chooses of several; the unclear message is read again with it."""
-    before = next(
-        (message.text for message in reversed(heard.history) if message.type == "human"), ""
-    )
-    both = replace(heard, text=f"{before}\n{heard.text}")
+    playbook: Playbook, session: Session, heard: Heard, both: Heard, among: Sequence[str]
+) -> Generator[ClassifyRequest, Classification, Classification]:
+    """The intent that an answer chooses of several; the unclear messages are read again with it."""
     request = replace(request_of(playbook, session, both), among=among)
-    if says_yes(heard.text) and not any(place.search(heard.text) for place in _PLACES):
-        yes = Classification(
-            among[0],
-            confidence=0.6,
-            reason="yes, to the likelier",
-            params=find_params(playbook.intents[among[0]], request),
-        )
-        return yes, request, both
-    short = len(heard.text.split()) <= _SHORT
-    for place, intent_id in zip(_PLACES, among, strict=False):
-        if short and place.search(heard.text):
-            return (
-                Classification(
-                    intent_id,
-                    confidence=1.0,
-                    reason="the user chose it",
-                    params=find_params(playbook.intents[intent_id], request),
-                ),
-                request,
-                both,
-            )
+
+    def chosen(intent_id: str, text: str, confidence: float, reason: str) -> Classification:
+        params = find_params(playbook.intents[intent_id], replace(request, text=text))
+        return Classification(intent_id, params, confidence, reason=reason)
+
+    before = both.text.removesuffix(heard.text)  # "the second" is no day
+    if place := _by_place(heard.text, among):
+        return chosen(place, before, 1.0, "the user chose it")
+    if says_yes(heard.text) and len(among) <= 2:
+        return chosen(among[0], both.text, 0.6, "yes, to the likelier")
     found = yield replace(request, text=heard.text)
-    if found.intent_id is None:
+    if found.intent_id is None and not says_no(heard.text):
         found = yield request
     if found.intent_id is None and not says_no(heard.text):
-        likelier = playbook.intents[among[0]]
-        given = find_params(likelier, replace(request, text=heard.text))
-        if given:
-            values = find_params(likelier, request)
-            found = Classification(likelier.id, values, 0.5, reason="goes on with its values")
-    return replace(found, choices=()), request, both
+        given = [
+            intent_id
+            for intent_id in among
+            if find_params(playbook.intents[intent_id], replace(request, text=heard.text))
+        ]
+        if len(given) == 1 or among[0] in given and len(among) <= 2:
+            return chosen(given[0], both.text, 0.5, "goes on with its values")
+        return replace(found, choices=given if len(given) < len(among) else ())
+    return found if found.intent_id else replace(found, choices=())
 
 
 def _again(playbook: Playbook, session: Session, heard: Heard) -> Start | None:

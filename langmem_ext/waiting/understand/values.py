@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract.candidate import turned_down
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
@@ -169,7 +170,7 @@ def _in_order(tied: Sequence[Param], reading: Reading, text: str) -> dict[str, E
         return {}
     found: list[Extraction] = []
     while (
-        (claim := _claim(tied[0], tied[:1], reading, text)).status == "filled"
+        (claim := _claim(tied[0], tied[:1], reading, text, several=True)).status == "filled"
         and claim.span
         and len(found) <= len(tied)
     ):
@@ -183,7 +184,10 @@ def _in_order(tied: Sequence[Param], reading: Reading, text: str) -> dict[str, E
     )
 
 
-def _claim(param: Param, params: Sequence[Param], reading: Reading, text: str) -> Extraction:
+def _claim(
+    param: Param, params: Sequence[Param], reading: Reading, text: str, *, several: bool = False
+) -> Extraction:
+    """What the text says of a parameter; open where it names two values, unless several count."""
     asked = param.name == reading.asked
     others = alike(param, params)
     if param.type is ParamType.INTEGER:
@@ -205,7 +209,31 @@ def _claim(param: Param, params: Sequence[Param], reading: Reading, text: str) -
         )  # what was asked for is meant, where nothing tells two apart
     if not asked and param.type is ParamType.BOOLEAN and not _speaks_of(found, param):
         return Extraction("abstained", reason="the message does not speak of it")
+    if not (others or asked or several or reading.filled):
+        found = _or_another(found, param, reply)
     return settled(found, param, reading.about)
+
+
+_ONE_OF_TWO: Final = frozenset({ParamType.ENUM, ParamType.DATE, ParamType.MONEY})
+
+
+def _or_another(found: Extraction, param: Param, reply: Reply) -> Extraction:
+    """What was found, open where a message that begins a request names another as clearly."""
+    if param.type not in _ONE_OF_TWO or found.status != "filled" or found.span is None:
+        return found
+    rest = _blanked(reply.text, found.span)
+    other = extract(param, replace(reply, text=rest))
+    if (
+        other.status != "filled"
+        or other.span is None
+        or other.value == found.value
+        or other.confidence < found.confidence
+        or turned_down(reply.text, *other.span)
+    ):
+        return found
+    first, second = sorted((found, other), key=lambda one: one.span or (0, 0))
+    choices = (first.value, second.value)
+    return replace(found, status="abstained", value=None, choices=choices, reason="one of two")
 
 
 def _speaks_of(found: Extraction, param: Param) -> bool:

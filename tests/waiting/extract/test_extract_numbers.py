@@ -164,3 +164,32 @@ def test_a_local_telephone_number_is_its_digits(text: str, value: str) -> None:
 @pytest.mark.parametrize("text", ["12345", "2024-05-01", "$555-0147", "555 0147 is the order"])
 def test_other_digits_are_no_telephone_number(text: str) -> None:
     assert find(PHONE, text, now=NOW).status == "abstained"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("25ish", 25),
+        ("x2", 2),
+        ("a pair", 2),
+        ("none at all", 0),
+        ("no, no bags", 0),
+        ("another one please", 1),
+        ("just a bag", 1),
+        ("three, oh and one for mum so four", 4),
+        ("3 or 4, say 4", 4),
+    ],
+)
+def test_an_answer_counts_without_a_plain_number(text: str, value: int) -> None:
+    assert answer(BAGS, text, "How many bags?").value == value
+
+
+def test_none_and_a_single_one_count_only_where_that_was_asked() -> None:
+    assert find(BAGS, "none", now=NOW).status == "abstained"
+    assert find(BAGS, "just a bag", now=NOW).status == "abstained"
+    assert answer(PEOPLE, "a bag", "How many people?").status == "abstained"
+
+
+def test_the_ground_floor_is_number_zero() -> None:
+    floor = Param(name="floor", type=ParamType.INTEGER, description="which floor")
+    assert answer(floor, "ground floor, no lift", "Which floor?").value == 0

@@ -22,7 +22,7 @@ _MARK = re.compile(
     r"(?:[\s,.;:!–—-]+(?:no|nope|oops|sorry|wait|hang on|hold on|hmm+|scratch that|i meant?|i mean"
     r" to say|actually|or rather|rather"
     r"|make (?:that|it)|correction|better|my (?:bad|mistake)|let'?s"
-    r" say|apologies)\b)+[\s,.;:!–—-]+",
+    r" say|apologies|so|say|put|call it)\b)+[\s,.;:!–—-]+",
     re.I,
 )
 _LEAD = re.compile(
@@ -71,7 +71,11 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
         if not replaced:
             continue
         said = read(replace(reply, text=_behind(text, start), prompt=reply.prompt or "?"))
-        said = [candidate for candidate in said if _LEAD.fullmatch(text, start, candidate.start)]
+        said = [
+            candidate
+            for candidate in said
+            if candidate.fit >= 0 and _LEAD.fullmatch(text, start, candidate.start)
+        ]
         if said:
             return _kept_half(said, replaced[-1])
     return None

@@ -257,17 +257,12 @@ def _weeks(param: Param, text: str, reply: Reply) -> list[Candidate]:
     ):
         return []
     found = []
-    for match in re.finditer(r"\b(?:(an?|one)|(\d{1,2}|two|three|four))\s+weeks?\b", text, re.I):
-        count = (
-            1
-            if match[1]
-            else (
-                int(match[2])
-                if match[2].isdigit()
-                else {"two": 2, "three": 3, "four": 4}[match[2].lower()]
-            )
-        )
-        found.append(Candidate(match.start(), match.end(), 7 * count, 0.85, 3, "weeks in days"))
+    for match in re.finditer(
+        r"\b(?:(an?|one)|(\d{1,2}|two|three|four))\s+(?:weeks?|(fortnights?))\b", text, re.I
+    ):
+        count = 1 if match[1] else int(match[2]) if match[2].isdigit() else UNITS[match[2].lower()]
+        days = (14 if match[3] else 7) * count
+        found.append(Candidate(match.start(), match.end(), days, 0.85, 3, "weeks in days"))
     return found
 
 
@@ -345,6 +340,31 @@ def _people(
     return alone(reply.text)
 
 
+_NO_ONE = re.compile(
+    r"\W*(?:(?:nope|no|nah|sorry|there (?:are|is)|(?:we|i)(?: have|['’]ve)(?: got)?)\W+)*"
+    r"(?:none|nil|no(?: [a-z]+s|one| one)|not any|nobody|any)(?: (?:at all|yet|this time|thanks"
+    r"|thank you|please|of those|of them))*\W*",
+    re.I,
+)
+_SINGLE = re.compile(
+    r"\W*(?:(?:just|only|for|it's|maybe|about|please)\W+)*(?:(?:an?|another|the|that)\s+"
+    r"(?:[a-z]+\s+)?(?:one|(?P<noun>(?!please|pls)[a-z]+))|(?:a )?single(?: one)?)"
+    r"(?:\W+(?:please|pls|will do|thanks|for now))*\W*",
+    re.I,
+)
+
+
+def _in_no_numeral(param: Param, reply: Reply) -> list[Candidate]:
+    """What an answer counts that holds no number: "none", "a month", "just a single one"."""
+    whole = trim(reply.text, 0, len(reply.text))
+    if _NO_ONE.fullmatch(reply.text) and re.search(r"\bhow many\b", reply.prompt, re.I):
+        return [Candidate(*whole, 0, 0.75, 1, "none")]
+    single = _SINGLE.fullmatch(reply.text)
+    if single and (single["noun"] is None or _counts(param, stem(single["noun"]))):
+        return [Candidate(*whole, 1, 0.75, 1, "a single one")]
+    return []
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The whole numbers of a reply; without a question, only those of the parameter's noun."""
     found = [
@@ -352,4 +372,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         for c in counts(param, reply)
         if isinstance(c.value, int) and not _AND_A_HALF.match(reply.text, c.end)
     ]
-    return [candidate for candidate in found if candidate.fit >= 3] if reply.strict else found
+    if reply.strict:
+        return [candidate for candidate in found if candidate.fit >= 3]
+    counted = any(candidate.fit >= 0 for candidate in found)
+    return found if counted else [*found, *_in_no_numeral(param, reply)]

@@ -112,6 +112,9 @@ def labels(param: Param) -> frozenset[str]:
     return _labels(param.name, param.description)
 
 
+_GROUND = re.compile(r"\bground[\s-]+floor\b|^\W*(?:the |on )*ground\W*$", re.I)
+
+
 def ordinals(param: Param, reply: Reply) -> list[Candidate]:
     """Ordinals as values of a parameter that labels things: "3rd floor".
 
@@ -132,6 +135,8 @@ def ordinals(param: Param, reply: Reply) -> list[Candidate]:
                     "place in an order",
                 )
             )
+    if "floor" in own_stems(param) and (ground := _GROUND.search(reply.text)):
+        found.append(Candidate(*ground.span(), 0, 0.95, 3, "place in an order"))
     whole = None if found or reply.strict else _ALONE.match(reply.text)
     if whole:
         found.append(

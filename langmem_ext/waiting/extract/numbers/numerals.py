@@ -53,11 +53,12 @@ DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 """A number in digits, as the source of a regular expression."""
 
 _NUMERAL = re.compile(
-    rf"(?<![\w#/:.,-])-?(?P<digits>{DIGITS})(?:\s*(?P<scale>hundred|thousand|million|grand|k)\b"
+    rf"(?:(?<=\bx)|(?<![\w#/:.,-])-?)(?P<digits>{DIGITS})"
+    rf"(?:\s*(?P<scale>hundred|thousand|million|grand|k)\b|-?ish\b|x\b"
     rf"|(?![\w/:]|[-–]\d|\.\d|,\d))"
     rf"|\b(?P<words>{WORDS})\b"
     r"|\b(?P<named>an?\s+couple(?:\s+of)?|(?:half\s+a|a\s+half|half)\s+dozen|an?\s+dozen"
-    r"|an?\s+pair\s+of)\b",
+    r"|an?\s+pair)\b",
     re.I,
 )
 

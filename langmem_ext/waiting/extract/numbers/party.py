@@ -24,7 +24,7 @@ _ONE = (
     r"|sister|brother|son|daughter|friend|kid"
     r"|child|baby|infant|guest|colleague|boss|date|client|cousin|aunt"
     r"|uncle|grandma|grandpa|grandmother|grandfather|roommate|neighbou?r|mate|buddy|niece|nephew"
-    r"|nan|nana|gran|granny"
+    r"|nan|nana|gran|granny|missus|hubby|fella|bloke|lad|lass"
     r"|grandson|granddaughter|in-law|other half|better half|other person)"
 )
 _COUNTED = re.compile(

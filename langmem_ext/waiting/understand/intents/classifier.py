@@ -51,9 +51,14 @@ CERTAIN_WHEN_ANSWERED: Final = 0.8
 CERTAIN_AT_CONFIRMATION: Final = 0.72
 """The same while a confirmation waits, of which nothing may be taken for what it is not."""
 
-GUESS: Final = 0.1
-"""Confidence from which an intent is worth a question: of such guesses without their example in the
-catalog half are right, and three in four among the best two."""
+GUESS: Final = 0.02
+"""Confidence from which an intent is worth a question."""
+
+OFFERED: Final = 3
+"""Intents that a user is asked to choose from, at most."""
+
+WORTH_A_QUESTION: Final = 0.2
+"""How far from the likeliest intent another is still worth a question."""
 
 MARGIN: Final = 0.06
 """How far an intent must be ahead of the next: closer ones are a tie, and a tie is not decided."""
@@ -535,10 +540,10 @@ def _best(scores: Iterable[Mapping[str, float]]) -> list[tuple[str, float]]:
 
 
 def _choices(request: ClassifyRequest, best: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """The intents that are worth asking about, two at most; none while another question waits."""
+    """The intents that are worth asking about, a few; none while another question waits."""
     if request.waiting_for or not best or best[0][1] < GUESS:
         return ()
-    return tuple(name for name, score in best[:2] if best[0][1] - score < 2 * MARGIN)
+    return tuple(name for name, score in best[:OFFERED] if best[0][1] - score < WORTH_A_QUESTION)
 
 
 def _reaching(

@@ -79,6 +79,9 @@ _MOST_PROOF: Final = 0.4
 _FULL_PROOF: Final = 0.3
 """How much values that were found speak for an intent that takes them."""
 
+_VALUES_ALONE: Final = 0.25
+"""What is left of that where no word speaks for the intent: enough for a question."""
+
 _BEFORE_ORDERS: Final = POLITENESS | CONJUNCTIONS | {"first", "just"}
 """Words that may stand before what is to be done."""
 
@@ -206,7 +209,7 @@ class IntentIndex:
         words = self._shared(known, units_of(without_refusals(text)))
         proof, enough = self._proof(known, found)
         if not words:
-            return proof if enough else 0.0
+            return proof if enough else _VALUES_ALONE * max(proof, 0.0)
         named = any(
             known.params[name].type is ParamType.ENUM for name in found if name in known.params
         )

@@ -1,0 +1,105 @@
+"""Where no request is recognised, the user is offered the likeliest; what was said is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Protocol
+
+import pytest
+
+from langmem_ext import DeltaSaver, IntentCatalog, Turn, build_waiting_graph, converse
+
+NOW = datetime(2026, 3, 4, 10, 15)
+NUMBER = {"type": "identifier", "prompt": "Which number?", "pattern": r"S\d{6}"}
+PAPER: Any = {
+    "intents": [
+        {
+            "id": "missing_paper",
+            "description": "Report a paper that was not delivered",
+            "examples": ["my paper didn't come"],
+            "required": ["number", "missed_on"],
+            "reply": "Sorry: {number}, {missed_on}.",
+        },
+        {
+            "id": "end_subscription",
+            "description": "End a subscription",
+            "examples": ["unsubscribe"],
+            "required": ["number"],
+            "reply": "{number} is ended.",
+        },
+        {
+            "id": "small_ad",
+            "description": "Place a small ad",
+            "examples": ["advertise something"],
+            "required": ["edition", "issue"],
+            "reply": "{edition} on {issue}.",
+        },
+    ],
+    "params": {
+        "number": {**NUMBER, "description": "subscription number"},
+        "missed_on": {"type": "date", "description": "day without a paper", "prompt": "Which day?"},
+        "edition": {"type": "enum", "enum": ["morning", "weekend"], "prompt": "Which edition?"},
+        "issue": {"type": "date", "description": "day of the ad", "prompt": "For which day?"},
+    },
+    "replies": {"unknown": "I can help with papers and ads."},
+}
+
+
+class Said(Protocol):
+    """Says messages in turn on one thread; the last reply."""
+
+    def __call__(self, *texts: str) -> str: ...
+
+
+@pytest.fixture
+def said() -> Iterator[Said]:
+    builder = build_waiting_graph(IntentCatalog.from_dict(PAPER), [])
+    with DeltaSaver.open(":memory:") as saver:
+        graph = builder.compile(checkpointer=saver)
+
+        def say(*texts: str) -> str:
+            turns: list[Turn] = [converse(graph, text, thread_id="t", now=NOW) for text in texts]
+            return turns[-1].reply
+
+        yield say
+
+
+def test_values_alone_offer_the_requests_that_take_them(said: Said) -> None:
+    assert said("nothing on the doormat") == "I can help with papers and ads."
+    offered = said("S204417")
+    assert "report a paper" in offered
+    assert "end a subscription" in offered
+    assert "small ad" not in offered
+
+
+def test_the_choice_takes_what_was_said_before_and_is_no_value_itself(said: Said) -> None:
+    said("nothing on the doormat", "S204417")
+    assert said("the first") == "Which day?"
+    assert said("today") == "Sorry: S204417, 2026-03-04."
+
+
+def test_values_that_only_one_request_takes_ask_for_it(said: Said) -> None:
+    assert said("nothing on the doormat today", "S204417") == "Sorry: S204417, 2026-03-04."
+
+
+def test_a_second_message_that_is_not_understood_lists_what_a_small_catalog_offers(
+    said: Said,
+) -> None:
+    listed = said("hocus pocus", "abracadabra simsalabim")
+    assert all(
+        text in listed for text in ("report a paper", "end a subscription", "place a small ad")
+    )
+    assert said("the third") == "Which edition?"
+
+
+@pytest.mark.parametrize("no", ["no", "none of them"])
+def test_who_wants_none_of_them_is_asked_nothing_more(said: Said, no: str) -> None:
+    said("hocus pocus", "abracadabra simsalabim")
+    assert said(no) == "I can help with papers and ads."
+
+
+def test_one_of_two_values_that_a_first_message_names_is_asked_for(said: Said) -> None:
+    asked = said("i want to place a small ad on friday, morning edition, no idea, weekend edition")
+    assert asked == "Do you mean: morning or weekend?"
+    assert said("the second") == "weekend on 2026-03-06."
