@@ -7,8 +7,8 @@ import random
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -31,22 +31,28 @@ DIMS: Final = 24
 
 
 @pytest.fixture(params=["sqlite", "postgres"], scope="module")
-def able_url(
+def open_able(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """A database that compares vectors itself."""
+) -> Iterator[Callable[[], MessageLog]]:
+    """Opens a database that compares vectors itself."""
     with ExitStack() as stack:
         if request.param == "sqlite":
-            stack.enter_context(sqlite_vec_everywhere())
-            yield str(tmp_path_factory.mktemp("vectors") / "memory.db")
+            having = sqlite_vec_everywhere
+            url = str(tmp_path_factory.mktemp("vectors") / "memory.db")
         else:
-            server = stack.enter_context(pgvector_server())
-            yield stack.enter_context(pgvector_database(server))
+            having = nullcontext
+            url = stack.enter_context(pgvector_database(stack.enter_context(pgvector_server())))
+
+        def open_it() -> MessageLog:
+            with having():  # no longer: other tests open databases that have nothing
+                return MessageLog.open(url, synchronous="normal")
+
+        yield open_it
 
 
 @pytest.fixture(scope="module")
-def able(able_url: str) -> Iterator[MessageLog]:
-    with closing(MessageLog.open(able_url, synchronous="normal")) as log:
+def able(open_able: Callable[[], MessageLog]) -> Iterator[MessageLog]:
+    with closing(open_able()) as log:
         yield log
 
 
@@ -150,12 +156,12 @@ def test_each_way_finds_the_same_in_the_same_order(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_others_change_is_there_at_once(
-    able: MessageLog, able_url: str, way: str, monkeypatch: pytest.MonkeyPatch
+    able: MessageLog, open_able: Callable[[], MessageLog], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = word_index(fields=["text", "l[*]"])
     with (
         maker(able)(index=index) as other,
-        closing(MessageLog.open(able_url, synchronous="normal")) as log,
+        closing(open_able()) as log,
     ):
         go_by(way, monkeypatch, log)
         store = DeltaStore(log, index=index, hybrid=False)
