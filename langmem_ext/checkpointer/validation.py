@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from operator import methodcaller
 from typing import Any, Final
 
 from langmem_ext._internal.json import plain_text
@@ -18,8 +17,6 @@ from langmem_ext.log.message_log import require_storable
 
 _TEXT: Final = frozenset([str])
 _DICT: Final = {dict}
-_LIST: Final = {list, type(None)}
-_values_of: Final = methodcaller("values")
 _VERSION: Final = frozenset([str, int, float])
 
 
@@ -52,20 +49,22 @@ def is_plain(checkpoint: Any, metadata: Any, new_versions: Any) -> bool:
     """Whether a checkpoint is as LangGraph's own are: it need not be checked further."""
     try:
         seen, updated = checkpoint["versions_seen"], checkpoint["updated_channels"]
-        values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
-        held = [versions, *seen.values()]
-        texts = [checkpoint["id"], checkpoint["ts"], *seen, *values, *(updated or ())]
-        texts += chain.from_iterable(held)
-        texts += chain.from_iterable(map(_values_of, held))
+        held = [checkpoint["channel_values"], checkpoint["channel_versions"], *seen.values()]
+        texts = [checkpoint["id"], checkpoint["ts"], *seen]
+        if updated is not None:
+            if type(updated) is not list:
+                return False
+            texts += updated
+        texts += held[0]
+        for versions in held[1:]:
+            texts += versions
+            texts += versions.values()
         return (
             _TEXT.issuperset(map(type, texts))
             and "".join(texts).isascii()
             and "\0" not in texts[0]
             and type(checkpoint["v"]) is int
-            and type(updated) in _LIST
-            and _DICT.issuperset(
-                map(type, (checkpoint, metadata, new_versions, seen, values, *held))
-            )
+            and _DICT.issuperset(map(type, (checkpoint, metadata, new_versions, seen, *held)))
         )
     except (TypeError, KeyError, AttributeError):
         return False

@@ -67,7 +67,6 @@ _FIELD_SETS: Final = {cls: set(cls.model_fields) for cls in CLASSES}
 _fields = attrgetter("__dict__")
 _extra = attrgetter("__pydantic_extra__")
 _new = object.__new__
-_set_item: Any = dict.__setitem__
 _fresh: Any = partial(dict.fromkeys, ())
 _set_fields, _set_names, _set_extra, _set_private = (
     vars(BaseModel)[name].__set__
@@ -235,7 +234,12 @@ def _copies(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[di
     for cls in set(classes):
         own = list(compress(copies, map(is_, classes, repeat(cls))))
         for name, kind in _CONTAINERS[cls]:
-            deque(map(_set_item, own, repeat(name), map(kind, repeat(()))), maxlen=0)
+            if kind is dict:
+                for copy in own:
+                    copy[name] = {}
+            else:
+                for copy in own:
+                    copy[name] = []
     return copies
 
 
