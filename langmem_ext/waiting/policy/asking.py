@@ -126,7 +126,7 @@ def _which(playbook: Playbook, plan: PlanExecution, param: Param) -> str:
 def value_in_words(value: JsonValue) -> str:
     """A value as a question names it: "7:00 in the evening"."""
     text = in_text(value)
-    if not re.fullmatch(r"(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d", text):
+    if not re.fullmatch(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d", text):
         return text
     hour, minutes = int(text[-5:-3]), text[-2:]
     part = "in the morning" if hour < 12 else "in the afternoon" if hour < 18 else "in the evening"

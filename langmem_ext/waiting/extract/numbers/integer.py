@@ -347,8 +347,9 @@ _NO_ONE = re.compile(
     re.I,
 )
 _SINGLE = re.compile(
-    r"\W*(?:(?:just|only|for|it's|maybe|about|please)\W+)*(?:(?:an?|another|the|that)\s+"
-    r"(?:[a-z]+\s+)?(?:one|(?P<noun>(?!please|pls)[a-z]+))|(?:a )?single(?: one)?)"
+    r"\W*(?:(?:just|only|for|it's|maybe|about|please)\W+)*(?:(?:an?|another)\s+(?:[a-z]+\s+)?one"
+    r"|(?:an?|another|the|that)\s+(?:[a-z]+\s+)?(?P<noun>(?!(?:please|pls|one)\b)[a-z]+)"
+    r"|(?:a )?single(?: one)?)"
     r"(?:\W+(?:please|pls|will do|thanks|for now))*\W*",
     re.I,
 )
