@@ -363,12 +363,16 @@ def _answer(
         and len(choices) > 1
         and (value := chosen(text, choices)) is not None
     ):
-        return Extraction("filled", value, confidence=0.9, reason="one of two readings")
+        return Extraction("filled", value, confidence=0.9, reason=_CHOSEN)
     reply = Reply(text, prompt=prompt, others=others, filled=session.params, now=heard.now)
     found = extract(playbook.param(name), reply)
     if others and found.status != "filled":
         found = extract(playbook.param(name), replace(reply, others=()))
     return settled(found, playbook.param(name), about(playbook.intent_of(plan)))
+
+
+_CHOSEN: Final = "one of two readings"
+"""Why an answer counts that only says which of two values is meant."""
 
 
 def _prompt(playbook: Playbook, session: Session, plan: PlanExecution, name: str) -> str:
@@ -406,6 +410,8 @@ def _values(
         about=about(playbook.intent_of(plan)),
     )
     found = read_values([playbook.param(other) for other in open_names], reading)
+    if name and answer is not None and answer.reason == _CHOSEN:
+        return {name: answer}  # "the second" is no day
     if name and name not in found and answer is not None and answer.status == "filled":
         rivals = [other for other in found.values() if overlap(answer, other)]
         if not rivals:

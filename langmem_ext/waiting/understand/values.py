@@ -19,6 +19,7 @@ from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.candidate import turned_down
 from langmem_ext.waiting.extract.english.concepts import WORDS
+from langmem_ext.waiting.extract.english.correction import corrects
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.understand.daytime import likely
@@ -219,7 +220,8 @@ _ONE_OF_TWO: Final = frozenset({ParamType.ENUM, ParamType.DATE, ParamType.MONEY}
 
 def _or_another(found: Extraction, param: Param, reply: Reply) -> Extraction:
     """What was found, open where a message that begins a request names another as clearly."""
-    if param.type not in _ONE_OF_TWO or found.status != "filled" or found.span is None:
+    either = param.type in _ONE_OF_TWO and found.status == "filled" and not corrects(reply.text)
+    if not either or found.span is None:
         return found
     rest = _blanked(reply.text, found.span)
     other = extract(param, replace(reply, text=rest))

@@ -103,3 +103,14 @@ def test_one_of_two_values_that_a_first_message_names_is_asked_for(said: Said) -
     asked = said("i want to place a small ad on friday, morning edition, no idea, weekend edition")
     assert asked == "Do you mean: morning or weekend?"
     assert said("the second") == "weekend on 2026-03-06."
+
+
+def test_the_second_of_two_dates_is_that_date_and_no_day_of_the_month(said: Said) -> None:
+    asked = said("i want to place a small ad, morning edition, on thursday, no idea, friday")
+    assert asked == "Do you mean: 2026-03-05 or 2026-03-06?"
+    assert said("the second") == "morning on 2026-03-06."
+
+
+def test_a_value_that_is_taken_back_is_not_offered(said: Said) -> None:
+    told = said("i want to place a small ad, morning edition, on thursday - sorry no, friday")
+    assert told == "morning on 2026-03-06."

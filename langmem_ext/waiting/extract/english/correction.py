@@ -19,8 +19,8 @@ _OPEN = frozenset(
 
 _MARK = re.compile(
     r"(?<![\s,.;:!–—-])"
-    r"(?:[\s,.;:!–—-]+(?:no|nope|oops|sorry|wait|hang on|hold on|hmm+|scratch that|i meant?|i mean"
-    r" to say|actually|or rather|rather"
+    r"(?:[\s,.;:!–—-]+(?:no(?! idea\b)|nope|oops|sorry|wait|hang on|hold on|hmm+|scratch that"
+    r"|i meant?|i mean to say|actually|or rather|rather"
     r"|make (?:that|it)|correction|better|my (?:bad|mistake)|let'?s"
     r" say|apologies|so|say|put|call it)\b)+[\s,.;:!–—-]+",
     re.I,
@@ -40,6 +40,11 @@ def _cuts(text: str) -> list[tuple[int, int]]:
     """The end of what each correction takes back, and the start of its new words; last first."""
     marks = [match.span() for match in _MARK.finditer(text)]
     return [mark for mark in reversed(marks) if text[: mark[0]].strip()][:_MARKS]
+
+
+def corrects(text: str) -> bool:
+    """Whether a message takes back something that it says, or concludes from it."""
+    return bool(_cuts(text))
 
 
 def _before(text: str, stop: int) -> str:
