@@ -117,7 +117,7 @@ class Driver(Protocol):
         which needs a copy of the vectors.
 
         Args:
-            fewer: The copy is made where there is none, and they are fewer than these.
+            fewer: A missing copy is made if there are fewer vectors than this.
         """
 
     def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:

@@ -199,13 +199,13 @@ def _apply(
 def give_vectors(server: Server, *, fewer: int) -> bool:
     """Whether pgvector can compare a store's vectors: it has a copy of them.
 
-    The copy is made here, by a role that owns the tables, where the extension is there: what has
-    the right to create that is not used. Others wait meanwhile; where somebody uses the vectors
-    for long, there is none this time.
+    A missing copy is made here, if the extension is installed and the role owns the tables; the
+    extension itself is never created. Writers wait meanwhile. If the vectors stay locked for 5
+    seconds, the copy is left for another time.
 
     Args:
         server: The database.
-        fewer: None is made of as many vectors, or more.
+        fewer: The copy is made if there are fewer vectors than this.
 
     Raises:
         StorageUnavailable: It cannot be reached.

@@ -287,7 +287,7 @@ SQLITE: Final = Dialect(
         "scalar": "json_extract(:value?, '$')",
         "field": "json_extract(value, '$.\"' || :name? || '\"')",
         "truth": "FALSE",
-        # It is none where one of them has no length.
+        # NULL for a vector of length 0.
         "cosine": "coalesce(1 - vec_distance_cosine(vector, :query), 0)",
         "bytes": "length(CAST(? AS BLOB))",
         # Told by `dbstat` from conversations of 40 to 20,000 characters a message: what a row takes

@@ -306,7 +306,7 @@ def find_place(
     indexes: Indexes,
     codec: Codec,
 ) -> Op[int | None]:
-    """The place of the last message of a list that has an id; None if there is none."""
+    """The place of the last message in a list with this id; None if not found."""
     found = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
     ref = None if found is None else found[3].values.get(channel)
     if found is None or ref is None or not is_list(ref):

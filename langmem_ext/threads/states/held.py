@@ -1,8 +1,8 @@
 """Answers to some of the questions that wait together, held until the last one is answered.
 
-They are stored in the step that asks, as LangGraph stores an answer: under `RESUME`, which is
-replaced when it is written again. Their task is none of the graph's, so LangGraph passes them over,
-and they go where the checkpoint goes.
+They are pending writes of the checkpoint that asks, under `RESUME`, where a later write replaces an
+earlier one. Their task id belongs to no task of the graph, so LangGraph ignores them. They are
+copied, exported and deleted with the checkpoint.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ class Standing:
     @classmethod
     def of(cls, snapshot: StateSnapshot, found: CheckpointTuple | None) -> Standing:
         """How a thread stands by its state and the checkpoint, if that was read."""
-        asked = tuple(interrupt for task in snapshot.tasks for interrupt in task.interrupts)
         writes = found.pending_writes if found is not None else None
-        held = held_in(writes or (), asked)
-        return cls(without_held(snapshot, held), asked, held)
+        held = held_in(writes or (), snapshot.interrupts)
+        return cls(without_held(snapshot, held), snapshot.interrupts, held)
 
     def holding(self, answers: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The writes that hold these answers, and no others."""
