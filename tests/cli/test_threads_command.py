@@ -41,7 +41,7 @@ def db(place: str) -> str:
     with closing(DeltaSaver.open(place, synchronous="normal")) as saver:
         for thread, text in (
             ("aaa-order", "Where is my order?"),
-            ("aab-pin", "my pin is 1234"),
+            ("aab-pin", "my pin is 1234-pin"),
             ("bbb-joke", "Tell me a joke\x1b[31m"),
         ):
             notes = {"langmem_ext": {"sensitive": ["pin"]}} if "pin" in text else {}
@@ -131,7 +131,7 @@ def test_a_history_is_read_without_what_is_sensitive(db: str) -> None:
         "agent: answer to aaa-order",
     ]
     said = data(db, "history", "aab")
-    assert "1234" not in json.dumps(said)
+    assert "1234-pin" not in json.dumps(said)
     assert [message["role"] for message in said] == ["human", "ai", "tool", "ai"]
     assert (said[1]["text"], said[1]["calls"], said[2]["tool_call_id"]) == ("", ["look_up"], "c1")
     assert [message["text"] for message in data(db, "history", "b", "--last", "1")] == [

@@ -241,7 +241,7 @@ def test_no_sensitive_value_reaches_the_model_or_the_memory(
     assert MemoryGenerator(log, model, store=store).generate("t1").outcome == "written"
     assert "Take card •••, please." in model.asked[0]
     for text in (*model.asked, str(everything(store))):
-        assert "4111" not in text
+        assert "4111 1111" not in text
 
 
 def test_of_a_tools_long_output_the_beginning_is_read(log: MessageLog, store: BaseStore) -> None:

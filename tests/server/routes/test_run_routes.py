@@ -161,7 +161,7 @@ async def test_a_failure_of_the_graph_is_told_without_what_it_holds(noting: Call
         "t1", "agent", input={"notes": ["fail"]}, raise_error=False
     )
     assert result["__error__"]["error"] == "RuntimeError"
-    assert "4711" not in json.dumps([part.data for part in parts])
+    assert "secret" not in json.dumps([part.data for part in parts])
     assert (await noting.sdk.threads.get("t1"))["status"] == "error"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -440,5 +441,6 @@ def test_a_known_sensitive_value_is_stored_in_no_free_text(spelled: str, by_form
     noted = [vars(message)["additional_kwargs"] for message in messages]
     calls = [call["args"]["remark"] for one in messages for call in getattr(one, "tool_calls", ())]
     assert calls == [f"take {HIDDEN} and ring the bell"]
-    assert "1111" not in str([state, noted])
-    assert "1111" not in "".join(map(shown_text, map(vars, messages)))
+    shown = "".join(map(shown_text, map(vars, messages)))
+    # Eight digits: a time of day has six in a row at most.
+    assert not re.search("1111[ -]?1111", f"{state} {noted} {shown}")
