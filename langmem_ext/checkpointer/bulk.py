@@ -40,7 +40,7 @@ def together(
         owner: Whose the threads are.
     """
     if times is not None:
-        ops = [op.given(times=moment) for op, moment in zip(ops, times, strict=True)]
+        ops = [op.with_arguments(times=moment) for op, moment in zip(ops, times, strict=True)]
     # As the drivers sort what goes together: so two processes take the rows of two threads in the
     # same order.
     ops = sorted(ops, key=lambda op: op.thread or "")

@@ -105,7 +105,7 @@ class ThreadIndex:
         number: The thread's number.
         generation: The thread's generation when it was first looked at.
         key: The thread's id and the codec's key; None for an index of one operation alone.
-        row: The thread's row (`statements.SELECT_THREAD`) as it was last read or written; None
+        row: The thread's row (`sql.SELECT_THREAD`) as it was last read or written; None
             where that is not known.
         thread: The same as a writer works with it (`thread_row.ThreadRow`), if one has written it.
         met: Whether the process knows of the thread's life (`late_writes.LateWrites.met`).
@@ -118,7 +118,7 @@ class ThreadIndex:
             (`storage.checkpoints.messages`).
         unnamed: Items that have no id yet.
         texts: Items that are bare texts: the message that holds the text may still come.
-        rows: Columns (`statements.ITEM_BODY`) of items that may still change, of those that were
+        rows: Columns (`sql.ITEM_BODY`) of items that may still change, of those that were
             stored here.
         values: Rows of the values stored last, by a digest of their bodies: a node's result is a
             pending write first and a channel's value then, and both refer to one row.
@@ -419,7 +419,7 @@ class Indexes:
 
         Args:
             thread_id: The thread's id.
-            row: Its row, as it was just read (`statements.SELECT_THREAD`).
+            row: Its row, as it was just read (`sql.SELECT_THREAD`).
             codec: Reads and writes its items.
         """
         index = self.take(thread_id, codec)

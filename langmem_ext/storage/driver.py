@@ -1,9 +1,9 @@
-"""Who runs operations: the protocol of the two drivers, work in steps, the queue, leases.
+"""What runs operations: the protocol of the two drivers, work in steps, the queue, leases.
 
 Write operations that wait for the database at the same time share one commit; each stays atomic by
-itself. Callers queue; whoever holds the database runs all that wait, each in a savepoint of its
-own, and commits once. So many threads or tasks cost one commit together, and one caller alone waits
-for nobody.
+itself. Callers queue; the one that holds the database runs all that wait, each in a savepoint of
+its own, and commits once. So many threads or tasks cost one commit together, and a single caller
+waits for nobody.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 
 class Rememberers:
-    """Who remembers something of threads: each forgets it when an operation has failed."""
+    """What caches something of threads: each forgets it when an operation has failed."""
 
     def __init__(self) -> None:
         self._methods: list[WeakMethod[Callable[[str | None], None]]] = []
 
     def add(self, forget: Callable[[str | None], None]) -> None:
         """Add a bound method; it does not keep its object."""
-        there = [method for method in self._methods if method() is not None]
-        self._methods = [*there, WeakMethod(forget)]
+        alive = [method for method in self._methods if method() is not None]
+        self._methods = [*alive, WeakMethod(forget)]
 
     def forget(self, threads: Iterable[str | None]) -> None:
         """Have each forget these threads."""
@@ -52,11 +52,10 @@ class Driver(Protocol):
     """Runs operations. One operation is one transaction: all of it happens, or nothing.
 
     Attributes:
-        remote: Whether asking costs a trip; a thread's number follows from its id then.
-        compresses: Whether the database compresses long texts itself; its columns for texts take
-            nothing else then.
-        counts_pages: Whether the pages that hold something are counted at once
-            (`space.used_bytes`).
+        remote: Whether a query costs a round trip; then a thread's number follows from its id.
+        compresses: Whether the database compresses long texts itself; then its columns for texts
+            take nothing else.
+        counts_pages: Whether the used pages can be counted at once (`space.used_bytes`).
     """
 
     remote: bool
@@ -69,24 +68,24 @@ class Driver(Protocol):
 
     @property
     def address(self) -> tuple[str, ...] | None:
-        """What another driver of the same database has, too; None where none can be of it."""
+        """The same for every driver of this database; None if no other can open it."""
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
 
     def glance(self, statement: Statement) -> Rows | None:
-        """What a statement reads, if that disturbs nobody and needs no waiting; else None."""
+        """The rows of a statement, if it can be read without disturbing or waiting; else None."""
 
     def run(self, op: Operation[T], *, write: bool) -> T:
-        """Run `op` in the calling thread, again where another writer was in its way.
+        """Run `op` in the calling thread, and again if another writer interfered.
 
         Args:
             op: The operation.
             write: Whether it changes anything; a read sees one consistent state.
 
         Raises:
-            StorageError: The database refused; it is as it was before.
+            StorageError: The database refused; nothing has changed.
         """
 
     async def arun(self, op: Operation[T], *, write: bool) -> T:
@@ -96,24 +95,24 @@ class Driver(Protocol):
         """Run `function` where `arun` runs operations: an operation and its decoding in one hop."""
 
     def on_rollback(self, forget: Callable[[str | None], None]) -> None:
-        """Have `forget` called, before anything else runs, whenever an operation has failed.
+        """Call `forget`, before anything else runs, whenever an operation has failed.
 
         Args:
-            forget: A bound method, for as long as its object lives. It receives the id of the
-                operation's thread; None where it names none, or many.
+            forget: A bound method, called for as long as its object lives. It receives the id of
+                the operation's thread; None if the operation names none, or many.
         """
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
-        """Give free space back to the file system, a step at a time; returns the bytes given back.
+        """Return free space to the file system, in steps; returns how many bytes.
 
         Args:
-            full: Write the whole database anew, in one step that writers wait for.
+            full: Rewrite the whole database, in one step that writers wait for.
         """
 
     def compares_vectors(self, *, fewer: int) -> bool:
         """Whether the database itself compares a store's vectors (`dialect.COSINE`).
 
-        SQLite does by sqlite-vec, which is loaded here where it can be; PostgreSQL by pgvector,
+        SQLite does with sqlite-vec, which is loaded here if it can be; PostgreSQL with pgvector,
         which needs a copy of the vectors.
 
         Args:
@@ -145,18 +144,18 @@ class Driver(Protocol):
 
 Steps: TypeAlias = Generator[tuple[Operation[Any], bool], Any, T]
 """Yields operations, each with whether it writes, and receives their results; a `StorageError` of
-one is raised there."""
+one is raised where it was yielded."""
 
 
 class Running(Generic[T]):
-    """Steps on their way.
+    """Steps that are being run.
 
     Args:
         driver: Runs the operations.
         steps: The steps.
 
     Attributes:
-        result: What the steps returned, once `advance` has said that there are no more.
+        result: What the steps returned, once `advance` has returned False.
     """
 
     result: T
@@ -167,7 +166,7 @@ class Running(Generic[T]):
         self._resume: Callable[[], tuple[Operation[Any], bool]] = partial(next, steps)
 
     def advance(self) -> bool:
-        """Carry out the next operation; False where there was none."""
+        """Run the next operation; False if there was none."""
         try:
             op, write = self._resume()
         except StopIteration as done:
@@ -180,7 +179,7 @@ class Running(Generic[T]):
         return True
 
     def finish(self) -> T:
-        """Carry out all that is left, in the calling thread."""
+        """Run all that is left, in the calling thread."""
         while self.advance():
             pass
         return self.result
@@ -195,22 +194,22 @@ class Running(Generic[T]):
 # -- operations that wait --------------------------------------------------------------------------
 
 ATTEMPTS: Final = 8
-"""How often an operation is run that others get in the way of."""
+"""How often an operation is run if others interfere."""
 
 GROUP: Final = 64
-"""Operations that share one commit, at most: the first of them waits for the last."""
+"""How many operations share one commit at most: the first of them waits for the last."""
 
 
 class Job(Generic[T]):
-    """An operation that waits, and what became of it.
+    """An operation that waits, and its outcome.
 
     Args:
         op: The operation.
-        future: Is told, on its event loop, once the operation is stored or refused.
+        future: Is set, on its event loop, once the operation is stored or refused.
 
     Attributes:
-        taker: The thread that has taken it to carry it out, where somebody asks.
-        since: When it began to wait, by `time.monotonic`, where somebody counts how long it does.
+        taker: The thread that has taken the operation to run it, if the queue notes that.
+        since: When it began to wait, by `time.monotonic`, if the queue notes that.
     """
 
     __slots__ = ("done", "error", "future", "op", "result", "since", "taker")
@@ -226,7 +225,7 @@ class Job(Generic[T]):
 
     @property
     def thread(self) -> str | None:
-        """Id of the thread that the operation writes; None where it names none, or several."""
+        """Id of the thread that the operation writes; None if it names none, or several."""
         return self.op.thread
 
     def outcome(self) -> T:
@@ -236,7 +235,7 @@ class Job(Generic[T]):
         return self.result  # type: ignore[return-value]  # set, if there is no error
 
     def fail(self, error: Exception) -> None:
-        """Note why the operation is not stored; the first reason stands."""
+        """Note why the operation is not stored; the first reason counts."""
         self.error = self.error or error
 
 
@@ -247,7 +246,7 @@ class Queue:
         self.jobs: deque[Job[Any]] = deque()
 
     def withdraw(self, job: Job[Any]) -> None:
-        """Take an operation back that has not begun."""
+        """Remove an operation that has not begun."""
         try:
             self.jobs.remove(job)
         except ValueError:
@@ -262,21 +261,21 @@ class Queue:
 
 
 def settle(jobs: Iterable[Job[Any]]) -> None:
-    """Tell everyone whose operation is done, with one call for each event loop."""
+    """Notify everyone whose operation is done, with one call for each event loop."""
     waiting: dict[asyncio.AbstractEventLoop, list[Job[Any]]] = {}
     for job in jobs:
         job.done = True
         if job.future is not None:
             waiting.setdefault(job.future.get_loop(), []).append(job)
-    for loop, told in waiting.items():
+    for loop, jobs_of_loop in waiting.items():
         try:
-            loop.call_soon_threadsafe(resolve, told)
-        except RuntimeError:  # its loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(resolve, jobs_of_loop)
+        except RuntimeError:  # the loop is closed: nobody waits any more
             continue
 
 
 def resolve(jobs: Iterable[Job[Any]]) -> None:
-    """Tell those of one event loop, on it."""
+    """Notify those of one event loop, on that loop."""
     for job in jobs:
         job.done = True
         if job.future is None or job.future.done():  # its task was cancelled
@@ -288,7 +287,7 @@ def resolve(jobs: Iterable[Job[Any]]) -> None:
 
 
 def interrupted() -> StorageUnavailable:
-    """The error of the others where the one that runs their operations is interrupted."""
+    """The error of the other callers if the one that runs their operations is interrupted."""
     return StorageUnavailable("the operation was interrupted and nothing was stored: try again")
 
 
@@ -342,7 +341,7 @@ class Leases:
             self.give_back(token)
 
     async def _take_off_loop(self, thread_id: str) -> object | None:
-        """`take` in a thread; what was taken for a cancelled caller is given back."""
+        """`take` in a thread; a lease that was taken for a cancelled caller is given back."""
         taking = asyncio.ensure_future(asyncio.to_thread(self.take, thread_id))
         try:
             return await asyncio.shield(taking)
@@ -365,7 +364,7 @@ def _give_up_after(deadline: float, thread_id: str, wait: float) -> None:
 
 
 def thread_busy(thread_id: str, wait: float) -> ThreadBusy:
-    """Who holds a lease has not given it back."""
+    """The error that another caller still holds a lease."""
     return ThreadBusy(
         f"thread {thread_id!r} is in use by another caller (waited {wait:g} s): try again after its"
         " turn"

@@ -4,9 +4,9 @@ An operation is a generator: it yields effects, receives rows, and returns its r
 connection, lock or clock, so one implementation serves SQLite and PostgreSQL, sync and async, and a
 test can break it at every statement. One operation is one transaction, which the runner owns.
 
-A runner may have to begin a transaction again, so it is given an `Operation`: the generator's
-function with its arguments. What differs from run to run (ids, times, chance) is among the
-arguments, and none of these is used up by a run.
+A runner may have to begin a transaction again, so it receives an `Operation`: the generator's
+function with its arguments. Whatever would differ between runs (ids, times, chance) is among the
+arguments, and no run uses an argument up.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Params: TypeAlias = Mapping[str, Any]
 
 
 ONE: Final = 1
-"""Third part of a change: the statement changes exactly one row; where it does not, the operation
-is `Stale`."""
+"""Third part of a change: the statement must change exactly one row; else the operation is
+`Stale`."""
 
 ANY: Final = 2
-"""Third part of a change: nobody looks at how many rows it changes."""
+"""Third part of a change: the statement may change any number of rows."""
 
 
 class Stale(Exception):
@@ -80,7 +80,7 @@ rows."""
 
 Change: TypeAlias = tuple[str, Row, int]
 """A statement that changes rows, its parameters, and `ONE` or `ANY`. Changes are yielded in a list,
-in their order; the operation receives nothing: so a runner whose database is far away need not
+in their order. The operation receives nothing, so a runner whose database is remote need not
 wait."""
 
 Effect: TypeAlias = Command | list[Change] | Statement | Batch | Together | Pause
@@ -91,17 +91,17 @@ Op: TypeAlias = Generator[Effect, Any, T]
 class Trace(ABC):
     """What an operation leaves in the database and nothing else does.
 
-    It shows that the operation was stored if its outcome is unknown.
+    If the outcome of the operation is unknown, the trace shows that it was stored.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def is_left(self, thread_id: str) -> Op[bool]:
-        """Whether the trace is there.
+        """Whether the trace is found.
 
-        It is called when no run of the operation, which names this thread, is still in progress,
-        nor any other on the thread.
+        It is called when neither the operation, which names this thread, nor any other on the
+        thread is still running.
         """
 
 
@@ -111,10 +111,9 @@ class Operation(partial[Op[T_co]]):
     `yield from` makes it a part of another one.
 
     Attributes:
-        repeatable: Whether it may be run again after a run that came to nothing: one that tells
-            what it reads while it runs may not.
-        heavy: Whether it has so much to do between its statements that no event loop carries it
-            out.
+        repeatable: Whether it may run again after a run that failed. One that passes on what it
+            reads while it runs may not.
+        heavy: Whether it does so much between its statements that it must not run on an event loop.
         own_trace: What it leaves, whatever its arguments are.
     """
 
@@ -125,11 +124,11 @@ class Operation(partial[Op[T_co]]):
     def __iter__(self) -> Op[T_co]:
         return self()
 
-    def given(self, **keywords: Any) -> Operation[T_co]:
-        """It with further arguments, by name."""
-        given = Operation(self.func, *self.args, **{**self.keywords, **keywords})
-        vars(given).update(vars(self))
-        return given
+    def with_arguments(self, **keywords: Any) -> Operation[T_co]:
+        """The operation with further arguments, by name."""
+        operation = Operation(self.func, *self.args, **{**self.keywords, **keywords})
+        vars(operation).update(vars(self))
+        return operation
 
     @property
     def thread(self) -> str | None:
@@ -146,16 +145,16 @@ class Operation(partial[Op[T_co]]):
 
     @property
     def trace(self) -> Trace | None:
-        """What it leaves: its own trace, or the first among its arguments; None if it has none.
+        """Its own trace, or else the first among its arguments; None if there is none.
 
-        The trace of an operation among the arguments counts as an argument.
+        An operation among the arguments counts by its trace.
         """
         if self.own_trace is not None:
             return self.own_trace
         for value in chain(self.args, self.keywords.values()):
-            found = value.trace if isinstance(value, Operation) else value
-            if isinstance(found, Trace):
-                return found
+            trace = value.trace if isinstance(value, Operation) else value
+            if isinstance(trace, Trace):
+                return trace
         return None
 
 
@@ -165,12 +164,12 @@ def operation(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
 
 
 def operation_once(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
-    """`operation`, where a run tells what it reads to something that cannot take it back."""
+    """`operation`, for one that passes on what it reads to something that cannot take it back."""
     return _prepared(function, repeatable=False)
 
 
 def operation_leaving(trace: Trace) -> Callable[[Callable[P, Op[T]]], Callable[P, Operation[T]]]:
-    """`operation`, for one that leaves this, whatever its arguments are."""
+    """`operation`, for one that leaves this trace, whatever its arguments are."""
 
     def prepare(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
         return _prepared(function, own_trace=trace)
@@ -201,10 +200,10 @@ def fetch_one(sql: str, /, **params: Any) -> Op[Row | None]:
 
 
 def side_by_side(ops: Iterable[Op[T]]) -> Op[list[T]]:
-    """Run independent operations; what they ask for at the same time is asked for together.
+    """Run independent operations; statements that they yield at the same time are sent together.
 
     Args:
-        ops: They read; none of them begins before it is its turn to ask.
+        ops: They only read. Each begins when it is its turn to yield.
     """
     running = list(ops)
     results: dict[int, T] = {}
@@ -220,9 +219,9 @@ def side_by_side(ops: Iterable[Op[T]]) -> Op[list[T]]:
             except StopIteration as done:
                 results[at] = done.value
         statements = [
-            one
+            statement
             for effect in asked.values()
-            for one in (effect.statements if isinstance(effect, Together) else (effect,))
+            for statement in (effect.statements if isinstance(effect, Together) else (effect,))
         ]
         rows = iter((yield Together(statements)) if statements else ())
         answers = {
@@ -243,8 +242,8 @@ def _asks(effect: Effect) -> bool:
 
 def both(first: Op[T], second: Op[S]) -> Op[tuple[T, S]]:
     """`side_by_side` for two."""
-    one, other = yield from side_by_side((cast(Op[Any], first), second))
-    return one, other
+    first_result, second_result = yield from side_by_side((cast(Op[Any], first), second))
+    return first_result, second_result
 
 
 def execute(sql: str, /, **params: Any) -> Op[None]:

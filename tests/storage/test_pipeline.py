@@ -74,7 +74,7 @@ def kinds(trip: Sequence[str]) -> list[str]:
 
 
 def test_a_write_that_reads_nothing_is_one_trip_and_one_transaction() -> None:
-    result, [trip] = play(Write(POSTGRES).carry_out(Operation(add, 7)), database)
+    result, [trip] = play(Write(POSTGRES).run(Operation(add, 7)), database)
     assert result == 8
     assert kinds(trip) == ["WITH", "INSERT", "INSERT", "INSERT"]
     assert (
@@ -84,7 +84,7 @@ def test_a_write_that_reads_nothing_is_one_trip_and_one_transaction() -> None:
 
 
 def test_a_write_that_must_ask_is_one_transaction_from_begin_to_commit() -> None:
-    result, trips = play(Write(POSTGRES).carry_out(Operation(read_and_add)), database)
+    result, trips = play(Write(POSTGRES).run(Operation(read_and_add)), database)
     assert result == 8
     assert [kinds(trip) for trip in trips] == [
         ["BEGIN", "SELECT"],
@@ -94,7 +94,7 @@ def test_a_write_that_must_ask_is_one_transaction_from_begin_to_commit() -> None
 
 def test_writes_that_wait_together_share_one_trip() -> None:
     jobs = [Job(Operation(add, known)) for known in (1, 2)]
-    _, [trip] = play(Write(POSTGRES).carry_out_all(jobs), database)
+    _, [trip] = play(Write(POSTGRES).run_all(jobs), database)
     assert kinds(trip) == 2 * ["WITH", "INSERT", "INSERT", "INSERT"]
     assert [job.result for job in jobs] == [2, 3]
 
@@ -102,15 +102,15 @@ def test_writes_that_wait_together_share_one_trip() -> None:
 def test_where_one_of_several_writes_fails_none_is_stored_and_alone_it_says_why() -> None:
     with pytest.raises(GroupFailed):
         play(
-            Write(POSTGRES).carry_out_all([Job(Operation(add, 1)), Job(Operation(refuse))]),
+            Write(POSTGRES).run_all([Job(Operation(add, 1)), Job(Operation(refuse))]),
             database,
         )
     with pytest.raises(LookupError):
-        play(Write(POSTGRES).carry_out_all([Job(Operation(refuse))]), database)
+        play(Write(POSTGRES).run_all([Job(Operation(refuse))]), database)
 
 
 def test_a_read_that_asks_once_is_one_trip_and_several_statements_see_one_snapshot() -> None:
-    assert play(Read(POSTGRES).carry_out(Operation(read_together)), database)[1] == [
+    assert play(Read(POSTGRES).run(Operation(read_together)), database)[1] == [
         [
             "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
             *2 * ["SELECT n FROM counter WHERE name = %(name)s"],
@@ -120,21 +120,21 @@ def test_a_read_that_asks_once_is_one_trip_and_several_statements_see_one_snapsh
 
 
 def test_a_read_that_goes_on_sees_one_snapshot_from_its_first_rows_on() -> None:
-    result, trips = play(Read(POSTGRES).carry_out(Operation(read_twice)), database)
+    result, trips = play(Read(POSTGRES).run(Operation(read_twice)), database)
     assert result == [(7,), (7,)]
     assert [kinds(trip) for trip in trips] == [["SELECT"], ["BEGIN", "SELECT", "SELECT", "COMMIT"]]
-    _, trips = play(Read(POSTGRES, hasty=False).carry_out(Operation(read_twice)), database)
+    _, trips = play(Read(POSTGRES, hasty=False).run(Operation(read_twice)), database)
     assert [kinds(trip) for trip in trips] == [["BEGIN", "SELECT"], ["SELECT"], ["COMMIT"]]
 
 
 def test_a_read_whose_first_rows_changed_before_its_snapshot_has_no_result() -> None:
     answers = iter([[(7,)], (), [(8,)], [(8,)], ()])
     with pytest.raises(Stale):
-        play(Read(POSTGRES).carry_out(Operation(read_twice)), lambda _: next(answers))
+        play(Read(POSTGRES).run(Operation(read_twice)), lambda _: next(answers))
 
 
 def test_a_failed_exchange_is_told_as_it_is() -> None:
-    wire = Write(POSTGRES).carry_out(Operation(add, 7))
+    wire = Write(POSTGRES).run(Operation(add, 7))
     next(wire)
     with pytest.raises(ExchangeFailed):
         wire.throw(ExchangeFailed())

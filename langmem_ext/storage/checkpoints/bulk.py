@@ -66,14 +66,13 @@ class Moved:
     """A checkpoint with its pending writes, ready to be stored.
 
     Attributes:
-        namespace, id: What names it within its thread.
-        packed: The checkpoint; None where only writes of one that is there already are to be
-            stored.
+        namespace, id: The checkpoint's namespace, and its id.
+        packed: The checkpoint; None if it is stored already and only its writes are new.
         writes: Its pending writes.
         now: When it was made, in Unix milliseconds.
         writes_first: Whether its writes may hold messages without the ids that they have in the
-            checkpoint. Stored first, a message is named later, and is one row; the other way round
-            it would be two.
+            checkpoint. If the writes are stored first, such a message is one row, which gets its
+            id later; the other way round it would be two rows.
     """
 
     namespace: str
@@ -88,11 +87,11 @@ Places: TypeAlias = dict[tuple[str, str], list[tuple[str, WriteEntry]]]
 """Pending writes with their tasks, in LangGraph's order, by the checkpoint's namespace and id."""
 
 PAGE: Final = 256
-"""Rows of a thread that are held at once."""
+"""Rows of a thread that are read at once."""
 
 FIRST_CHECKPOINT: Final[dict[str, Any]] = {"namespace": -1, "id": b""}
 FIRST_WRITES: Final[dict[str, Any]] = {"namespace": -1, "checkpoint": b"", "task": b""}
-"""Stand before the first row of a thread: the columns by which its rows are ordered."""
+"""Values before those of any row of a thread, in the columns that order its rows."""
 
 
 @operation
@@ -119,12 +118,12 @@ def _store_checkpoint(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Cod
 
 def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) -> Op[None]:
     where = (key, moved.namespace, moved.id)
-    for one in moved.writes:
+    for task_writes in moved.writes:
         yield from put_writes(
             *where,
-            one.task,
-            one.path,
-            one.writes,
+            task_writes.task,
+            task_writes.path,
+            task_writes.writes,
             now=moved.now,
             indexes=indexes,
             codec=codec,
@@ -134,19 +133,19 @@ def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) 
 
 @operation
 def store_puts(key: ThreadKey | None, puts: Sequence[Operation[None]]) -> Op[None]:
-    """Carry out what stores checkpoints and pending writes, one after the other, all or none.
+    """Run operations that store checkpoints and pending writes: all take effect or none.
 
     Args:
-        key: Their thread; None where they are of several.
-        puts: Each an operation of its own, those of a thread in their order.
+        key: Their thread; None if they belong to several.
+        puts: The operations. Those of one thread run in this order.
     """
     threads: dict[str | None, list[Operation[None]]] = {}
     for put in puts:
         threads.setdefault(put.thread, []).append(put)
-    yield from side_by_side([_one_by_one(of_thread) for of_thread in threads.values()])
+    yield from side_by_side([_in_turn(of_thread) for of_thread in threads.values()])
 
 
-def _one_by_one(puts: Sequence[Operation[None]]) -> Op[None]:
+def _in_turn(puts: Sequence[Operation[None]]) -> Op[None]:
     for put in puts:
         yield from put
         yield PAUSE
@@ -157,7 +156,7 @@ def stored(keys: Sequence[ThreadKey], *, indexes: Indexes, codec: Codec) -> Op[l
     """The stored checkpoints of threads, each with its pending writes; no values are read.
 
     Raises:
-        DamagedRow: A row is not as it was written, or a namespace is missing.
+        DamagedRow: A row has changed since it was written, or a namespace is missing.
     """
     return (yield from side_by_side([_stored(key, indexes, codec) for key in keys]))
 
@@ -190,30 +189,30 @@ def _stored(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Places]:
 def _checkpoints(reader: Reader) -> Op[list[tuple[int, bytes]]]:
     """Namespace and id of each checkpoint of a thread."""
     thread = reader.index.number
-    found: list[tuple[int, bytes]] = []
+    checkpoints: list[tuple[int, bytes]] = []
     after: Mapping[str, Any] = FIRST_CHECKPOINT
     while True:
         rows = yield from fetch(STORED_CHECKPOINTS, thread=thread, **after, limit=PAGE)
         for space, *row in rows:
             if row[-1] != checks.checkpoint_check(thread, (space, *row[:-1])):
                 raise damaged_checkpoint(thread, row[0], checks.CHANGED)
-            found.append((space, row[0]))
+            checkpoints.append((space, row[0]))
         if len(rows) < PAGE:
-            return found
+            return checkpoints
         after = {"namespace": rows[-1][0], "id": key_of(rows[-1][1:])}
         yield PAUSE
 
 
 def _writes(reader: Reader) -> Op[list[tuple[tuple[int, bytes], list[tuple[str, WriteEntry]]]]]:
     """The pending writes of each task of a thread, with their checkpoint's namespace and id."""
-    found: list[tuple[tuple[int, bytes], list[tuple[str, WriteEntry]]]] = []
+    writes: list[tuple[tuple[int, bytes], list[tuple[str, WriteEntry]]]] = []
     after: Mapping[str, Any] = FIRST_WRITES
     while True:
         rows = yield from fetch(STORED_WRITES, thread=reader.index.number, **after, limit=PAGE)
         for row in rows:
-            found.append((row[:2], (yield from read_entries(reader, [row]))))
+            writes.append((row[:2], (yield from read_entries(reader, [row]))))
         if len(rows) < PAGE:
-            return found
+            return writes
         after = dict(zip(FIRST_WRITES, rows[-1], strict=False))
         yield PAUSE
 
@@ -222,14 +221,14 @@ def _writes(reader: Reader) -> Op[list[tuple[tuple[int, bytes], list[tuple[str, 
 def read_times(keys: Sequence[ThreadKey]) -> Op[dict[str, tuple[int, int]]]:
     """When threads were first and last written, in Unix milliseconds.
 
-    Threads that are not there, or whose row does not say, are left out.
+    Threads that are not stored, or whose times are invalid, are left out.
     """
-    found: list[Rows] = yield Together(
+    answers: list[Rows] = yield Together(
         [Statement(SELECT_TIMES, {"id": key.id, "owner": key.owner}) for key in keys]
     )
     return {
         key.id: (rows[0][0], rows[0][1])
-        for key, rows in zip(keys, found, strict=True)
+        for key, rows in zip(keys, answers, strict=True)
         if rows and all(map(is_storable, rows[0]))
     }
 

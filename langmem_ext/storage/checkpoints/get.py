@@ -1,6 +1,6 @@
 """Operations that read checkpoints: one, a page of them, or a channel's history.
 
-They return bytes; whoever asked builds the objects, outside the transaction.
+They return bytes; the caller builds the objects, outside the transaction.
 """
 
 from __future__ import annotations
@@ -87,10 +87,9 @@ class Reader:
         thread_id, index, codec: The thread's.
         bodies: The values that were read already, by their rows.
         ahead: Value rows that were read ahead of them.
-        joined: What the values are that were put together of several rows, for the checkpoint that
-            is being read.
-        distrusts: Whether all that a checkpoint holds must be in proportion together
-            (`Distrusted`), and not only each value.
+        joined: The values of the checkpoint being read that were put together from several rows.
+        distrusts: Whether all values of a checkpoint must be in proportion together
+            (`Distrusted`), and not only each by itself.
     """
 
     thread_id: str
@@ -111,19 +110,20 @@ def get_checkpoint(
     codec: Codec,
     moment: Callable[[], bytes] | None = None,
 ) -> Op[StoredCheckpoint | None]:
-    """A checkpoint with its pending writes, the newest where no id is given; None: there is none.
+    """A checkpoint with its pending writes; None if it is not found.
 
-    Where a run asks for it, `moment` makes an id (`storage.checkpoints.late_writes`).
+    Without an id, it is the newest. If a run asks, `moment` makes an id
+    (`storage.checkpoints.late_writes`).
     """
     index = indexes.take(key.id, codec)
     space = 0 if namespace == "" else None if index is None else index.namespaces.get(namespace)
     if space is None:
         if index is not None:
             indexes.keep(index)
-        found = yield from _look_up(key, namespace, checkpoint_id, indexes, codec, moment)
-        if found is None:
+        located = yield from _look_up(key, namespace, checkpoint_id, indexes, codec, moment)
+        if located is None:
             return None
-        reader, space, row = found
+        reader, space, row = located
         writes = yield from find_writes(reader.index, space, row[0])
     else:
         wanted = None if checkpoint_id is None else encode_id(checkpoint_id)
@@ -154,9 +154,9 @@ def get_checkpoint(
 def _reread(
     key: ThreadKey, space: int, wanted: bytes | None, index: ThreadIndex | None, indexes: Indexes
 ) -> Op[tuple[ThreadIndex, Row, Rows] | None]:
-    """A checkpoint's row as it is remembered, and its pending writes; None: it is to be read.
+    """A checkpoint's remembered row, and its pending writes; None if the row must be read.
 
-    Where asking costs a trip, all is read at once instead.
+    It must, too, where a query costs a round trip: then everything is read at once.
     """
     if index is None or index.row is None or indexes.remote:
         return None
@@ -178,16 +178,16 @@ def _look(
     indexes: Indexes,
     codec: Codec,
 ) -> Op[tuple[ThreadIndex, Row, Rows] | None]:
-    """What is known of a thread, a checkpoint's row and its pending writes; None: no such thread.
+    """A thread's cache, a checkpoint's row and its pending writes; None if there is no such thread.
 
-    Where asking costs a trip, all that is mostly asked for is asked for at once.
+    Where a query costs a round trip, all that is usually needed is read at once.
 
     Args:
         key: The thread.
         space: The namespace.
         wanted: The checkpoint; None for the newest.
-        index: What is remembered of the thread.
-        indexes: What this process knows.
+        index: The thread's cache, if it has one.
+        indexes: The caches of this process.
         codec: Reads and writes its items.
     """
     number = thread_number(key.id)
@@ -227,7 +227,7 @@ def _look(
 
 
 def _learn_new_words(index: ThreadIndex, thread: Row, words: Rows | None) -> Op[None]:
-    """Learn the words that are not known, of which some may have been read ahead."""
+    """Learn the words that are not known yet; some may have been read ahead."""
     if words and words[0][0] <= index.words_end:
         learn_words(index, words)
         index.words_end = thread[WORDS_AT]
@@ -276,7 +276,7 @@ def assemble(
         header = yield from header_of(index, space, row)
     name, before = header.names or _name(header, checkpoint, parent)
     entries = (yield from read_entries(reader, write_rows)) if write_rows else []
-    said = index.bodies.get(label) or (yield from read_word(index, label))
+    metadata = index.bodies.get(label) or (yield from read_word(index, label))
     values: dict[str, PackedValue] = {}
     left: list[str] = []
     for channel, place in header.entries.items():
@@ -324,7 +324,7 @@ def assemble(
         updated=header.updated,
         values=values,
         extra=header.extra,
-        label=said,
+        label=metadata,
         step=step,
         details=header.details,
         writes=writes,
@@ -340,7 +340,7 @@ def _name(header: Header, checkpoint: bytes, parent: bytes | None) -> tuple[str,
 
 
 def _read_once(reader: Reader, refs: Sequence[ValueRef]) -> Op[None]:
-    """Read at once what values name, each row once."""
+    """Read all rows that values name, each row once."""
     if reader.distrusts:
         try:
             require_countable(refs)
@@ -373,14 +373,14 @@ def require_each(values: Sequence[PackedValue], place: tuple[bytes, str]) -> Non
         place: Ids of the checkpoint and of the thread that they are read for.
 
     Raises:
-        DamagedRow: One is not.
+        DamagedRow: A value is out of proportion.
     """
     if not all([is_in_proportion([value.messages]) for value in values if value.messages]):
         raise _out_of_proportion(place)
 
 
 def _require_together(refs: Sequence[ValueRef], values: Sequence[PackedValue]) -> None:
-    """See that values are in proportion to all the rows that they name together."""
+    """Require that values are in proportion to all the rows that they name together."""
     size = 0
     for value in values:
         size += sum(map(len, value.messages)) + len(value.body or b"")
@@ -407,12 +407,12 @@ def _out_of_proportion(place: tuple[bytes, str]) -> DamagedRow:
 def read_packed(
     reader: Reader, ref: ValueRef, place: tuple[int, str] | None = None
 ) -> Op[PackedValue]:
-    """A value with its messages; `place` is the namespace and channel whose value it is."""
+    """A value with its messages; `place` is its namespace and channel."""
     index = reader.index
     if ref.body is None and ref.row is None:
-        found = index.find_list(place, ref.runs, ref.nameless) if place is not None else None
-        if found is not None:
-            return PackedValue(messages=found[0], known=found[1])
+        cached = index.find_list(place, ref.runs, ref.nameless) if place is not None else None
+        if cached is not None:
+            return PackedValue(messages=cached[0], known=cached[1])
         packed = yield from gather_messages(index, reader.codec, ref.runs, ref.nameless)
         if place is None:
             return PackedValue(messages=packed)
@@ -440,7 +440,7 @@ def _body_of(reader: Reader, ref: ValueRef, place: tuple[int, str] | None) -> Op
     if rows not in reader.bodies:
         body = reader.bodies[rows] = yield from read_value(reader.index, ref, place, reader.ahead)
         if reader.distrusts and ref.deltas and body is not None:
-            # Each is bytes of its own, made before all can be looked at together.
+            # Each is a copy of its own, made before all can be checked together.
             reader.joined.append((body, rows))
             if packed_size(
                 (), [body for body, _ in reader.joined]
@@ -454,7 +454,7 @@ def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, Writ
 
     That is LangGraph's order.
     """
-    found: list[tuple[str, WriteEntry]] = []
+    ordered: list[tuple[str, WriteEntry]] = []
     for row in rows:
         try:
             entries = yield from read_writes(reader.index, row)
@@ -467,9 +467,9 @@ def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, Writ
                 " checkpoint, or delete the thread"
             ) from cause(error)
         reader.index.learn_task(*row[:3])
-        found += [(task_id, entry) for entry in entries]
-    found.sort(key=order_of_write)
-    return found
+        ordered += [(task_id, entry) for entry in entries]
+    ordered.sort(key=order_of_write)
+    return ordered
 
 
 # -- pages -----------------------------------------------------------------------------------------
@@ -477,16 +477,16 @@ def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, Writ
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which checkpoints a list is asked for.
+    """Which checkpoints to list.
 
     Attributes:
         thread: The thread; None for all that the owner may see.
-        owner: The caller's owner; None: any.
+        owner: The caller's owner; None for any.
         namespace: The namespace; None for all.
         checkpoint_id: This checkpoint only.
         before: Checkpoints with a lower id only.
         labels: Scalars that the metadata must hold, by plain name.
-        step: The metadata's step, if it is asked for.
+        step: The metadata's step; None for any.
     """
 
     thread: str | None = None
@@ -511,7 +511,7 @@ class Cursor:
 
 
 Page: TypeAlias = tuple[list[StoredCheckpoint], Cursor | None]
-"""A page of checkpoints, and where the next one begins; None: this was the last."""
+"""A page of checkpoints, and where the next one begins; None after the last."""
 
 
 @operation
@@ -584,8 +584,8 @@ def _page_statement(query: Query, cursor: Cursor | None) -> tuple[str, dict[str,
     if query.namespace == "":
         wheres[wheres.index(sql.PAGE_CONDITIONS["namespace"])] = "checkpoint.namespace = 0"
     for position, (name, value) in enumerate(query.labels.items()):
-        # Whoever asked looks again: here True is 1, and what no database's JSON may say is not
-        # looked at.
+        # The caller checks again: here True is 1, and text that a database's JSON cannot hold is
+        # not compared.
         text = json.dumps(int(value) if isinstance(value, bool) else value)
         if "\\u0000" not in text and "\\ud" not in text:
             wheres.append(
@@ -616,13 +616,13 @@ def get_delta_history(
 ) -> Op[dict[str, DeltaHistory]]:
     """What each channel contributed along a checkpoint's ancestors.
 
-    That is the nearest stored value, and the writes after it.
+    That is the nearest stored value and the writes after it.
     """
     history = {channel: DeltaHistory() for channel in channels}
-    found = yield from _look_up(key, namespace, checkpoint_id, indexes, codec)
-    if found is None:
+    located = yield from _look_up(key, namespace, checkpoint_id, indexes, codec)
+    if located is None:
         return history
-    reader, space, target = found
+    reader, space, target = located
     values: list[PackedValue] = []
     open_channels = set(channels)
     at = target[1]

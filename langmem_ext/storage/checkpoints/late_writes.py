@@ -1,28 +1,25 @@
-"""What runs write after their thread was deleted: it is refused, so nothing of it comes back.
+"""Late writes: what runs write after their thread was deleted is refused, so that none comes back.
 
-LangGraph names the checkpoint that a write builds on. A write is late where that checkpoint, or one
+LangGraph names the checkpoint that a write builds on. A write is late if that checkpoint, or one
 that it follows, was made before the thread, and is not in it:
 
-- A checkpoint names its parent, which was stored before it. So where there is no thread, it is
-  late.
+- A checkpoint names its parent, which was stored before it. So if there is no thread, it is late.
 - A task's writes name their checkpoint, and a subgraph's first checkpoint names that of the root.
-  Those may still be on their
-  way: LangGraph stores them in the background, in any order. So where there is no thread, they are
-      late, unless their
-  checkpoint follows no other, and this process asked for the thread before it was made, and found
-  none, and has neither made nor found it since. Where the thread was deleted since this process met
-  it, that is not enough: LangGraph does not try to store what follows a checkpoint that was
-  refused, so of later checkpoints of an old run nothing is known. Such a write does not begin the
-  thread, but waits for what does (`Buried`).
+  Those may not be stored yet: LangGraph stores them in the background, in any order. So if there is
+  no thread, such writes are late, unless their checkpoint follows no other, and this process asked
+  for the thread before that checkpoint was made, found none, and has neither made nor found it
+  since. If the thread was deleted since this process met it, that is not enough: LangGraph does not
+  store what follows a checkpoint that was refused, so nothing is known of later checkpoints of an
+  old run. Then the write does not begin the thread, but waits for what does (`Buried`).
 
-Where the thread has begun again, `thread.born` tells: the lowest id that a checkpoint of it can
-have, unless its clock was behind that of whoever began it. A run is of one process, and begins by
-asking for its thread. So what it makes also has higher ids than were made in its process before
-that process first met the thread (`LateWrites.lowest`). Of the checkpoints that this process has
-put, it knows what they follow. Where the thread was deleted since this process met it, a checkpoint
-of which nothing is known is on its way, or late: such a write is tried again until that is known
-(`Buried`). With `durability="exit"` it comes at the end of its run, however long after a subgraph's
-that names it: such a one is late only where it is older than the thread.
+If the thread has begun again, `thread.born` decides: the lowest id that a checkpoint of it can
+have, unless a clock was behind that of the process that began it. A run is of one process, and
+begins by asking for its thread. So its checkpoints also have higher ids than those made in its
+process before that process first met the thread (`LateWrites.lowest`). A process knows what the
+checkpoints that it has put follow. If the thread was deleted since this process met it, an unknown
+checkpoint is either not stored yet, or late: such a write is tried again until that is known
+(`Buried`). With `durability="exit"` the checkpoint comes at the end of its run, however long after
+a subgraph's that names it: then a write is late only if the checkpoint is older than the thread.
 """
 
 from __future__ import annotations
@@ -39,28 +36,28 @@ from langmem_ext.storage.rows.ids import UUID_LENGTH, encode_id
 ROOT: Final = ""
 
 DURABILITY: Final = "__pregel_durability"
-"""Where LangGraph says in a config when its run stores checkpoints."""
+"""The key of a config under which LangGraph says when its run stores checkpoints."""
 
 BEGUN: Final = 16_384
-"""Of how many threads it is remembered that a run was to begin them."""
+"""How many threads are remembered that a run was to begin."""
 
 BURIED: Final = 4096
-"""Of how many threads it is remembered when they began, and that they have begun again."""
+"""How many threads are remembered with when they began, and how many that have begun again."""
 
 FOLLOWED: Final = 16_384
-"""Of how many checkpoints it is remembered what they follow."""
+"""How many checkpoints are remembered with what they follow."""
 
 READ: Final = 4096
-"""Of how many checkpoints it is remembered of which thread a run has read them."""
+"""How many checkpoints are remembered with the thread of which a run has read them."""
 
 
 class Buried(ThreadDeleted):
-    """A write may be late: its checkpoint is unknown, but may still come, so it is tried again."""
+    """A write may be late: its checkpoint is unknown, but may still come. It is tried again."""
 
 
 @contextmanager
 def certain() -> Iterator[None]:
-    """What has not come until now is late."""
+    """Within this context, a checkpoint that has not come is late."""
     try:
         yield
     except Buried as error:
@@ -68,8 +65,8 @@ def certain() -> Iterator[None]:
 
 
 PATIENCE: Final = (0.001, 0.01, 0.05, 0.2, 0.5, 1.0)
-"""Seconds to wait before each further attempt: a checkpoint that is on its way has come long before
-that."""
+"""Seconds to wait before each further attempt. A checkpoint that comes at all comes long before the
+last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +74,9 @@ class Life:
     """A thread, from when it began to its deletion.
 
     Attributes:
-        born: What tells it from others of its id.
-        since: An id that was made when runs of this process first asked for it, or for a thread
-            that was not there yet; None: none has.
+        born: Distinguishes it from other threads with its id.
+        since: An id that was made when a run of this process first asked for it, or for a thread
+            that did not exist yet; None if none has asked.
     """
 
     born: bytes | None
@@ -91,9 +88,9 @@ class Origin:
     """The checkpoint that a write of a run builds on.
 
     Attributes:
-        namespace, id: What names it within its thread.
-        stored: Whether it was stored before the write; else it may still be on its way.
-        at_end: Whether its run puts it only at its end.
+        namespace, id: The checkpoint's namespace, and its id.
+        stored: Whether it was stored before the write; else it may not be stored yet.
+        at_end: Whether its run puts it only at the run's end.
     """
 
     namespace: str
@@ -105,16 +102,16 @@ class Origin:
 def origin_of(
     configurable: Mapping[str, Any], namespace: str, checkpoint_id: str | None, *, writes: bool
 ) -> Origin | None:
-    """What a write's config says of where it comes from; None where it may begin a thread.
+    """The checkpoint that a write builds on, by its config; None if the write may begin a thread.
 
-    LangGraph names its checkpoints by UUIDs; what is called otherwise was made by hand, and belongs
-    to no run.
+    LangGraph names its checkpoints by UUIDs. A checkpoint with another id was made by hand, and
+    belongs to no run.
 
     Args:
-        configurable: The config's.
-        namespace: The namespace that it names.
-        checkpoint_id: The checkpoint that it names.
-        writes: Whether it is a task's writes that are to be stored, not a checkpoint.
+        configurable: The config's `configurable`.
+        namespace: The namespace that the config names.
+        checkpoint_id: The checkpoint that the config names.
+        writes: Whether a task's writes are to be stored, not a checkpoint.
     """
     if checkpoint_id is not None:
         raw = encode_id(checkpoint_id)
@@ -137,7 +134,7 @@ class LateWrites:
         self._buried: OrderedDict[str, None] = OrderedDict()
 
     def begin(self, thread_id: str, moment: bytes) -> None:
-        """A run was told that there is no such thread.
+        """Note that a run has asked for a thread, and that there is none.
 
         Args:
             thread_id: The thread.
@@ -152,12 +149,12 @@ class LateWrites:
     def met(self, thread_id: str, born: bytes | None, moment: bytes | None = None) -> None:
         """Note that a thread exists, or is being made.
 
-        Making it may come to nothing, and a run may yet have to begin it (`found`).
+        Making it may fail; then a run may yet have to begin it (`found`).
 
         Args:
             thread_id: The thread.
-            born: Tells it from others of its id.
-            moment: An id that was made before it was asked for, if a run asked.
+            born: Distinguishes it from other threads with its id.
+            moment: If a run asked for it, an id that was made before.
         """
         life = self._lives.get(thread_id)
         if life is not None and life.born != born:
@@ -173,7 +170,7 @@ class LateWrites:
     def lowest(self, thread_id: str, born: bytes) -> bytes:
         """The lowest id of a thread's checkpoints that this process's runs made.
 
-        `born` is the thread's own lowest id, the answer if it was begun elsewhere.
+        `born` is the thread's own lowest id, and the result if another process began the thread.
         """
         life = self._lives.get(thread_id)
         return (
@@ -183,14 +180,14 @@ class LateWrites:
         )
 
     def found(self, thread_id: str | None) -> None:
-        """There is such a thread, as its run is told, which therefore does not begin it."""
+        """Note that a run has asked for a thread and found it, so the run does not begin it."""
         if self.begun:
             self.begun.pop(thread_id or "", None)
 
     def read(self, thread_id: str, born: bytes | None, checkpoint: bytes) -> None:
-        """A run has read a checkpoint, and may go on from it.
+        """Note that a run has read a checkpoint, and may go on from it.
 
-        The checkpoint may be older than its thread, which is a copy.
+        If the thread is a copy, the checkpoint may be older than the thread.
         """
         self._read.pop((thread_id, checkpoint), None)
         self._read[thread_id, checkpoint] = born
@@ -212,29 +209,29 @@ class LateWrites:
         )
 
     def follow(self, checkpoint_id: str, origin: Origin) -> None:
-        """A run puts a checkpoint that follows another."""
+        """Note that a run puts a checkpoint that follows another."""
         self._followed[encode_id(checkpoint_id)] = origin
         if len(self._followed) > FOLLOWED:
             self._followed.popitem(last=False)
 
     def bury(self, thread_id: str) -> ThreadDeleted:
-        """The error of a late write to a thread; a run of that thread may go on in this process."""
+        """Note that an old run of a thread may go on here; the error of its late write."""
         self._buried[thread_id] = None
         if len(self._buried) > BURIED:
             self._buried.popitem(last=False)
         return ThreadDeleted(thread_id)
 
     def require_beginning(self, thread_id: str, origin: Origin, *, may_begin: bool) -> None:
-        """Refuse a write of a run to a thread that is not there, unless it may begin it.
+        """Refuse a run's write to a thread that does not exist, unless the write may begin it.
 
         Args:
             thread_id: The thread.
             origin: The checkpoint that the write builds on.
-            may_begin: Whether it might (`may_begin`), before the thread was looked for: whoever
-                begins it may do so meanwhile.
+            may_begin: What `may_begin` returned before the thread was looked for: another write may
+                begin it meanwhile.
 
         Raises:
-            ThreadDeleted: It comes from before the thread was deleted; or it may do so (`Buried`).
+            ThreadDeleted: The write is from before the thread was deleted, or may be (`Buried`).
         """
         if not may_begin:
             raise self.bury(thread_id)
@@ -246,9 +243,9 @@ class LateWrites:
         return thread_id in self._buried
 
     def is_timely(self, thread_id: str, born: bytes | None, origin: Origin) -> bool:
-        """Whether what a write builds on certainly belongs to the thread that exists now.
+        """Whether the checkpoint that a write builds on surely belongs to the thread as it is now.
 
-        It may be stored, or still on its way.
+        The checkpoint may not be stored yet.
         """
         if born is None or born == origin.id:
             return True
@@ -257,5 +254,5 @@ class LateWrites:
         )
 
     def before(self, origin: Origin) -> Origin | None:
-        """What a checkpoint follows, if this process has begun to put it; else None."""
+        """The checkpoint that another follows, if this process has begun to put that; else None."""
         return self._followed.get(origin.id)

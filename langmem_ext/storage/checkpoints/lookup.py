@@ -35,12 +35,12 @@ def read_value(
     place: tuple[int, str] | None = None,
     ahead: Mapping[int, bytes] = NO_ROWS,
 ) -> Op[bytes | None]:
-    """A value's body, wherever it stands; None for a plain list of messages.
+    """A value's body, wherever it is stored; None for a plain list of messages.
 
     Args:
-        index: The thread's.
-        ref: Where it stands.
-        place: The namespace and channel whose value it is.
+        index: The thread's cache.
+        ref: The reference to the value.
+        place: The value's namespace and channel.
         ahead: Bodies of value rows that were read already.
 
     Raises:
@@ -69,10 +69,10 @@ def read_value(
 
 
 def read_body(index: ThreadIndex, number: int, ahead: Mapping[int, bytes] = NO_ROWS) -> Op[bytes]:
-    """A value row's body, where it is not among those that were read already (`ahead`).
+    """A value row's body; `ahead` are the bodies that were read already.
 
     Raises:
-        DamagedRow: It is missing, not as it was written, or does not decompress.
+        DamagedRow: It is missing, has changed since it was written, or does not decompress.
         MissingExtra: It is compressed, and there is no zstd.
     """
     if number in ahead:
@@ -107,7 +107,7 @@ def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
     """A word's body.
 
     Raises:
-        DamagedRow: It is missing, or not as it was written.
+        DamagedRow: It is missing, or has changed since it was written.
     """
     body = index.bodies.get(number)
     if body is None:
@@ -128,10 +128,10 @@ def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
 
 
 def read_pattern(index: ThreadIndex, number: int) -> Op[bytes]:
-    """`read_word` for the form of a checkpoint, or of what a task wrote.
+    """`read_word` for the form of a checkpoint, or of a task's writes.
 
     Raises:
-        DamagedRow: It is missing, not as it was written, or too large for a pattern.
+        DamagedRow: It is missing, has changed since it was written, or is too large for a pattern.
     """
     body = yield from read_word(index, number)
     if len(body) > PATTERN_BYTES:
@@ -143,14 +143,14 @@ def read_pattern(index: ThreadIndex, number: int) -> Op[bytes]:
 
 
 def learn_words(index: ThreadIndex, rows: Rows) -> None:
-    """Remember words, by their rows; a damaged one is passed over, and named where it is needed."""
+    """Cache words, from their rows; a damaged one is skipped, and reported when it is needed."""
     for number, body, check in rows:
         if isinstance(body, bytes) and check == checks.check_of(index.number, number, body):
             index.learn_word(number, body)
 
 
 def find_checkpoint(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Row | None]:
-    """A checkpoint's row (`statements.CHECKPOINT_COLUMNS`); None if there is none."""
+    """A checkpoint's row (`sql.CHECKPOINT_COLUMNS`); None if there is none."""
     return (
         yield from fetch_one(
             sql.SELECT_CHECKPOINT, thread=index.number, namespace=space, id=checkpoint
@@ -167,7 +167,7 @@ def read_waiting(index: ThreadIndex) -> Op[str | None]:
 def find_newest(index: ThreadIndex, space: int) -> Op[Row | None]:
     """The row of a namespace's newest checkpoint; None if it has none.
 
-    The row has the columns of `statements.CHECKPOINT_COLUMNS`.
+    The row has the columns of `sql.CHECKPOINT_COLUMNS`.
     """
     return (
         yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=space)
@@ -175,7 +175,7 @@ def find_newest(index: ThreadIndex, space: int) -> Op[Row | None]:
 
 
 def find_newest_id(index: ThreadIndex, space: int) -> Op[tuple[bytes, bytes] | None]:
-    """Its id, and its key, which may be another (`ids.key_behind`)."""
+    """The newest checkpoint's id in a namespace, and its key, which may differ (`key_behind`)."""
     if space not in index.newest:
         row = yield from fetch_one(sql.SELECT_LATEST_ID, thread=index.number, namespace=space)
         newest = None if row is None else (row[0], row[1] or row[0])
@@ -186,7 +186,7 @@ def find_newest_id(index: ThreadIndex, space: int) -> Op[tuple[bytes, bytes] | N
 
 
 def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
-    """The rows of a checkpoint's pending writes (`statements.WRITE_COLUMNS`)."""
+    """The rows of a checkpoint's pending writes (`sql.WRITE_COLUMNS`)."""
     rows: Rows = yield sql.SELECT_WRITES, (index.number, space, checkpoint)
     return rows
 
@@ -195,11 +195,11 @@ def find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
     """A namespace's number within its thread; None if there is none.
 
     Args:
-        index: The thread's.
+        index: The thread's cache.
         name: The namespace.
 
     Raises:
-        DamagedRow: Its row is not as it was written.
+        DamagedRow: Its row has changed since it was written.
     """
     if name not in index.namespaces:
         row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=index.number, name=name)
@@ -210,16 +210,16 @@ def find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
 
 
 def learn_all_namespaces(index: ThreadIndex) -> Op[None]:
-    """Remember all namespaces of a thread.
+    """Cache all namespaces of a thread.
 
     Raises:
-        DamagedRow: A row is not as it was written.
+        DamagedRow: A row has changed since it was written.
     """
     _learn_namespaces(index, (yield from fetch(sql.SELECT_NAMESPACES, thread=index.number)))
 
 
 def _learn_namespaces(index: ThreadIndex, rows: Rows) -> None:
-    """Remember namespaces, by their rows.
+    """Cache namespaces, from their rows.
 
     Raises:
         DamagedRow: The checksum of a row does not match.
@@ -252,7 +252,7 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
     """The header that a checkpoint row (`CHECKPOINT_COLUMNS`) holds.
 
     Raises:
-        DamagedRow: It is not as it was written, or does not decode.
+        DamagedRow: It has changed since it was written, or does not decode.
     """
     checkpoint, _, _, _, form_number, body, _, check = row
     known = index.headers.get((space, checkpoint))
@@ -285,7 +285,7 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
 
 
 def damaged_checkpoint(thread: int, checkpoint: bytes, what: str) -> DamagedRow:
-    """The error that a checkpoint's row is not as it was written, or does not decode."""
+    """The error that a checkpoint's row has changed since it was written, or does not decode."""
     return DamagedRow(
         f"checkpoint {readable(checkpoint)} of thread number {thread} is damaged ({what}): other"
         " threads and checkpoints stay readable; fork from an earlier one, or delete the thread"
@@ -301,13 +301,13 @@ def _read_manifest(index: ThreadIndex, place: tuple[int, str], row: int) -> Op[R
 
 
 def key_of(row: Row) -> bytes:
-    """The key that orders a thread's checkpoints, from a row of `statements.CHECKPOINT_COLUMNS`."""
+    """The key that orders a thread's checkpoints, from a row of `sql.CHECKPOINT_COLUMNS`."""
     key: bytes = row[0] if row[-2] is None else row[-2]
     return key
 
 
 def missing_namespace(thread_id: str, space: int) -> DamagedRow:
-    """The error that rows are of a namespace that is not there."""
+    """The error that rows belong to a namespace that does not exist."""
     return DamagedRow(
         f"namespace {space} of thread {thread_id!r} is missing: restore the thread from a copy, or"
         " delete it"

@@ -1,8 +1,8 @@
 """The operation that reads many checkpoints in a few round trips and in bounded memory.
 
-Where a trip costs something, what all of them need is asked for together: their rows, then how
-large the values and messages are that are not known yet, then these. A value that several
-checkpoints hold is read once.
+Where a round trip costs something, what all of them need is read together: their rows, then the
+sizes of the values and messages that are not cached, then these. A value that several checkpoints
+hold is read once.
 """
 
 from __future__ import annotations
@@ -44,16 +44,15 @@ from langmem_ext.storage.schema.dialect import NUMBER
 from langmem_ext.types import Codec, StoredCheckpoint, ThreadKey
 
 PAGE_BYTES: Final = 4 * 1024 * 1024
-"""What checkpoints that are read at once hold that no earlier one holds, about, from which on no
-more are read."""
+"""About how many bytes the checkpoints of one page hold; what several hold counts once."""
 
 GAP: Final = 64
-"""Rows between two that are looked at for the sake of one statement."""
+"""So many rows between two are looked at, too, so that one statement reads both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A checkpoint that is asked for: by its id, or the newest."""
+    """A requested checkpoint: the one with this id, or the newest."""
 
     key: ThreadKey
     namespace: str
@@ -62,7 +61,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Its row, and those of its pending writes."""
+    """A requested checkpoint's row, and those of its pending writes."""
 
     reader: Reader
     namespace: str
@@ -72,8 +71,7 @@ class _Found:
 
 
 Page: TypeAlias = list[StoredCheckpoint | None]
-"""Checkpoints that were asked for, in that order; None where there is none. They may be fewer, and
-there is at least one."""
+"""The first requested checkpoints, in that order, at least one; None for one that is not found."""
 
 _Need: TypeAlias = tuple[int, str, int]
 """A row of values or items: its thread's number, its table, its own number."""
@@ -81,31 +79,39 @@ _Need: TypeAlias = tuple[int, str, int]
 
 @operation
 def get_checkpoints(wanted: Sequence[Wanted | None], *, indexes: Indexes, codec: Codec) -> Op[Page]:
-    """What `get_checkpoint` gives for each, from the first on, as many as fit in memory.
+    """What `get_checkpoint` returns for each, from the first on, as many as fit in memory.
 
-    A `None` asks for nothing.
+    A `None` requests nothing.
     """
-    asked = [one for one in wanted if one is not None]
-    keys = list(dict.fromkeys(one.key for one in asked))
-    named = {one.key for one in asked if one.namespace}
+    requests = [request for request in wanted if request is not None]
+    keys = list(dict.fromkeys(request.key for request in requests))
+    named = {request.key for request in requests if request.namespace}
     opened = yield from side_by_side(
         [_open(key, indexes, codec, names=key in named) for key in keys]
     )
     readers = dict(zip(keys, opened, strict=True))
-    found = yield from side_by_side(
-        [_find(None if one is None else readers[one.key], one) for one in wanted]
+    checkpoints = yield from side_by_side(
+        [_find(None if request is None else readers[request.key], request) for request in wanted]
     )
-    if indexes.remote and len(found) > 1:
-        found = yield from _read_ahead(found)
+    if indexes.remote and len(checkpoints) > 1:
+        checkpoints = yield from _read_ahead(checkpoints)
     page: Page = []
     size, seen = 0, set[int]()
-    for one in found:
+    for checkpoint in checkpoints:
         if size > PAGE_BYTES:
             break
         page.append(
             None
-            if one is None
-            else (yield from assemble(one.reader, one.namespace, one.space, one.row, one.writes))
+            if checkpoint is None
+            else (
+                yield from assemble(
+                    checkpoint.reader,
+                    checkpoint.namespace,
+                    checkpoint.space,
+                    checkpoint.row,
+                    checkpoint.writes,
+                )
+            )
         )
         size += _size_of(page[-1], seen)
         if len(page) % PAUSE_EVERY == 0:
@@ -142,41 +148,45 @@ def _open(key: ThreadKey, indexes: Indexes, codec: Codec, *, names: bool) -> Op[
     return reader
 
 
-def _find(reader: Reader | None, one: Wanted | None) -> Op[_Found | None]:
+def _find(reader: Reader | None, request: Wanted | None) -> Op[_Found | None]:
     if (
         reader is None
-        or one is None
-        or (space := reader.index.namespaces.get(one.namespace)) is None
+        or request is None
+        or (space := reader.index.namespaces.get(request.namespace)) is None
     ):
         return None
-    if one.id is None:
+    if request.id is None:
         row = yield from find_newest(reader.index, space)
         writes = () if row is None else (yield from find_writes(reader.index, space, row[0]))
     else:
-        checkpoint = encode_id(one.id)
+        checkpoint = encode_id(request.id)
         row, writes = yield from both(
             find_checkpoint(reader.index, space, checkpoint),
             find_writes(reader.index, space, checkpoint),
         )
-    return None if row is None else _Found(reader, one.namespace, space, row, writes)
+    return None if row is None else _Found(reader, request.namespace, space, row, writes)
 
 
 # -- what they hold, read ahead --------------------------------------------------------------------
 
 
-def _read_ahead(found: Sequence[_Found | None]) -> Op[list[_Found | None]]:
+def _read_ahead(checkpoints: Sequence[_Found | None]) -> Op[list[_Found | None]]:
     """Read the values and messages of the first checkpoints, as many as fit in memory.
 
     Returns the checkpoints whose rows were read.
     """
-    needs = yield from side_by_side([_needs(one) for one in found])
+    needs = yield from side_by_side([_needs(checkpoint) for checkpoint in checkpoints])
     sizes = yield from _sizes(set[_Need]().union(*needs))
     end, size, chosen = 0, 0, set[_Need]()
-    while end < len(found) and (end == 0 or size <= PAGE_BYTES):
+    while end < len(checkpoints) and (end == 0 or size <= PAGE_BYTES):
         size += sum([sizes.get(need, 0) for need in needs[end] - chosen])
         chosen |= needs[end]
         end += 1
-    readers = {one.reader.index.number: one.reader for one in found if one is not None}
+    readers = {
+        checkpoint.reader.index.number: checkpoint.reader
+        for checkpoint in checkpoints
+        if checkpoint is not None
+    }
     yield from side_by_side(
         [_read_row(readers[thread], number) for thread, number in _numbers(chosen, "value")]
         + [
@@ -187,28 +197,26 @@ def _read_ahead(found: Sequence[_Found | None]) -> Op[list[_Found | None]]:
             )
         ]
     )
-    return list(found[:end])
+    return list(checkpoints[:end])
 
 
-def _needs(one: _Found | None) -> Op[set[_Need]]:
-    """The rows that a checkpoint and its pending writes refer to and that are not cached.
-
-    Rows of values and of items.
-    """
-    if one is None:
+def _needs(checkpoint: _Found | None) -> Op[set[_Need]]:
+    """The rows of values and items that a checkpoint and its pending writes need, if not cached."""
+    if checkpoint is None:
         return set()
-    index, label = one.reader.index, one.row[3]
-    header = yield from header_of(index, one.space, one.row)
-    entries = yield from read_entries(one.reader, one.writes)
+    index, label = checkpoint.reader.index, checkpoint.row[3]
+    header = yield from header_of(index, checkpoint.space, checkpoint.row)
+    entries = yield from read_entries(checkpoint.reader, checkpoint.writes)
     yield from read_word(index, label)
     needs: set[_Need] = set()
     for ref in (*header.values.values(), *(entry.value for _, entry in entries)):
         for number in _rows_of(ref):
             if (held := index.held.get(number)) is not None:
-                one.reader.ahead[number] = held  # it may be forgotten as soon as others are read
+                # The cache may drop it as soon as others are read.
+                checkpoint.reader.ahead[number] = held
             else:
                 needs.add((index.number, "value", number))
-        for numbers in (yield from missing_items(index, one.reader.codec, ref.runs)):
+        for numbers in (yield from missing_items(index, checkpoint.reader.codec, ref.runs)):
             needs |= {(index.number, "item", number) for number in numbers}
     return needs
 
@@ -219,19 +227,19 @@ def _rows_of(ref: ValueRef) -> tuple[int, ...]:
 
 
 def _sizes(needs: set[_Need]) -> Op[dict[_Need, int]]:
-    """Bytes of rows; those that are not there have none."""
+    """Bytes of the rows that exist."""
     tables = {"value": sql.SELECT_VALUE_SIZES, "item": sql.SELECT_ITEM_SIZES}
     asked = [
         (thread, table, Statement(statement, {"thread": thread, "low": low, "high": high}))
         for table, statement in tables.items()
         for thread, low, high in _spans(_numbers(needs, table))
     ]
-    found: Sequence[Rows] = (
+    answers: Sequence[Rows] = (
         (yield Together([statement for _, _, statement in asked])) if asked else ()
     )
     return {
         (thread, table, key & NUMBER): size
-        for (thread, table, _), rows in zip(asked, found, strict=True)
+        for (thread, table, _), rows in zip(asked, answers, strict=True)
         for key, size in rows
     }
 
@@ -242,7 +250,7 @@ def _numbers(needs: set[_Need], table: str) -> list[tuple[int, int]]:
 
 
 def _spans(numbers: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Threads, and from where to where rows are looked at."""
+    """Ranges of rows to look at: the thread, the first number, the number after the last."""
     spans: list[tuple[int, int, int]] = []
     for thread, number in numbers:
         if spans and spans[-1][0] == thread and number - spans[-1][2] <= GAP:

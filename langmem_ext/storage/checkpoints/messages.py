@@ -1,10 +1,10 @@
 """Operations on items: find each message's item, store new ones, read those that are named.
 
-Texts and ids come late. The text of an input given as a tuple or a dict is stored before there is a
-message, and the message that then holds it takes its row. A message usually has no id when a node
-returns it and one in the checkpoint that follows, and either may arrive
-first: bytes without an id that equal an item's but for its id are that item; bytes with an id that
-equal an unnamed one's name it. A reference says which of its messages had no id when it was made.
+Texts and ids come late. The text of an input passed as a tuple or a dict is stored before there is
+a message; the message that then holds it takes its row. A message usually has no id when a node
+returns it, and has one in the checkpoint that follows. Either may arrive first: bytes without an id
+that equal an item's but for its id are that item; bytes with an id that equal those of an item
+without one give it theirs. A reference says which of its messages had no id when it was made.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from langmem_ext.storage.schema.dialect import NUMBER
 from langmem_ext.types import Codec, Snapshot
 
 CATCH_UP: Final = 1024
-"""How many of the newest unseen rows are read before a write: what another process or an earlier
-run of this one stored lately. A message that is older than these and in no list that was read is
-stored again, at worst."""
+"""How many of the newest unseen rows are read before a write: those that another process, or this
+one in an earlier run, stored lately. An older message that is in no list that was read is stored
+again, at worst."""
 
 
 def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
@@ -63,10 +63,10 @@ def load_items(
         codec: Makes messages of rows.
         first: Its first number.
         end: The number behind its last.
-        damaged: Whether to pass over damaged rows.
+        damaged: Whether to skip damaged rows.
 
     Raises:
-        DamagedRow: A row is damaged, and must not be.
+        DamagedRow: A row is damaged, and `damaged` is false.
     """
     thread = index.number
     rows = yield from fetch(sql.SELECT_ITEMS, thread=thread, low=first, high=end)
@@ -102,7 +102,7 @@ def resolve(
     Args:
         writer: Where new items go.
         packed: The messages' exact bytes.
-        known: The list as it last stood, if it is one: what it begins with needs no look.
+        known: The list as it was last stored, if any: messages that it begins with need no lookup.
 
     Returns:
         The runs of items, and those of the positions of messages that have no id.
@@ -135,9 +135,9 @@ def resolve(
 
 
 def _admit(writer: Writer, packed: Snapshot) -> Op[Item]:
-    """The item of a message whose bytes are not known: one that is completed, or a new one.
+    """The item of a message whose bytes are not known: an earlier one, completed, or a new one.
 
-    One that is completed was met before as a text, or without its id, or with it.
+    An earlier one is the message's text, or the message without its id, or with it.
     """
     index, codec = writer.index, writer.codec
     item = index.bare.get(packed)
@@ -163,9 +163,9 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[Item]:
 
 
 def _learn_read(index: ThreadIndex, codec: Codec) -> None:
-    """Remember the items that were read without their ids.
+    """Remember what the items that were read are without their ids.
 
-    A process that has ended may have left a copy of one unwritten.
+    A process that ended may not have written the other form of one.
     """
     for number in index.read:
         packed = index.content[number]
@@ -188,7 +188,7 @@ def read_messages(
 
 
 def out_of_proportion(what: str) -> DamagedRow:
-    """The error of something that names the same rows so often that it would fill the memory.
+    """The error of what names the same rows so often that reading it would fill the memory.
 
     The limits are those of `messages.proportion`.
     """
@@ -202,7 +202,7 @@ def out_of_proportion(what: str) -> DamagedRow:
 def gather_messages(
     index: ThreadIndex, codec: Codec, runs: Runs, nameless: Runs
 ) -> Op[list[Snapshot]]:
-    """`read_messages`, for a caller who sees to it that what it reads together is in proportion.
+    """`read_messages`, for a caller who checks that what it reads together is in proportion.
 
     Raises:
         DamagedRow: An item is missing or does not decode.
@@ -228,22 +228,22 @@ def gather_messages(
 
 
 def missing_items(index: ThreadIndex, codec: Codec, runs: Runs) -> Op[list[list[int]]]:
-    """The items that a manifest names and nobody has read yet, those of a run together.
+    """The items that a manifest names and that are not cached, a list for each run.
 
     Raises:
         DamagedRow: The last of a long run is missing.
     """
     content = index.content
-    found = []
+    missing_runs = []
     for first, end in merged(ranges_of(runs)):
         if end - first > CATCH_UP and end - 1 not in content:
-            # Before its numbers are written out: a forged run may name more than memory holds.
+            # Checked before its numbers are listed: a forged run may name more than memory holds.
             yield from load_items(index, codec, end - 1, end)
             if end - 1 not in content:
                 raise _missing(index, end - 1)
         if missing := [number for number in range(first, end) if number not in content]:
-            found.append(missing)
-    return found
+            missing_runs.append(missing)
+    return missing_runs
 
 
 def _missing(index: ThreadIndex, number: int) -> DamagedRow:

@@ -1,8 +1,7 @@
-"""Whether a graph has come to rest: at a checkpoint after which no node has anything left to do.
+"""Pending work: what a graph has left to do after a checkpoint; without any it is idle.
 
-LangGraph says by its channels what is to be done next: the input, a branch to a node, tasks that
-were sent, nodes that wait for several others. A name that is not known here means nothing to be
-done, and a value that cannot be read means something.
+LangGraph's channels say what comes next: the input, a branch to a node, tasks that were sent, nodes
+that wait for several others. An unknown channel counts as no work, an unreadable value as work.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from langmem_ext.storage.rows.checkpoint import Entry, Header
 from langmem_ext.types import Codec
 
 INPUT: Final = "__start__"
-"""The channel of an input that LangGraph has not taken in yet."""
+"""The channel of an input that LangGraph has not read yet."""
 
 _WORK: Final = (INPUT, "branch:to:")
-"""How the channels begin whose value is work."""
+"""Prefixes of the channels whose value is work."""
 
 _QUEUES: Final = ("__pregel_tasks", "join:")
-"""How the channels begin whose value is work unless it is empty."""
+"""Prefixes of the channels whose value is work unless it is empty."""
 
 
 def is_at_rest(header: Header, codec: Codec) -> bool:
-    """Whether nothing is left to be done after a checkpoint."""
+    """Whether nothing is left to do after a checkpoint."""
     return not any([_is_work(channel, entry, codec) for channel, entry in header.entries.items()])
 
 
 def work_of(header: Header, codec: Codec) -> frozenset[str]:
-    """The channels that say what is to be done after a checkpoint."""
+    """The channels that hold work that is left after a checkpoint."""
     return frozenset(
         channel for channel, entry in header.entries.items() if _is_work(channel, entry, codec)
     )
@@ -42,7 +41,7 @@ def _is_work(channel: str, entry: Entry, codec: Codec) -> bool:
 
 
 def has_item(header: Header, number: int) -> bool:
-    """Whether one of a checkpoint's values has a message."""
+    """Whether a message is in one of a checkpoint's values."""
     return any(
         start <= number < end
         for ref in header.values.values()

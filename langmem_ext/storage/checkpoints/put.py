@@ -1,12 +1,12 @@
 """Operations that write checkpoints.
 
-A checkpoint is its header: what is unchanged since its parent is the parent's reference, what is
-new is stored and referred to. Values are found by reference only, never by channel and version:
-versions collide across forks.
+A checkpoint is its header: for what is unchanged since its parent it holds the parent's reference,
+for what is new a reference to what is stored now. Values are found by reference only, never by
+channel and version: versions collide across forks.
 
-A write rests on what is remembered of the thread (`index`). Its first statement is the guard: it
-writes the thread's counters and changes nothing where another process has written meanwhile; then
-the operation is `Stale`, and runs again on what it reads.
+A write relies on the thread's cache (`index`). Its first statement is the guard: it writes the
+thread's counters, and changes nothing if another process has written meanwhile. Then the operation
+is `Stale`, and runs again on what it reads.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from langmem_ext.storage.threads.title import keep_title
 from langmem_ext.types import Codec, PackedValue, ThreadKey
 
 INLINE_BYTES: Final = 64
-"""A value's body up to this size stands in the row that refers to it; a larger one has a row of its
-own, written once."""
+"""A value's body up to this size is stored in the row that refers to it; a larger one has a row of
+its own, written once."""
 
 MOST_LISTS: Final = MOST_NAMED // LONGEST
-"""Values of which it need not be counted how many messages they name."""
+"""The messages that so many values name need not be counted: they can be read."""
 
 PRECEDING: Final = b""
-"""Stands in a row for a parent that is the row before it, by id."""
+"""Stored in place of a parent that is the row before, by id."""
 
 
 def put_checkpoint(
@@ -77,16 +77,15 @@ def put_checkpoint(
         namespace: The checkpoint namespace; empty for the root.
         packed: The checkpoint.
         now: Unix milliseconds.
-        indexes: What this process knows.
+        indexes: The caches of this process.
         codec: Reads and writes items.
-        times: What counts in place of now, where it was made earlier.
-        origin: The checkpoint that it follows, where a run puts it.
+        times: When it was made, if that was earlier than now.
+        origin: The checkpoint that it follows, if a run puts it.
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
-        ThreadDeleted: The thread was deleted while the run was under way.
-        HeadConflict: It must follow the newest checkpoint, and another than the expected one is
-            that.
+        ThreadDeleted: The thread was deleted during the run.
+        HeadConflict: It must follow the newest checkpoint, and that is not the expected one.
     """
     writer = yield from open_writer(
         key, now=now, indexes=indexes, codec=codec, times=times, born=packed.id, origin=origin
@@ -164,12 +163,12 @@ def store_header(
     """Queue a checkpoint's row; whether it is now the newest of its namespace.
 
     Args:
-        writer: What is written.
+        writer: Collects what is written.
         space: The namespace.
-        checkpoint: Its id.
-        parent: The id of the one before it.
+        checkpoint: The checkpoint's id.
+        parent: The id of the checkpoint before it.
         header: What it holds.
-        step: Its metadata's.
+        step: The metadata's step.
         label: The metadata that can be searched for.
         root: The root's checkpoint in whose step a run puts it.
 
@@ -192,13 +191,13 @@ def store_header(
             writer, space, checkpoint, parent, newest, root
         )
     columns = (parent, step, writer.intern(label), word, body)
-    given, own_key = (None, None) if key == checkpoint else (checkpoint, key)
+    own_id, own_key = (None, None) if key == checkpoint else (checkpoint, key)
     check = checks.checkpoint_check(thread, (space, checkpoint, *columns, own_key))
     if newest is not None and newest[1] >= key:
         yield from execute(sql.NAME_PRECEDING, thread=thread, namespace=space, key=key)
     elif newest is not None and newest[0] == parent:
         parent = PRECEDING  # not written out: it mostly is
-    row = (thread, space, key, given, parent, *columns[1:], check)
+    row = (thread, space, key, own_id, parent, *columns[1:], check)
     if exists:
         writer.changes.append((sql.REPLACE_CHECKPOINT, row, ONE))
         writer.thread.generation = index.generation = writer.thread.generation + 1
@@ -230,10 +229,10 @@ def _key_for(
 ) -> Op[tuple[bytes, bool, bool]]:
     """A checkpoint's key, whether it is its namespace's newest, and whether it is already stored.
 
-    What follows the newest is the newest, whatever its id says: the clock of the machine that made
-    the id may be behind. A subgraph's first follows the root's that it names (`_is_behind`). Any
-    other checkpoint with a lower id is a branch, and comes where its id puts it. One that is put
-    again keeps its key.
+    A checkpoint that follows the newest is the newest, whatever its id says: the clock of the
+    machine that made the id may be behind. A subgraph's first follows the root's checkpoint that it
+    names (`_is_behind`). Any other checkpoint with a lower id is a branch, and is ordered by its
+    id. One that is put again keeps its key.
     """
     if newest is None:
         is_behind = root is not None and (yield from _is_behind(writer, checkpoint, root))
@@ -255,7 +254,7 @@ def _key_for(
 def _is_behind(writer: Writer, checkpoint: bytes, root: bytes) -> Op[bool]:
     """Whether a subgraph's first checkpoint was made after the root's newest, and has a lower id.
 
-    The root's checkpoint that it names may still be on its way: it follows the newest then.
+    The root's checkpoint that it names may not be stored yet: then it follows the newest.
     """
     head = yield from find_newest_id(writer.index, 0)
     if head is None or checkpoint > head[1]:
@@ -269,8 +268,8 @@ def _key_behind_all(writer: Writer) -> Op[bytes]:
     """A key behind the newest of all namespaces, and so behind a subgraph's earlier steps.
 
     Raises:
-        Stale: There is none. What is remembered may be of an operation that is not committed yet,
-            and is taken back: whoever rests on it asks before its guard can tell.
+        Stale: There is none. The cache may hold what an operation wrote that was then rolled back,
+            and this query comes before the guard that would notice.
     """
     rows = yield from fetch(sql.SELECT_LATEST_KEYS, thread=writer.thread.number)
     keys = [key for (key,) in rows if key is not None]
@@ -280,13 +279,13 @@ def _key_behind_all(writer: Writer) -> Op[bytes]:
 
 
 def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:
-    """Refuse a checkpoint if the root's newest is neither the expected one nor the same."""
+    """Refuse a checkpoint unless the root's newest is the expected one or the checkpoint itself."""
     newest = yield from find_newest_id(writer.index, 0)
-    found = None if newest is None else decode_id(newest[0])
-    if found not in (packed.expected_head, packed.id):
+    head_id = None if newest is None else decode_id(newest[0])
+    if head_id not in (packed.expected_head, packed.id):
         if writer.warm:
             raise Stale  # it may be the expected one by now
-        raise HeadConflict(key.id, packed.expected_head, found)
+        raise HeadConflict(key.id, packed.expected_head, head_id)
 
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -302,14 +301,14 @@ def open_writer(
     born: str | None = None,
     origin: Origin | None = None,
 ) -> Op[Writer]:
-    """What a write needs: what is remembered of the thread, or else what is read of it.
+    """What a write needs of a thread, from its cache or else read.
 
     Args:
         key: The thread; it is made if there is none.
         now: Unix milliseconds.
-        indexes: What this process knows.
+        indexes: The caches of this process.
         codec: Reads and writes items.
-        times: What counts in place of now, where it was made earlier.
+        times: When the thing written was made, if that was earlier than now.
         born: Id of the checkpoint that begins the thread, if that is what is written.
         origin: The checkpoint that a write of a run builds on (`storage.checkpoints.late_writes`).
     """
@@ -345,7 +344,7 @@ def open_writer(
             yield from require_origin(index, key.id, thread.born, origin, indexes.late_writes)
     if index.items_end < thread.next_item or index.words_end < thread.next_word:
         yield from catch_up(index, thread, codec)
-    index.thread = None  # who does not close the writer gives back an index without it
+    index.thread = None  # if the writer is not closed, the cache is left without it
     return Writer(thread, index, indexes, codec, stored, updated, warm)
 
 
@@ -357,11 +356,11 @@ def close_writer(
     Writing the counters fails if another process has written to the thread.
 
     Args:
-        writer: What was written.
+        writer: Holds what is queued.
         head: The root's newest checkpoint, if that is what was written.
         waiting_for: The parameter that it waits for.
-        step: Its metadata's. A graph has not looked at its first prompt before the first: it may
-            mark it as one that holds a sensitive value.
+        step: The metadata's step. Before step 1 a graph has not seen its first prompt, which it may
+            yet mark as one that holds a sensitive value.
     """
     thread, index = writer.thread, writer.index
     length: int | None = None
@@ -385,7 +384,7 @@ def close_writer(
                 int(writer.title is None),
                 0 if writer.titled_by is None else writer.titled_by + 1,
             )
-    placing = None if thread.indexed is None else (yield from keep_indexed(writer))
+    indexer = None if thread.indexed is None else (yield from keep_indexed(writer))
     before, thread.version = thread.version, new_version()
     counters = (
         thread.version,
@@ -405,8 +404,8 @@ def close_writer(
     if head is not None:
         guard = sql.GUARD_HEAD, (*counters, length, waiting_for), ONE
     yield [guard, *writer.changes]
-    if placing is not None:
-        yield from placing.finish()
+    if indexer is not None:
+        yield from indexer.finish()
     index.row, index.thread = row_of(thread), thread
     index.items_end, index.words_end = thread.next_item, thread.next_word
     writer.indexes.keep(index, written=True)
@@ -415,7 +414,7 @@ def close_writer(
 def longest_list(header: Header) -> tuple[int | None, Runs]:
     """Length and runs of the longest list of messages among a checkpoint's values; None if none."""
     longest: int | None = None
-    found: Runs = ()
+    longest_runs: Runs = ()
     for channel, entry in header.entries.items():
         if entry[0] is None:
             end = len(entry) - (type(entry[-1]) is list)
@@ -428,12 +427,12 @@ def longest_list(header: Header) -> tuple[int | None, Runs]:
                 runs = tuple(entry[1:end])
                 length = length_of(runs)
             if longest is None or length > longest:
-                longest, found = length, runs
-    return longest, found
+                longest, longest_runs = length, runs
+    return longest, longest_runs
 
 
 def ensure_namespace(writer: Writer, name: str) -> Op[int]:
-    """A namespace's number within its thread, given at its first write."""
+    """A namespace's number within its thread; a new namespace gets one."""
     index, thread = writer.index, writer.thread
     number = index.namespaces.get(name)
     if number is None:
@@ -456,7 +455,7 @@ def ensure_namespace(writer: Writer, name: str) -> Op[int]:
 def store_value(
     writer: Writer, value: PackedValue, place: tuple[int, str], *, whole: bool = True
 ) -> Op[Entry]:
-    """Store what of a value is new; where it stands.
+    """Store what is new in a value; the reference to it.
 
     Args:
         writer: Where new rows go.
@@ -495,7 +494,7 @@ def _entry_of_list(
     runs: Runs,
     nameless: Runs,
 ) -> Entry:
-    """Where a channel's list of messages stands; it is remembered from now on."""
+    """The reference to a channel's list of messages, which is cached from now on."""
     if known is not None and known.runs == runs and known.nameless == nameless:
         return known.entry
     manifest = _store_manifest(writer, runs, place) if len(runs) > MAX_RUNS else None
@@ -512,7 +511,7 @@ def _entry_of_list(
 
 
 def _store_manifest(writer: Writer, runs: Runs, place: tuple[int, str]) -> tuple[int, int] | None:
-    """Where the beginning of a fragmented list stands; None for a list that is not."""
+    """The row of a fragmented list's beginning, and its length; None for any other list."""
     row, known = writer.index.manifests.get(place, (0, ()))
     beginning = plan_row(known, runs)
     if not beginning:
@@ -526,9 +525,10 @@ def _store_manifest(writer: Writer, runs: Runs, place: tuple[int, str]) -> tuple
 def _store_compound(
     writer: Writer, packed: PackedValue, place: tuple[int, str], whole: bool
 ) -> tuple[int, ...] | None:
-    """Store what of a large dict or list is new; its rows.
+    """Store what is new in a large dict or list; its rows.
 
-    None if it is no compound, or is what a task adds and the channel's value does not help.
+    None if it is no compound, or if it is what a task adds and there is no delta to the channel's
+    value.
     """
     stored = writer.index.compounds.get(place)
     if stored is not None and stored.body == packed.body and not packed.messages:
@@ -541,8 +541,8 @@ def _store_compound(
         if stored is not None and not whole:
             return None
         stored, delta = value, plan_base(value)
-        # A value that was stored lately is found again: two that take turns, or one in two
-        # channels.
+        # A value that was stored lately is found again: if two values alternate, or two channels
+        # hold the same one.
         row = writer.add_value(delta.body)
     else:
         row = writer.add_row(delta.body)

@@ -54,8 +54,8 @@ _NEW_THREAD: Final = (
     " :second, 0, 0, 0, 1, 0, 0, (SELECT 0 FROM setting WHERE name = 'search'))"
 )
 INSERT_THREAD = f"{_NEW_THREAD} ON CONFLICT DO NOTHING RETURNING {_COUNTERS}"
-# Never earlier than before: a thread that is written to by a clock that is behind must not look
-# idle, and expire.
+# Never earlier than before: a thread written by a process whose clock is behind must not look idle
+# and expire.
 _WRITTEN: Final = "updated_at = CASE WHEN updated_at > ?2 THEN updated_at ELSE ?2 END"
 _GUARD: Final = (
     f"UPDATE thread SET version = ?1, {_WRITTEN}, generation = ?3, next_item = ?4, next_value = ?5,"
@@ -63,8 +63,8 @@ _GUARD: Final = (
     " ?10{more} WHERE number = ?11 AND version = ?12"
 )
 GUARD = _GUARD.format(more="")
-"""Writes a thread's counters, and moves its version; it changes nothing where the thread is not as
-it is remembered."""
+"""Writes a thread's counters, and moves its version; changes nothing if the thread is not as it is
+cached."""
 GUARD_HEAD = _GUARD.format(more=", head_messages = ?13, waiting_for = ?14")
 # At most once a minute, but for a title (once) and a turn's tool.
 DESCRIBE_THREAD = (
@@ -101,7 +101,7 @@ TOKENS: Final = (
     + " ".join(f"WHEN {role} THEN {length}" for role, length in ROLE_LENGTHS.items())
     + " END + 3) / 4 + 3)"
 )
-"""An item's token count, also where its row does not say it."""
+"""An item's token count, even if its row does not have it."""
 ITEM_BODY: Final = "message_id, role, name, text, tool_call_id, seconds, rest, shape, crc"
 ITEM_COLUMNS = f"{KEY}, {ITEM_BODY}"
 SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} ORDER BY {KEY}"
@@ -146,11 +146,11 @@ def _parent(thread: str) -> str:
     )
 
 
-# Where a parameter names the thread, PostgreSQL plans for its partition alone.
+# If a parameter names the thread, PostgreSQL plans for its partition alone.
 PARENT = _parent(":thread")
 _PARENT_IN_LIST = _parent("checkpoint.thread")
-# A checkpoint's key is the column `id`; its own id is there or, where the key is another
-# (`ids.key_behind`), in `given_id`.
+# A checkpoint's key is the column `id`. Its own id is there, too, or in `given_id` if the key is
+# another (`ids.key_behind`).
 _ID: Final = "coalesce(checkpoint.given_id, checkpoint.id)"
 _KEY: Final = "CASE WHEN checkpoint.given_id IS NOT NULL THEN checkpoint.id END AS own_key"
 _KEY_OF: Final = (
@@ -160,7 +160,7 @@ _KEY_OF: Final = (
 """The key of the checkpoint that has an id."""
 
 CHECKPOINT_COLUMNS = f"{_ID}, {PARENT}, step, label, shape, body, {_KEY}, crc"
-"""Id, parent, … and the key, NULL where it is the id."""
+"""Id, parent, … and the key, NULL if it is the id."""
 
 INSERT_CHECKPOINT = (
     "INSERT INTO checkpoint (thread, namespace, id, given_id, parent, step, label, shape, body,"
@@ -170,7 +170,7 @@ REPLACE_CHECKPOINT = (
     "UPDATE checkpoint SET given_id = ?4, parent = ?5, step = ?6, label = ?7, shape = ?8, body ="
     " ?9, crc = ?10 WHERE thread = ?1 AND namespace = ?2 AND id = ?3"
 )
-# Before a row is put in between, or deleted: the row after it has a parent that must be named.
+# Before a row is inserted in between, or deleted: the row after it must name its parent.
 NAME_PRECEDING = (
     f"UPDATE checkpoint SET parent = {PARENT} WHERE thread = :thread AND namespace = :namespace AND"
     " length(parent) = 0 AND id = (SELECT later.id FROM checkpoint AS later WHERE later.thread ="
@@ -205,7 +205,7 @@ _SELECT_WRITES: Final = (
     f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE {_OF_CHECKPOINT} ORDER BY task"
 )
 SELECT_WRITES = _SELECT_WRITES.format("?3")
-# Those of its namespace's newest checkpoint, while it is not known which one that is.
+# The writes of a namespace's newest checkpoint while it is not known which one that is.
 SELECT_NEWEST_WRITES = _SELECT_WRITES.format(
     f"(SELECT {_ID} FROM checkpoint WHERE thread = ?1 AND namespace = ?2 ORDER BY id DESC LIMIT 1)"
 )

@@ -24,15 +24,15 @@ class ThreadRow:
     """A thread's number, owner and counters, which operations that add rows write back.
 
     Attributes:
-        born: The lowest id that a checkpoint of it has, unless its clock was behind; None where
-            that is not known (`storage.checkpoints.late_writes`).
-        version: Another one behind every write.
-        active_at: The minute in which it was last written, in Unix minutes.
+        born: The lowest id of a checkpoint of it, unless a clock was behind; None if that is not
+            known (`storage.checkpoints.late_writes`).
+        version: A new one after every write.
+        active_at: When it was last written, in Unix minutes.
         untitled: Whether it has no title yet.
         epoch: The Unix second from which its messages' times count.
-        titled: One more than the number of the item that gave the title; 0 where somebody gave it,
-            or there is none.
-        indexed: Items below it are in the search index; None: the thread is not.
+        titled: One more than the number of the item that gave the title; 0 if a caller gave it, or
+            there is none.
+        indexed: Items below this number are in the search index; None if the thread is not indexed.
     """
 
     number: int
@@ -51,7 +51,7 @@ class ThreadRow:
     indexed: int | None
 
     def row(self) -> Row:
-        """The thread's row as it is read (`statements.SELECT_THREAD`)."""
+        """The thread's row as it is read (`sql.SELECT_THREAD`)."""
         return row_of(self)
 
 
@@ -62,7 +62,7 @@ def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
     """The thread that a row describes.
 
     Raises:
-        DamagedRow: It describes none.
+        DamagedRow: A column is invalid.
     """
     counters = (row[3], *row[5:]) if row[-1] is not None else (row[3], *row[5:-1])
     if set(map(type, (*counters, row[4]))) != {int} or min(counters) < 0 or max(counters) > NUMBERS:
@@ -76,8 +76,7 @@ THREAD_WIDTH: Final = len(fields(ThreadRow))
 WORDS_AT: Final = next(
     at for at, field in enumerate(fields(ThreadRow)) if field.name == "next_word"
 )
-"""How many columns a thread's row has (`statements.SELECT_THREAD`), and which of them counts its
-words."""
+"""How many columns a thread's row has (`sql.SELECT_THREAD`), and which of them counts its words."""
 
 require_row = _thread_of
 
@@ -85,12 +84,12 @@ require_row = _thread_of
 def find_thread(
     key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = False
 ) -> Op[ThreadRow | None]:
-    """The thread; None where there is none, or it is not the caller's.
+    """The thread; None if it does not exist, or is not the caller's.
 
     Args:
         key: The thread.
-        indexes: Remember that there is none.
-        lock: Nobody else is to write to it until the operation has ended.
+        indexes: If given, they note that there is no such thread.
+        lock: Whether to keep others from writing to it until the operation has ended.
     """
     row = yield from fetch_one(
         sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner
@@ -103,7 +102,7 @@ def find_thread(
 
 
 def find_number(key: ThreadKey, *, lock: bool = False) -> Op[int | None]:
-    """`find_thread` for the number alone, also where the rest of the thread's row is damaged."""
+    """`find_thread` for the number alone, even if the rest of the thread's row is damaged."""
     row = yield from fetch_one(
         sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner
     )
@@ -118,13 +117,13 @@ def hold_thread(key: ThreadKey) -> Op[None]:
     rows = yield from fetch(sql.LOCK_THREAD, id=key.id)
     if not rows:
         yield from fetch(sql.HOLD_ID, id=key.id)
-        yield from fetch(sql.LOCK_THREAD, id=key.id)  # who held it may have made it
+        yield from fetch(sql.LOCK_THREAD, id=key.id)  # the last holder may have made it
 
 
 def find_settled(thread_id: str, *, now: int) -> Op[ThreadRow | None]:
     """A thread, locked; None if there is none and none is being stored.
 
-    Whoever is to make the thread next waits for the one that has made it.
+    If another transaction is making the thread, this waits for it.
     """
     key = ThreadKey(thread_id)
     thread = yield from find_thread(key, lock=True)
@@ -152,19 +151,19 @@ def ensure_thread(
     Args:
         key: The thread.
         now: Unix milliseconds.
-        indexes: What this process knows.
-        born: If it is made, the lowest id that a checkpoint of it has; that of now, if not given.
+        indexes: The caches of this process.
+        born: If it is made, the lowest id of a checkpoint of it; by default that of now.
         origin: The checkpoint that a write of a run builds on.
 
     Raises:
-        ThreadDeleted: There is none, and the run comes from before.
+        ThreadDeleted: There is none, and the run is from before its deletion.
         ThreadNotFound: It belongs to another owner.
         StorageError: Another thread has its number.
     """
     row: Row | None = None
     made = False
     late = origin is not None and not indexes.late_writes.may_begin(key.id, origin)
-    # That there is none may be remembered from before another write of the run made it.
+    # The note that there is none may be from before another write of the run made it.
     if late or key.id not in indexes.missing:
         row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
     if row is None:
@@ -195,18 +194,17 @@ def require_origin(
     """Refuse a write of a run to a thread that has begun again since.
 
     Args:
-        index: The thread's.
-        thread_id: Its id.
-        born: The lowest id of a checkpoint of it; None where that is not known.
+        index: The thread's cache.
+        thread_id: The thread's id.
+        born: The lowest id of a checkpoint of it; None if that is not known.
         origin: The checkpoint that the write builds on.
         known: What this process knows of runs.
 
     Raises:
-        ThreadDeleted: It comes from before; or it may do so
-            (`storage.checkpoints.late_writes.Buried`).
+        ThreadDeleted: The write is from before, or may be (`late_writes.Buried`).
     """
     before: Origin | None = origin
-    passed: set[bytes] = set()  # what callers say that checkpoints follow may lead around
+    passed: set[bytes] = set()  # callers may name parents that form a circle
     while before is not None and before.id not in passed:
         if born is None or known.is_timely(thread_id, born, before):
             return
@@ -214,7 +212,7 @@ def require_origin(
         space = yield from find_namespace(index, before.namespace)
         if (space, before.id) in index.headers or known.has_read(thread_id, born, before.id):
             return
-        # Of whatever namespace: what a subgraph puts first follows the root's.
+        # In any namespace: a subgraph's first checkpoint follows one of the root.
         if (
             yield from fetch(sql.HAS_CHECKPOINT_ANYWHERE, thread=index.number, checkpoint=before.id)
         ):
@@ -226,18 +224,18 @@ def require_origin(
 
 
 def require_run(key: ThreadKey, origin: Origin, indexes: Indexes) -> Op[None]:
-    """Refuse what a run writes beside its thread where that was deleted; else hold the thread.
+    """Refuse what a run writes beside its thread if that was deleted; else lock the thread.
 
     Args:
         key: The thread.
         origin: The checkpoint that the run's task belongs to.
-        indexes: What this process knows.
+        indexes: The caches of this process.
 
     Raises:
         ThreadDeleted: The thread was deleted, or may have been (`Buried`).
     """
     known = indexes.late_writes
-    may_begin = known.may_begin(key.id, origin)  # before: whoever begins it may do so meanwhile
+    may_begin = known.may_begin(key.id, origin)  # asked first: another may begin it meanwhile
     thread = yield from find_thread(key, lock=True)
     if thread is None:
         known.require_beginning(key.id, origin, may_begin=may_begin)
@@ -247,10 +245,10 @@ def require_run(key: ThreadKey, origin: Origin, indexes: Indexes) -> Op[None]:
 
 
 def is_taken(thread_id: str) -> Op[LangmemExtError]:
-    """The error that a thread cannot be made and cannot be found.
+    """The error that a thread can neither be made nor found.
 
-    Where its number follows from its id, this may be another thread's; or the thread is one that
-    the database shows to another owner alone.
+    If its number follows from its id, another thread may have that number; or the database shows
+    the thread to another owner alone.
     """
     if (yield from fetch(sql.HAS_NUMBER, id=thread_id)):
         return StorageError(

@@ -21,10 +21,10 @@ from langmem_ext.storage.rows.skeleton import is_in_keeping, split_keys
 from langmem_ext.types import Codec, ItemRow, Snapshot
 
 SPLIT_BYTES: Final = 24
-"""Bytes of a message's rest from which on its keys are worth a word."""
+"""From so many bytes of a message's rest on, its keys are worth a word."""
 
 MAX_WORDS: Final = 512
-"""Words of a thread from which on patterns are no longer interned: some applications have task
+"""From so many words of a thread on, patterns are no longer interned: some applications have task
 paths that name data."""
 
 
@@ -32,22 +32,21 @@ class Writer:
     """What one operation changes in a thread; written together (`put.close_writer`).
 
     Attributes:
-        thread: The thread's row as it is to be.
-        index: What is remembered of the thread.
-        indexes: What this process knows, of this thread and others.
+        thread: The thread's row as it will be written.
+        index: The thread's cache.
+        indexes: The caches of this process.
         codec: Reads and writes items.
-        now, updated: When what is new was made, and when the thread is to have been written last,
-        in Unix milliseconds.
-        warm: Whether all that is known of the thread is remembered, and nothing was read.
+        now, updated: When the new rows were made, and when the thread was last written, in Unix
+        milliseconds.
+        warm: Whether all that is known of the thread is from the cache, and nothing was read.
         tool: The tool that a new message says its turn is for.
-        title, titled_by: What the thread is to be called, if it has no title, and the item that
-        says so.
-        settled: Whether the new messages stand as they are: a program has set them, and no node of
-            a graph has yet to look at them.
-        final: The root's newest checkpoint, if it was stored with this and leaves its graph nothing
-            to do (`rest`).
-        by_task: Whether it is what a task has written: the checkpoint that it has read may be
-            stored after it.
+        title, titled_by: The thread's title, if it has none yet, and the item that it comes from.
+        settled: Whether the new messages are final: a program has set them, and no node of a graph
+            will look at them.
+        final: The root's newest checkpoint, if this operation stores it and it leaves its graph no
+            work (`pending_work`).
+        by_task: Whether these are a task's writes: the checkpoint that the task has read may be
+            stored after them.
         began: The first number of a new item.
         named, completed: Items from earlier operations that have got an id, or have become a
         message.
@@ -92,7 +91,7 @@ class Writer:
         return item
 
     def complete_item(self, number: int, packed: Snapshot, row: ItemRow) -> Op[None]:
-        """Let a bare text become the message that holds it."""
+        """Turn a bare text into the message that holds it."""
         before = yield from self._item(number)
         if before[1] is not None or before[6] is not None:
             raise Stale
@@ -103,7 +102,7 @@ class Writer:
         self.completed += (number,)
 
     def name_item(self, number: int, packed: Snapshot, message_id: str) -> Op[None]:
-        """Let an item without an id have one, with which it is `packed`."""
+        """Give an item its id; `packed` is the item with the id."""
         before = yield from self._item(number)
         if before[0] is not None:
             raise Stale
@@ -114,9 +113,9 @@ class Writer:
         self.named += (number,)
 
     def _item(self, number: int) -> Op[Row]:
-        """The columns of an item that is to change; a damaged one is refused.
+        """The columns of an item that is to change.
 
-        Else it would get a checksum that matches.
+        A damaged one is refused: it would get a checksum that matches.
         """
         row = self.index.rows.get(number)
         if row is None:
@@ -133,13 +132,13 @@ class Writer:
     ) -> tuple[Row, int | None, int, Item]:
         """An item's columns from id to shape, its tokens unless implied, its checksum, its `Item`.
 
-        From here on the index knows the item, and the thread counts it if it is a message.
+        From here on the cache knows the item, and the thread counts it if it is a message.
 
         Args:
             number: The item.
             packed: Its exact bytes.
             row: What it is to hold.
-            before: Its columns, where it has a row: its text and its time stay.
+            before: Its columns, if it has a row already: its text and its time stay.
         """
         rest, shape = row.rest, None
         text: str | bytes | None = row.text
@@ -166,7 +165,7 @@ class Writer:
         if row.role is not None or not is_text(packed):
             self.added_items += 1
             self.added_tokens += tokens or 0
-        # `checks.item_check` of a row that is not there yet.
+        # `checks.item_check` of a row that is not stored yet.
         check = (crc32(pack(columns), number) + self.thread.number & checks.ALL) - checks.HALF
         return (
             columns,
@@ -201,8 +200,8 @@ class Writer:
 
         Args:
             body: The word.
-            pattern: Whether it may as well stand in its row. Then None, where this thread has so
-                many words that one more is not worth it; or where it is large: a row of a few bytes
+            pattern: Whether it can be stored in its row instead. Then the result is None if the
+                thread has too many words already, or if the word is large: a row of a few bytes
                 would stand for all of it (`messages.proportion`).
         """
         index = self.index
@@ -219,6 +218,6 @@ class Writer:
         return number
 
     def flush(self) -> Op[None]:
-        """Write what is queued, before the guard: for who reads it again."""
+        """Write what is queued, before the guard, so that it can be read again."""
         changes, self.changes = self.changes, []
         yield changes

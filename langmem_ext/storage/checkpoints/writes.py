@@ -1,4 +1,4 @@
-"""Operations on pending writes: what a task has written to a checkpoint, in one row."""
+"""Operations on pending writes: what a task has written to a checkpoint is one row."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ def put_writes(
 ) -> Op[None]:
     """Store a task's pending writes for a checkpoint, all in one row.
 
-    A write that the task has stored at the same index already stands, unless the index is one of
-    LangGraph's special ones (negative): those are replaced. Where they were made earlier, `times`
-    count in place of now. Where the task may well have written before, `asks` has it looked for.
+    A write that the task has already stored at the same index is kept, unless the index is one of
+    LangGraph's special ones (negative): those are replaced. If the writes were made earlier,
+    `times` count in place of now. With `asks`, earlier writes of the task are looked for: use it if
+    there may well be some.
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
-        ThreadDeleted: The thread was deleted while the run of the task was under way.
+        ThreadDeleted: The thread was deleted during the task's run.
     """
     writer = yield from open_writer(
         key, now=now, indexes=indexes, codec=codec, times=times, origin=origin
@@ -68,8 +69,8 @@ def put_writes(
     index, thread = writer.index, writer.thread.number
     where = space, encode_id(checkpoint_id), encode_id(task_id)
     earlier: Row | None = None
-    # Of a task of which nothing is remembered the row is new, or storing it fails, and the
-    # operation runs again and asks.
+    # If nothing is cached of the task, its row is new; else storing it fails, and the operation
+    # runs again and asks.
     if where in index.tasks or (not index.knows_tasks and (asks or not writer.warm)):
         rows = yield sql.SELECT_TASK_WRITES, (thread, *where)
         earlier = rows[0] if rows else None
@@ -103,8 +104,8 @@ def _read_row(index: ThreadIndex, row: Row) -> Op[tuple[Sequence[Any], Sequence[
     """A pending-write row as it was written.
 
     Raises:
-        ValueError: It is not as it was written, or does not decode (also other errors: the caller
-            names the row).
+        ValueError: It has changed since it was written, or does not decode (other errors, too: the
+            caller names the row).
     """
     *columns, shape, body, check = row
     checks.verify(check, index.number, *columns, shape, body)
@@ -129,8 +130,8 @@ def read_writes(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
     """The entries that a pending-write row (`WRITE_COLUMNS`) holds.
 
     Raises:
-        ValueError: It is not as it was written, or does not decode (also other errors: the caller
-            names the row).
+        ValueError: It has changed since it was written, or does not decode (other errors, too: the
+            caller names the row).
     """
     places, values = yield from _read_row(index, row)
     entries = [

@@ -57,7 +57,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether the database is fine: nothing damaged, and nothing wrong left unrepaired."""
+        """Whether nothing is damaged, and nothing wrong is left unrepaired."""
         return all(finding.severity == "note" or finding.fixed for finding in self.findings)
 
 
@@ -78,50 +78,50 @@ class Examination:
     now: int
 
     def steps(self, *, fix: bool, progress: Progress | None) -> Steps[Report]:
-        """Look at all of the database.
+        """Examine the whole database.
 
         Args:
-            fix: Put right what follows from other rows.
-            progress: Called with how many threads were examined, and how many there are.
+            fix: Repair what follows from other rows.
+            progress: Called with the number of examined threads, and of all threads.
 
         Raises:
             MissingExtra: Something is compressed, and there is no zstd.
         """
         with suppress(StorageError):
             yield inspect_ops.require_zstd(), False
-        found = [*(yield from _examine_file())]
-        fix = fix and not found  # what is written into damaged pages may damage more
-        found += yield from self._examine_orphans(fix)
-        found += yield from examine_index(self.contents.codec, fix=fix)
+        findings = [*(yield from _examine_file())]
+        fix = fix and not findings  # writing into damaged pages may damage more
+        findings += yield from self._examine_orphans(fix)
+        findings += yield from examine_index(self.contents.codec, fix=fix)
         counted = False
         with suppress(StorageError):
             counted = (yield operation(fetch_one)(sql.SELECT_COUNTER_NAME), False) == (
                 self.counter,
             )
         threads, checkpoints, items = 0, 0, 0
-        numbers = yield from _thread_numbers(found)
+        numbers = yield from _thread_numbers(findings)
         for number in numbers:
             thread = yield from self._examine_thread(number, counted)
             if thread is not None:
-                found += yield from self._conclude(thread, fix)
+                findings += yield from self._conclude(thread, fix)
                 checkpoints, items = checkpoints + len(thread.parents), items + len(thread.items)
             threads += 1
             if progress is not None:
                 progress(threads, len(numbers))
-        return Report(tuple(found), threads, checkpoints, items)
+        return Report(tuple(findings), threads, checkpoints, items)
 
     def thread_steps(self, number: int, *, fix: bool) -> Steps[tuple[Finding, ...]]:
-        """Look at one thread; what was found.
+        """Examine one thread; its findings.
 
         Args:
             number: The thread's number.
-            fix: Put right what follows from other rows.
+            fix: Repair what follows from other rows.
         """
         thread = yield from self._examine_thread(number, True)
         return () if thread is None else tuple((yield from self._conclude(thread, fix)))
 
     def _conclude(self, thread: Examined, fix: bool) -> Steps[Iterable[Finding]]:
-        """A thread's findings, after what can be put right has been, if it is to be."""
+        """A thread's findings, after the repair if `fix` is set."""
         fixed = False
         if fix and thread.findings.fixable:
             try:
@@ -146,7 +146,7 @@ class Examination:
     def _examine_orphans(self, fix: bool) -> Steps[Iterable[Finding]]:
         """Rows that belong to no thread.
 
-        A conversation among them is given a thread again; the other rows are deleted.
+        With `fix`, a conversation among them gets a thread again, and other rows are deleted.
         """
         tables: dict[int, list[str]] = {}
         findings = Findings(None)
@@ -253,7 +253,7 @@ class Examination:
 
 
 def _examine_file() -> Steps[Iterable[Finding]]:
-    """SQLite's own check: its pages, and what it holds twice."""
+    """SQLite's own check: of its pages, and of what it stores twice."""
     findings = Findings(None)
     try:
         rows = yield operation(fetch)(sql.INTEGRITY_CHECK), False
@@ -270,7 +270,7 @@ def _examine_file() -> Steps[Iterable[Finding]]:
     return findings.told(fixed=False)
 
 
-def _thread_numbers(found: list[Finding]) -> Steps[list[int]]:
+def _thread_numbers(findings: list[Finding]) -> Steps[list[int]]:
     numbers: list[int] = []
     last: int | None = BEFORE_ALL
     try:
@@ -279,7 +279,7 @@ def _thread_numbers(found: list[Finding]) -> Steps[list[int]]:
             numbers += [number for (number,) in rows]
             last = numbers[-1] if len(rows) == PAGE else None
     except StorageError as error:
-        found.append(
+        findings.append(
             Finding(
                 "thread",
                 "damaged",
@@ -306,7 +306,7 @@ def _new(number: int, row: Mapping[str, Any], counted: bool) -> Examined:
 
 
 def _skip(table: Table, thread: Examined, at: Cursor, error: StorageError) -> Steps[Cursor | None]:
-    """Past the row behind `at`, which cannot be read; None where its key cannot be read either."""
+    """Skip the row after `at`, which cannot be read; None if its key cannot be read either."""
     key: Cursor | None = None
     with suppress(StorageError):
         key = yield table.key(thread, at), False

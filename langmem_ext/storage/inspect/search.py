@@ -26,8 +26,7 @@ from langmem_ext.storage.schema.dialect import NUMBER
 from langmem_ext.storage.schema.search_dialect import CHECK_WORDS
 from langmem_ext.storage.search import catch_up as fill_ops
 from langmem_ext.storage.search import index as search_ops
-from langmem_ext.storage.search import indexer as placing
-from langmem_ext.storage.search import sql
+from langmem_ext.storage.search import indexer, sql
 from langmem_ext.types import Codec
 
 PAGE: Final = 256
@@ -141,9 +140,9 @@ def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
         (yield from fetch(sql.SELECT_WORDS, thread=thread.number, low=after + 1, high=high))
     )
     for count, item in enumerate(items, start=1):
-        found = words.pop(item[0] & NUMBER, "")
+        indexed_words = words.pop(item[0] & NUMBER, "")
         if item[0] & NUMBER >= first:
-            yield from _compare(thread, codec, item[:-1], found, row[1])
+            yield from _compare(thread, codec, item[:-1], indexed_words, row[1])
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     for number in words:
@@ -151,36 +150,38 @@ def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
     return last
 
 
-def _compare(thread: Examined, codec: Codec, row: Row, found: str, indexed: int) -> Op[None]:
+def _compare(
+    thread: Examined, codec: Codec, row: Row, indexed_words: str, indexed: int
+) -> Op[None]:
     number = row[0] & NUMBER
     item = next(iter((yield from search_ops.read_items_of(thread.index, (row,), codec))), None)
     if item is None:
-        return  # it is damaged, which is told elsewhere
+        return  # it is damaged, which is reported elsewhere
     expected = "" if item.shown is None else list_words(item.shown.text)
     note = yield from _note_of(thread.number, item)
     if (
         note is not None
-        and (yield from placing.standing_of(thread.index, codec, note, {number: item})) != number
+        and (yield from indexer.indexed_number(thread.index, codec, note, {number: item})) != number
     ):
         expected = ""
-    elif number >= indexed and not found:
+    elif number >= indexed and not indexed_words:
         return
     if (
         item.id is not None
         and number < indexed
-        and (note is None or not placing.is_noted(item, note))
+        and (note is None or not indexer.is_noted(item, note))
     ):
         _tell(
             thread,
             f"search {thread.number}:{number}",
             "its message id is missing from the search index",
         )
-    elif found != expected:
+    elif indexed_words != expected:
         _tell(thread, f"search {thread.number}:{number}", "it is not found by its visible text")
 
 
-def _note_of(thread: int, item: placing.Item) -> Op[Row | None]:
-    """What the index has noted of an item's id; None if it names items that do not exist."""
+def _note_of(thread: int, item: indexer.Item) -> Op[Row | None]:
+    """The index's note of an item's id; None if it names items that do not exist."""
     row = (
         None
         if item.id is None

@@ -1,13 +1,13 @@
 """PostgreSQL: operations on one database, from any thread and any event loop of many processes.
 
 Invariants:
-- Write operations that wait at the same time share a transaction and a round trip; where that
-  fails, each is run by itself.
+- Write operations that wait at the same time share a transaction and a round trip; if that fails,
+  each runs by itself.
 - A thread is written by one connection of this process at a time.
-- Whatever has failed is forgotten before anything else uses what is known of its threads.
-- An operation whose connection broke is run once more: each can be run again, also where the first
-  run was stored after all (`recall`).
-- A forked child has connections of its own, and nothing of what was under way in its parent.
+- After a failure, the caches of the operation's threads are dropped before anything else uses them.
+- An operation whose connection broke runs once more. That is safe even if the first run was stored
+  after all (`recalled`).
+- A forked child has its own connections, and nothing of what its parent was doing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from langmem_ext.types import ThreadKey
 T = TypeVar("T")
 
 _STALE: Final = (errors.DivisionByZero, errors.UniqueViolation)
-"""How the server says that a thread is not as it is remembered (`commands.exactly_one`)."""
+"""How the server says that a thread is not as it is cached (`commands.exactly_one`)."""
 
 _AGAIN: Final = (
     errors.DeadlockDetected,
@@ -66,17 +66,17 @@ _AGAIN: Final = (
     errors.UndefinedTable,
     *_STALE,
 )
-"""Others got in the way; of the tables, those of the search index may be taken away meanwhile."""
+"""Others interfered; the tables of the search index may have been dropped meanwhile."""
 
 _FINAL: Final = (NoAnswer, errors.QueryCanceled)
-"""What has taken as long as it may: it is not done again."""
+"""The operation has used up its time: it is not tried again."""
 
 _OF_ALL: Final = (NoAnswer, *MISSED)
-"""What would meet each operation of a group: they fail together."""
+"""Errors that every operation of a group would meet: they fail together."""
 
 Plan = Generator[Wire[Any], Any, T]
-"""Yields what is to be carried out on a connection, and receives what came of it; what it raised is
-raised there."""
+"""Yields what to run on a connection, and receives its result; an error is raised where it was
+yielded."""
 
 
 class PostgresDriver:
@@ -111,7 +111,7 @@ class PostgresDriver:
         self._opening = threading.Lock()
         self._pool = SyncPool(self.server)
         self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, Lane] = WeakKeyDictionary()
-        self._latest: Lane | None = None  # the last that was asked for
+        self._latest: Lane | None = None  # the one used last
 
     def start_anew(self) -> None:
         """Go on in a forked child, on its own connections.
@@ -124,23 +124,23 @@ class PostgresDriver:
             self._pool.close()
 
     def on_rollback(self, forget: Callable[[str | None], None]) -> None:
-        """Have what is remembered of an operation's thread forgotten if it fails."""
+        """Call `forget` with an operation's thread if the operation fails."""
         self._rememberers.add(forget)
 
-    # -- plans: what is tried, and what then -------------------------------------------------------
+    # -- plans: what is tried, and what if it fails ------------------------------------------------
 
     def _reading(self, op: Operation[T]) -> Plan[T]:
-        """Read; again, and in a snapshot from the beginning, where others wrote meanwhile."""
+        """Read; if others wrote meanwhile, read again, in a snapshot from the beginning."""
         make = lambda attempt: Read(self._dialect, hasty=attempt == 0 and op.repeatable)  # noqa: E731
         return (yield from self._trying(op, make, breaks=2))
 
     def _writing(self, jobs: Sequence[Job[Any]]) -> Plan[None]:
         """Write waiting operations together; each by itself if that fails or cannot be repeated."""
         if not all(job.op.repeatable for job in jobs):
-            return (yield from self._one_by_one(jobs))
+            return (yield from self._write_singly(jobs))
         transaction = Write(self._dialect)
         try:
-            yield transaction.carry_out_all(jobs)
+            yield transaction.run_all(jobs)
             return
         except (ExchangeFailed, GroupFailed, Stale) as failed:
             self._rememberers.forget(job.thread for job in jobs)
@@ -153,18 +153,18 @@ class PostgresDriver:
             self._rememberers.forget(job.thread for job in jobs)
             if not isinstance(error, Exception):
                 raise
-            # one's own error, if it is alone; else there was no connection, and nothing of any is
-            # stored
+            # If the job is alone, this is its own error; else there was no connection, and nothing
+            # is stored.
             for job in jobs:
                 job.fail(error)
             return
-        yield from self._one_by_one(jobs, transaction.told if is_broken(cause) else ())
+        yield from self._write_singly(jobs, transaction.results if is_broken(cause) else ())
 
-    def _one_by_one(self, jobs: Sequence[Job[Any]], told: Sequence[Any] = ()) -> Plan[None]:
+    def _write_singly(self, jobs: Sequence[Job[Any]], results: Sequence[Any] = ()) -> Plan[None]:
         for at, job in enumerate(jobs):
             try:
                 job.result = yield from self._trying(
-                    job.op, lambda _: Write(self._dialect), told=told[at : at + 1]
+                    job.op, lambda _: Write(self._dialect), results[at : at + 1]
                 )
             except Exception as error:
                 job.fail(error)
@@ -177,23 +177,24 @@ class PostgresDriver:
         self,
         op: Operation[T],
         make: Callable[[int], Transaction],
-        told: Sequence[T] = (),
+        results: Sequence[T] = (),
         *,
         breaks: int = 1,
     ) -> Plan[T]:
-        """Run an operation; again if others interfered, or if its connection broke.
+        """Run an operation, and again if others interfered or its connection broke.
 
-        It is repeated after at most `breaks` broken connections. `told` is what an earlier run was
-        about to return that may have been stored.
-
-        `told` is what an earlier run was about to tell that may have been stored.
+        Args:
+            op: The operation.
+            make: Makes the transaction of each attempt.
+            results: What an earlier run was about to return, if that run may have been stored.
+            breaks: How many broken connections it is repeated after.
         """
         attempt = 0
         while True:
             transaction = make(attempt)
             attempt += 1
             try:
-                result: T = yield transaction.carry_out(recalled(op, told))
+                result: T = yield transaction.run(recalled(op, results))
             except (ExchangeFailed, Stale) as failed:
                 self._rememberers.forget((op.thread,))
                 cause = failed.__cause__
@@ -204,7 +205,7 @@ class PostgresDriver:
                 )
                 if is_broken(cause):
                     breaks -= 1
-                    told = transaction.told or told
+                    results = transaction.results or results
                 if again and op.repeatable and attempt < ATTEMPTS:
                     continue
                 if cause is None or isinstance(cause, _STALE):
@@ -225,10 +226,10 @@ class PostgresDriver:
             return self._follow(self._reading(op))
         self._require_writable()
         self._require_progress(op)
-        self._let_go_of_closed_loops()
+        self._release_closed_loops()
         job = Job(op)
-        # The main thread carries out its own operation alone: a signal's handler may raise in it,
-        # wherever it is.
+        # The main thread runs its own operation alone: a signal's handler may raise in it at any
+        # point.
         only = job if threading.current_thread() is threading.main_thread() else None
         self._lineup.add(job)
         try:
@@ -257,7 +258,7 @@ class PostgresDriver:
         return perform(plan, self._play)
 
     def _play(self, wire: Wire[T]) -> T:
-        """Carry out a wire: where threads live on several servers, this is what differs."""
+        """Run a wire on a connection: with several servers, only this would differ."""
         return play(self._pool, wire, deadline=self.server.answer_deadline)
 
     # -- async -------------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ class PostgresDriver:
 
     async def _open_lane(self) -> Lane:
         loop = asyncio.get_running_loop()
-        self._let_go_of_closed_loops()
+        self._release_closed_loops()
         with self._opening:
             if self._closed:
                 raise is_closed(self.server)
@@ -306,9 +307,9 @@ class PostgresDriver:
                 self._latest = lane
         return lane
 
-    def _let_go_of_closed_loops(self) -> None:
+    def _release_closed_loops(self) -> None:
         """Release the threads that a closed event loop was writing."""
-        for loop in [one for one in list(self._lanes) if one.is_closed()]:
+        for loop in [loop for loop in list(self._lanes) if loop.is_closed()]:
             if lane := self._lanes.pop(loop, None):
                 lane.abandon()
 
@@ -341,7 +342,7 @@ class PostgresDriver:
             lane = self._lanes.get(asyncio.get_running_loop())
         except RuntimeError:
             return
-        # What writes many threads (None) may be about to write this one.
+        # An operation on many threads (None) may be about to write this one.
         if (
             lane is not None
             and op.thread is not None
@@ -373,11 +374,11 @@ class PostgresDriver:
         return None
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
-        """Have each table vacuumed, one at a step."""
+        """Vacuum each table, one in each step."""
         return space.compaction(self.server, full=full)
 
     def compares_vectors(self, *, fewer: int) -> bool:
-        """Whether pgvector does; its copy of the vectors is made of fewer than these."""
+        """Whether pgvector does; its copy is made if there are fewer vectors than this."""
         return give_vectors(self.server, fewer=fewer)
 
     def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
@@ -413,26 +414,26 @@ class PostgresDriver:
         await asyncio.to_thread(self.close)
 
 
-def recalled(op: Operation[T], told: Sequence[T]) -> Operation[T]:
-    """An operation as it is run again: an earlier run may have been stored, for it broke untold.
+def recalled(op: Operation[T], results: Sequence[T]) -> Operation[T]:
+    """An operation to run again, unless its earlier run was stored before the connection broke.
 
-    What an operation does is mostly the same however often it is done; what it appends, makes and
-    counts is not. So it looks first for what its earlier run has left (`storage.operation.Trace`):
-    where that is there, it tells what that run was about to tell, and changes nothing.
+    Most of what an operation does can be repeated; what it appends, makes and counts cannot. So it
+    first looks for what its earlier run left (`storage.operation.Trace`). If that is found, it
+    returns what that run was about to return, and changes nothing.
 
     Args:
         op: The operation.
-        told: What an earlier run was about to tell that may have been stored; empty where there was
-            none.
+        results: What an earlier run was about to return, if that run may have been stored; else
+            empty.
     """
-    trace, thread = (op.trace, op.thread) if told else (None, None)
+    trace, thread = (op.trace, op.thread) if results else (None, None)
     return (
         op
         if trace is None or thread is None
-        else _unless_left(ThreadKey(thread), trace, op, told[0])
+        else _unless_left(ThreadKey(thread), trace, op, results[0])
     )
 
 
 @operation
-def _unless_left(key: ThreadKey, trace: Trace, op: Operation[T], told: T) -> Op[T]:
-    return told if (yield from trace.is_left(key.id)) else (yield from op)
+def _unless_left(key: ThreadKey, trace: Trace, op: Operation[T], result: T) -> Op[T]:
+    return result if (yield from trace.is_left(key.id)) else (yield from op)

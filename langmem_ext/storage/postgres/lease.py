@@ -1,7 +1,7 @@
 """The right to drive a thread, among all processes of a PostgreSQL database: an advisory lock.
 
-It is held on a connection of its own, and ends with that: a killed process holds nothing. A forked
-child does not have it (`inherited`).
+It is held on a connection of its own, and ends with that connection: a killed process holds
+nothing. A forked child does not have it (`inherited`).
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ class AdvisoryLeases:
     """Leases by advisory locks.
 
     Args:
-        server: Where to; its direct URL is used, for a pooler in transaction mode keeps no session.
+        server: The server, by its direct URL: a pooler in transaction mode keeps no session.
     """
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._unwanted: set[asyncio.Task[Any]] = (
-            set()
-        )  # connections that came when nobody waited for them any more
+        # Connections that came when nobody waited for them any more.
+        self._unwanted: set[asyncio.Task[Any]] = set()
 
     @contextmanager
     def lease(self, thread_id: str, *, wait: float) -> Iterator[None]:
@@ -53,10 +52,10 @@ class AdvisoryLeases:
             begin_session(connection, prepare=False)
             try:
                 if self._server.may_be_pooled:
-                    told = exchange(
+                    backend = exchange(
                         connection, [Command(_BACKEND)], deadline=self._server.answer_deadline
                     )
-                    self._require_session(connection, told)
+                    self._require_session(connection, backend)
                 rows = exchange(
                     connection,
                     self._commands(thread_id, wait),
@@ -79,10 +78,10 @@ class AdvisoryLeases:
             begin_session(connection, prepare=False)
             try:
                 if self._server.may_be_pooled:
-                    told = await aexchange(
+                    backend = await aexchange(
                         connection, [Command(_BACKEND)], deadline=self._server.answer_deadline
                     )
-                    self._require_session(connection, told)
+                    self._require_session(connection, backend)
                 rows = await aexchange(
                     connection,
                     self._commands(thread_id, wait),
@@ -94,14 +93,14 @@ class AdvisoryLeases:
             yield
 
     def _require_session(
-        self, connection: psycopg.BaseConnection[Any], told: Sequence[Rows]
+        self, connection: psycopg.BaseConnection[Any], backend: Sequence[Rows]
     ) -> None:
         """Refuse a pooler: the process ID that it reports is not that of the server's session.
 
-        What is locked through it would belong to whoever is served next, and stay when nobody holds
+        A lock taken through it would belong to the pooler's next client, and stay when nobody holds
         it any more.
         """
-        if told[0][0][0] != connection.info.backend_pid:
+        if backend[0][0][0] != connection.info.backend_pid:
             raise InvalidInput(
                 f"a pooler in transaction mode stands before the {self._server.place}, and keeps no"
                 " session, which a lease is: add direct= to its URL, with the URL of the same"

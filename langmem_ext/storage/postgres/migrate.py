@@ -225,13 +225,13 @@ def give_vectors(server: Server, *, fewer: int) -> bool:
 
 
 def _copy_vectors(connection: psycopg.Connection[Any], dialect: Dialect, fewer: int) -> None:
-    found = connection.execute(_EXTENSION).fetchone()
-    if found is None:
+    extension = connection.execute(_EXTENSION).fetchone()
+    if extension is None:
         return
     # Before the table is looked at: two that have, and wait to change it, wait for each other.
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     connection.execute("SET LOCAL lock_timeout = '5s'")
     if connection.execute(dialect.render(_HAS_NEAR), {}).fetchone() is None:
         [(count,)] = connection.execute(dialect.render(_COUNT_UP_TO), {"most": fewer})
-        for statement in pgvector(found[0]) if count < fewer else ():
+        for statement in pgvector(extension[0]) if count < fewer else ():
             connection.execute(dialect.render(statement), {})

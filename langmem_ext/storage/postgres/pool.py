@@ -21,9 +21,9 @@ from langmem_ext.storage.postgres.server import (
     ASYNC_POOL,
     SYNC_POOL,
     Server,
+    first_line,
     is_closed,
     no_connection,
-    told_of,
 )
 from langmem_ext.storage.postgres.tasks import obtain, start_held
 from langmem_ext.storage.postgres.wire.exchange import GRACE_S, aprobe, begin_session, probe
@@ -54,7 +54,7 @@ class _Attempts:
         try:
             yield
         except psycopg.Error as error:
-            self.reason = told_of(error)
+            self.reason = first_line(error)
             raise
         self.reason = None
 

@@ -1,15 +1,15 @@
 """Who may use the tables in PostgreSQL: readers and writers, of all threads or of one owner's.
 
-The table `grantee` says which role may do what, and the server is told so: by privileges, and where
-a role is bound to an owner, by row-level security, which knows a role by `current_user`: no client
-can change that by itself, as it can a setting.
+The table `grantee` says which role may do what. The server enforces it by privileges and, if a role
+is bound to an owner, by row-level security, which knows a role by `current_user`: unlike a setting,
+no client can change that by itself.
 
 Invariants:
-- What the table says and what the server does change together, in one transaction.
+- The table and what the server enforces change together, in one transaction.
 - Row-level security is on while a role is bound to an owner, and at no other time. The role that
   owns the tables sees all threads; any other role that the table does not name sees none while it
   is on.
-- Who sees a thread sees its rows in every table, and no others.
+- A role that sees a thread sees its rows in every table, and no others.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ RIGHTS: Final[tuple[Rights, ...]] = ("reader", "writer")
 OWNER_POLICY, ALL_POLICY = "langmem_ext_owner", "langmem_ext_all"
 
 _KEPT: Final = frozenset({"langmem_migration", "grantee"})
-"""Tables that nobody but the role that owns them writes, or its functions."""
+"""Tables that only the role that owns them writes, or its functions."""
 
 _OPEN: Final = frozenset({"langmem_migration", "setting"})
-"""Tables of which everybody sees all, and who is bound to an owner writes nothing."""
+"""Tables that everybody sees whole, and that roles bound to an owner do not write."""
 
 _VIEW_SINCE: Final = 150_000
-"""The server's version from which on a view shows those who read it no more than the tables do."""
+"""The server's version from which on a view shows its readers no more than the tables do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Grant:
 
     Attributes:
         role: Its name.
-        rights: `reader`: read; `writer`: all that needs no tables made or vacuumed.
-        owner: Of the only threads that it sees; None: it sees all.
+        rights: `reader`: read; `writer`: everything except making and vacuuming tables.
+        owner: The owner whose threads alone it sees; None if it sees all.
     """
 
     role: str
@@ -58,27 +58,27 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table, or a view of some."""
+    """A table or a view."""
 
     name: str
     view: bool = False
 
 
 def granted(server: Server) -> list[Grant]:
-    """What roles may do, by their names; of an owner's role, what it may do itself."""
+    """What roles may do, by their names; a role bound to an owner sees only its own row."""
     with _connected(server) as connection:
         return _read(connection, server.schema)
 
 
-def grant(server: Server, wanted: Grant, *, carry_out: bool = True) -> list[str]:
-    """Let a role do this, and no more than this; returns the statements that do it.
+def grant(server: Server, wanted: Grant, *, execute: bool = True) -> list[str]:
+    """Let a role do exactly this; returns the statements.
 
-    Operations that are running end first, and others wait meanwhile.
+    Running operations end first, and others wait meanwhile.
 
     Args:
         server: The database, with the role that owns the tables.
         wanted: What the role may do.
-        carry_out: Do it; else only say how.
+        execute: Whether to run the statements, not only return them.
 
     Raises:
         InvalidInput: There is no such role, or an owner's role would see more than its owner's
@@ -87,7 +87,8 @@ def grant(server: Server, wanted: Grant, *, carry_out: bool = True) -> list[str]
 
     def change(before: Sequence[Grant]) -> Sequence[Grant]:
         return sorted(
-            [*(one for one in before if one.role != wanted.role), wanted], key=lambda one: one.role
+            [*(grant for grant in before if grant.role != wanted.role), wanted],
+            key=lambda grant: grant.role,
         )
 
     with _connected(server) as connection:
@@ -95,10 +96,10 @@ def grant(server: Server, wanted: Grant, *, carry_out: bool = True) -> list[str]
             connection, "SELECT rolname FROM pg_roles WHERE rolname = %(role)s", role=wanted.role
         ):
             raise InvalidInput(f"role {wanted.role!r} not found: create it first, with CREATE ROLE")
-        return _carry_through(connection, server.schema, wanted.role, change, carry_out=carry_out)
+        return _apply(connection, server.schema, wanted.role, change, execute=execute)
 
 
-def revoke(server: Server, role: str, *, carry_out: bool = True) -> list[str]:
+def revoke(server: Server, role: str, *, execute: bool = True) -> list[str]:
     """Revoke what a role was granted; returns the statements.
 
     Revoking the last role that is bound to an owner ends row-level security.
@@ -106,47 +107,47 @@ def revoke(server: Server, role: str, *, carry_out: bool = True) -> list[str]:
     Args:
         server: The database, with the role that owns the tables.
         role: Its name.
-        carry_out: Do it; else only say how.
+        execute: Whether to run the statements, not only return them.
 
     Raises:
         InvalidInput: It was granted nothing.
     """
 
     def change(before: Sequence[Grant]) -> Sequence[Grant]:
-        left = [one for one in before if one.role != role]
+        left = [grant for grant in before if grant.role != role]
         if len(left) == len(before):
             raise InvalidInput(f"the role {role!r} has no access: see `langmem-ext roles list`")
         return left
 
     with _connected(server) as connection:
-        return _carry_through(connection, server.schema, role, change, carry_out=carry_out)
+        return _apply(connection, server.schema, role, change, execute=execute)
 
 
 def settle(connection: psycopg.Connection[Any], schema: str) -> None:
-    """Have the server do what the table says with tables that are new."""
+    """Apply what the table says to new tables."""
     grants = _read(connection, schema)
     relations = _relations(connection, schema)
-    bound = any(one.owner is not None for one in grants)
+    bound = any(grant.owner is not None for grant in grants)
+    version = connection.info.server_version
     statements = [
-        one
-        for each in grants
-        for one in privileges(schema, relations, each, version=connection.info.server_version)
+        statement
+        for grant in grants
+        for statement in privileges(schema, relations, grant, version=version)
     ]
     _execute(connection, statements + (policies(schema, relations, grants) if bound else []))
 
 
 Change: TypeAlias = Callable[[Sequence[Grant]], Sequence[Grant]]
-"""What is granted, from what was."""
+"""What is to be granted, from what was."""
 
 
-def _carry_through(
-    connection: psycopg.Connection[Any], schema: str, role: str, change: Change, *, carry_out: bool
+def _apply(
+    connection: psycopg.Connection[Any], schema: str, role: str, change: Change, *, execute: bool
 ) -> list[str]:
     """Change what a role may do; returns the statements."""
     with connection.transaction():
-        if carry_out:
-            # Two of these at a time would each leave out of the policies what the other has
-            # granted.
+        if execute:
+            # Two at a time would each leave what the other has granted out of the policies.
             connection.execute(
                 f"LOCK TABLE {_in(schema, 'grantee')} IN SHARE ROW EXCLUSIVE MODE".encode()
             )
@@ -163,19 +164,19 @@ def _carry_through(
             f"DELETE FROM {_in(schema, 'grantee')} WHERE role = {_literal(role)}",
             *withdrawal(schema, relations, role),
         ]
-        for one in after:
-            if one.role == role:
+        for grant in after:
+            if grant.role == role:
                 values = ", ".join(
                     "NULL" if value is None else _literal(value)
-                    for value in (one.role, one.rights, one.owner)
+                    for value in (grant.role, grant.rights, grant.owner)
                 )
                 statements.append(
                     f"INSERT INTO {_in(schema, 'grantee')} (role, rights, owner) VALUES ({values})"
                 )
-                statements += privileges(schema, relations, one, version=version)
-        if any(one.owner is not None for one in (*before, *after)):
+                statements += privileges(schema, relations, grant, version=version)
+        if any(grant.owner is not None for grant in (*before, *after)):
             statements += policies(schema, relations, after)
-        if carry_out:
+        if execute:
             _execute(connection, statements)
     return statements
 
@@ -190,14 +191,14 @@ def _refuse_leaks(
     Raises:
         InvalidInput: It would not.
     """
-    bound = [one.role for one in grants if one.owner is not None]
-    known = {"table": _in(schema, "thread"), "named": [changed, *(one.role for one in grants)]}
+    bound = [grant.role for grant in grants if grant.owner is not None]
+    known = {"table": _in(schema, "thread"), "named": [changed, *(grant.role for grant in grants)]}
     for role in bound:
         if above := _names(
             connection,
             _ABOVE,
             role=role,
-            all_seeing=[one.role for one in grants if one.owner is None],
+            all_seeing=[grant.role for grant in grants if grant.owner is None],
             **known,
         ):
             raise InvalidInput(
@@ -241,15 +242,16 @@ _BLIND: Final = """
 
 
 def withdrawal(schema: str, relations: Iterable[Relation], role: str) -> list[str]:
-    """What takes from a role all that it may do with tables and views."""
-    had = [_these(schema, (one.name for one in relations)), f"SCHEMA {_name(schema)}"]
-    return [f"REVOKE ALL ON {what} FROM {_name(role)}" for what in had]
+    """The statements that revoke all that a role may do with tables and views."""
+    names = (relation.name for relation in relations)
+    objects = [_these(schema, names), f"SCHEMA {_name(schema)}"]
+    return [f"REVOKE ALL ON {those} FROM {_name(role)}" for those in objects]
 
 
 def privileges(
     schema: str, relations: Sequence[Relation], wanted: Grant, *, version: int
 ) -> list[str]:
-    """What lets a role do what it may.
+    """The statements that let a role do what it may.
 
     Args:
         schema: The tables' schema.
@@ -257,28 +259,30 @@ def privileges(
         wanted: What it may do.
         version: The server's. Before 15, a view would show an owner's role the threads of others.
     """
+    kept = _KEPT if wanted.owner is None else _KEPT | _OPEN
     read = [
-        one.name
-        for one in relations
-        if not one.view or wanted.owner is None or version >= _VIEW_SINCE
+        relation.name
+        for relation in relations
+        if not relation.view or wanted.owner is None or version >= _VIEW_SINCE
     ]
     written = [
-        one.name
-        for one in relations
-        if not one.view and one.name not in (_KEPT if wanted.owner is None else _KEPT | _OPEN)
+        relation.name for relation in relations if not relation.view and relation.name not in kept
     ]
-    given = [f"USAGE ON SCHEMA {_name(schema)}", f"SELECT ON {_these(schema, read)}"]
+    grants = [f"USAGE ON SCHEMA {_name(schema)}", f"SELECT ON {_these(schema, read)}"]
     if wanted.rights == "writer":
-        given.append(f"INSERT, UPDATE, DELETE ON {_these(schema, written)}")
-    return [f"GRANT {what} TO {_name(wanted.role)}" for what in given]
+        grants.append(f"INSERT, UPDATE, DELETE ON {_these(schema, written)}")
+    return [f"GRANT {right} TO {_name(wanted.role)}" for right in grants]
 
 
 def policies(schema: str, relations: Iterable[Relation], grants: Sequence[Grant]) -> list[str]:
-    """What has each role see its threads: nothing any more, where no role is bound to an owner."""
-    bound = [one.role for one in grants if one.owner is not None]
-    others = [one.role for one in grants if one.owner is None]
+    """The statements that show each role its threads: no policy if no role is bound to an owner."""
+    bound = [grant.role for grant in grants if grant.owner is not None]
+    others = [grant.role for grant in grants if grant.owner is None]
+    tables = [relation.name for relation in relations if not relation.view]
     statements = []
-    for table in (one.name for one in relations if not one.view and one.name not in _OPEN):
+    for table in tables:
+        if table in _OPEN:
+            continue
         named = _in(schema, table)
         statements += [
             f"DROP POLICY IF EXISTS {policy} ON {named}" for policy in (OWNER_POLICY, ALL_POLICY)
@@ -310,15 +314,15 @@ def _sees(schema: str, table: str) -> str:
     if table in ("thread", "store_item"):
         own = _in(schema, "grantee")
         return f"owner = (SELECT own.owner FROM {own} AS own WHERE own.role = current_user)"
-    # As one value, which is looked up by the thread's key: of EXISTS the planner may make a list of
-    # all of the owner's threads first.
+    # As one value, which is looked up by the thread's key: with EXISTS, the planner might list all
+    # of the owner's threads first.
     return (
         f"(SELECT true FROM {_in(schema, 'thread')} AS seen WHERE seen.number ="
         f" {_name(table)}.thread)"
     )
 
 
-# -- what there is ---------------------------------------------------------------------------------
+# -- reading what exists ---------------------------------------------------------------------------
 
 
 @contextmanager
@@ -331,10 +335,10 @@ def _connected(server: Server) -> Iterator[psycopg.Connection[Any]]:
 
 
 def _read(connection: psycopg.Connection[Any], schema: str) -> list[Grant]:
-    found = connection.execute(
+    rows = connection.execute(
         postgres(schema).render("SELECT role, rights, owner FROM grantee ORDER BY role"), {}
     )
-    return [Grant(str(role), rights, owner) for role, rights, owner in found]
+    return [Grant(str(role), rights, owner) for role, rights, owner in rows]
 
 
 def _relations(connection: psycopg.Connection[Any], schema: str) -> list[Relation]:
@@ -342,12 +346,12 @@ def _relations(connection: psycopg.Connection[Any], schema: str) -> list[Relatio
 
     Partitions are left out: they are reached through their tables.
     """
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT relname, relkind = 'v' FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND"
         " relkind IN ('r', 'p', 'v') AND NOT relispartition ORDER BY relname",
         [_name(schema)],
     )
-    return [Relation(str(name), view) for name, view in found]
+    return [Relation(str(name), view) for name, view in rows]
 
 
 def _names(connection: psycopg.Connection[Any], statement: str, **params: Any) -> list[str]:

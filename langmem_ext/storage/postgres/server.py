@@ -1,4 +1,4 @@
-"""PostgreSQL connections: how they are opened, what a URL names, and their errors as ours."""
+"""PostgreSQL connections: the URL, the options, and the server's errors as ours."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ CONNECT_TIMEOUT_S: Final = 10
 """How long a server may take to accept a connection."""
 
 DEADLINE_S: Final = 30.0
-"""How long an operation waits for a connection, or to be taken up."""
+"""How long an operation waits for a connection, or for its turn."""
 
 ANSWER_DEADLINE_S: Final = 300.0
-"""How long it waits for an answer."""
+"""How long an operation waits for an answer."""
 
 KEEPALIVE: Final = {
     "keepalives_idle": 30,
@@ -39,13 +39,13 @@ KEEPALIVE: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""How soon a server that has gone silently is noticed."""
+"""How soon the loss of a server that went away silently is noticed."""
 
 SYNC_POOL, ASYNC_POOL = 4, 10
-"""Connections that sync callers, and those of one event loop, use at most."""
+"""The maximum number of connections of all sync callers, and of one event loop."""
 
 PARTITIONS: Final = 1024
-"""So many a table has at most."""
+"""The maximum number of a table's partitions."""
 
 _LONGEST_S: Final = 86_400
 _QUOTED: Final = re.compile(r'"([^"]*)"')
@@ -68,18 +68,17 @@ class Server:
     For example `postgresql://user@host:5432/name?schema=chat&pool_size=20`.
 
     Attributes:
-        conninfo: What libpq is given.
+        conninfo: The connection string for libpq.
         direct: The same past a pooler, for what needs a session: migrations and leases.
         schema: The schema that holds the tables.
-        pool_size: Connections of one event loop, and of all sync callers, at most; None: the
-            default.
+        pool_size: The maximum number of connections of one event loop, and of all sync callers;
+            None for the default.
         prepare: Whether statements are prepared; not behind a pooler in transaction mode.
-        mode: `ro`: the tables are there and only read; `rw`: they are there; `rwc`: they are made
-            if they are not.
-        partitions: Among how many partitions of each table threads are shared out, where the tables
-            are made; 0: there are none.
-        deadline: How long an operation waits for a connection, or to be taken up, in seconds.
-        answer_deadline: How long it waits for an answer.
+        mode: `ro`: the tables exist, and are only read; `rw`: they exist; `rwc`: they are made if
+            they do not exist.
+        partitions: How many partitions each table gets when it is made; 0 for none.
+        deadline: How many seconds an operation waits for a connection, or for its turn.
+        answer_deadline: How many seconds an operation waits for an answer.
     """
 
     conninfo: str
@@ -97,7 +96,7 @@ class Server:
         """The server that a URL names.
 
         Raises:
-            InvalidInput: It is no URL of one.
+            InvalidInput: The URL is invalid.
         """
         address, options = parts_of(url)
         own: dict[str, str] = {name: options.pop(name) for name in _OWN if name in options}
@@ -109,16 +108,16 @@ class Server:
             conninfo_to_dict(conninfo)
             conninfo_to_dict(direct)
         except psycopg.ProgrammingError as error:
-            # What it quotes may be of a password, unless it is an option's name.
-            told = _QUOTED.sub(
-                lambda quoted: quoted[0] if quoted[1] in options else '"…"', told_of(error)
+            # A quoted part may be of a password, unless it is an option's name.
+            reason = _QUOTED.sub(
+                lambda quoted: quoted[0] if quoted[1] in options else '"…"', first_line(error)
             )
             raise InvalidInput(
-                f"the URL of the PostgreSQL database is invalid ({told}): write"
+                f"the URL of the PostgreSQL database is invalid ({reason}): write"
                 " postgresql://user@host/name"
             ) from None
         schema = own.get("schema", DEFAULT_SCHEMA)
-        postgres(schema)  # refuses a name that is none
+        postgres(schema)  # refuses an invalid name
         return cls(
             conninfo,
             direct or conninfo,
@@ -133,7 +132,7 @@ class Server:
 
     @property
     def may_be_pooled(self) -> bool:
-        """Whether what needs a session may meet a pooler that has none."""
+        """Whether a pooler without sessions may be in the way of what needs one."""
         return not self.prepare and self.direct == self.conninfo
 
     @property
@@ -153,51 +152,51 @@ class Server:
         return (*(str(part or "") for part in named), self.schema)
 
     def options(self) -> dict[str, Any]:
-        """A new connection's options: defaults for what the URL leaves open; texts are UTF-8."""
+        """A new connection's options: defaults for what the URL does not say; texts are UTF-8."""
         usual = {
             "connect_timeout": min(CONNECT_TIMEOUT_S, math.ceil(self.deadline)),
             "application_name": "langmem-ext",
             **KEEPALIVE,
         }
-        said = conninfo_to_dict(self.conninfo)
+        named = conninfo_to_dict(self.conninfo)
         own = {"autocommit": True, "prepare_threshold": None, "client_encoding": "UTF8"}
-        return own | {name: value for name, value in usual.items() if name not in said}
+        return own | {name: value for name, value in usual.items() if name not in named}
 
 
 def _choice(options: Mapping[str, str], name: str, *choices: str) -> str:
-    """One of some words; the first one, where nothing is said."""
-    said = options.get(name, choices[0])
-    if said not in choices:
-        raise InvalidInput(f"{name} must be one of {', '.join(map(repr, choices))}, not {said!r}")
-    return said
+    """The option's value, one of some words; by default the first."""
+    value = options.get(name, choices[0])
+    if value not in choices:
+        raise InvalidInput(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+    return value
 
 
 def _count(options: Mapping[str, str], name: str, least: int, most: int) -> int | None:
-    said = options.get(name)
-    if said is not None and not (said.isdecimal() and least <= int(said) <= most):
-        raise InvalidInput(f"{name} must be a number from {least} to {most}, not {said!r}")
-    return None if said is None else int(said)
+    value = options.get(name)
+    if value is not None and not (value.isdecimal() and least <= int(value) <= most):
+        raise InvalidInput(f"{name} must be a number from {least} to {most}, not {value!r}")
+    return None if value is None else int(value)
 
 
 def _seconds(options: Mapping[str, str], name: str, usual: float) -> float:
-    said = options.get(name)
+    value = options.get(name)
     try:
-        seconds = usual if said is None else float(said)
+        seconds = usual if value is None else float(value)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= _LONGEST_S:
         raise InvalidInput(
-            f"{name} must be a number of seconds above 0 and at most {_LONGEST_S}, not {said!r}"
+            f"{name} must be a number of seconds above 0 and at most {_LONGEST_S}, not {value!r}"
         )
     return seconds
 
 
 class NoAnswer(psycopg.OperationalError):
-    """A server did not answer in time, nor when it was asked to stop; the connection is dropped."""
+    """A server did not answer in time, nor did it stop when asked; the connection is dropped."""
 
 
-def told_of(error: BaseException) -> str:
-    """An error's first line: the others may show values."""
+def first_line(error: BaseException) -> str:
+    """An error's first line: further lines may show values."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -251,8 +250,8 @@ _REASONS: Final = (
     ),
     (r"resolve host|translate host", "check the host in its URL"),
 )
-"""What servers, PgBouncer and libpq say where there is no connection, and what to do then: libpq
-has no codes for it."""
+"""What servers, PgBouncer and libpq say if there is no connection, and what to do then: libpq has
+no codes for it."""
 
 _NAME: Final = re.compile(r'"[^"]*"')
 
@@ -260,16 +259,16 @@ MISSED: Final = (errors.DuplicatePreparedStatement, errors.InvalidSqlStatementNa
 """A prepared statement is not where it should be: a pooler has lent another connection."""
 
 _BINDS: Final = "exec_bind_message"
-"""Where PostgreSQL says that another statement than ours has a name, which takes other parameters:
-in the server's language."""
+"""The function in which PostgreSQL reports that a prepared statement's name belongs to another
+statement, with other parameters. The message is in the server's language."""
 
 _ROW_REFUSED: Final = "ExecWithCheckOptions"
-"""Where PostgreSQL says that a policy does not let a row be written: its words are in the server's
-language."""
+"""The function in which PostgreSQL reports that a policy forbids writing a row. The message is in
+the server's language."""
 
 
 def _advice(error: BaseException, server: Server) -> str | None:
-    """What to do about what a server has refused, where there is something."""
+    """What to do about a server's refusal; None if nothing helps."""
     if (
         isinstance(error, errors.InsufficientPrivilege)
         and error.diag.source_function == _ROW_REFUSED
@@ -288,7 +287,7 @@ def _advice(error: BaseException, server: Server) -> str | None:
 
 def storage_error(error: BaseException, server: Server) -> LangmemExtError:
     """PostgreSQL's error as one of ours, with what to do next."""
-    text = told_of(error)
+    text = first_line(error)
     if isinstance(error, NoAnswer):
         return StorageUnavailable(
             f"the {server.place} has not answered within {server.answer_deadline:g} s: see that the"
@@ -327,21 +326,21 @@ def storage_error(error: BaseException, server: Server) -> LangmemExtError:
 def no_connection(
     error: BaseException, server: Server, *, lent: int, size: int, reason: str | None
 ) -> StorageUnavailable:
-    """Why there was no connection to be had from a pool of some size, of which so many are in use.
+    """Why a pool had no connection.
 
     Args:
         error: What the pool has raised.
-        server: Where to.
+        server: The server.
         lent: How many connections are in use.
         size: How many there may be.
-        reason: Why none could be made when that was last tried; None where one could.
+        reason: Why the last attempt to connect failed; None if it succeeded.
     """
     if isinstance(error, PoolClosed):
         return is_closed(server)
     if lent >= size:
         return waited(server, size)
     if not isinstance(error, PoolTimeout):
-        return _unreachable(server, told_of(error))
+        return _unreachable(server, first_line(error))
     return _unreachable(
         server,
         f"no connection within {server.deadline:g} s" + (f"; at last: {reason}" if reason else ""),
@@ -349,7 +348,7 @@ def no_connection(
 
 
 def waited(server: Server, size: int) -> StorageUnavailable:
-    """An operation was not taken up."""
+    """The error that an operation did not get its turn."""
     return StorageUnavailable(
         f"all {size} connections to the {server.place} were in use for {server.deadline:g} s: try"
         " again, or raise pool_size or deadline in its URL; nothing was changed"
@@ -357,7 +356,7 @@ def waited(server: Server, size: int) -> StorageUnavailable:
 
 
 def is_closed(server: Server) -> StorageUnavailable:
-    """A store was closed by its own program."""
+    """The error that the program has closed the store."""
     return StorageUnavailable(f"the {server.place} is closed: open it again")
 
 
@@ -368,7 +367,7 @@ def _unreachable(server: Server, text: str) -> StorageUnavailable:
         " database), and try again"
     )
     advice = next(
-        (advice for said, advice in _REASONS if re.search(said, plain, re.IGNORECASE)), usual
+        (advice for pattern, advice in _REASONS if re.search(pattern, plain, re.IGNORECASE)), usual
     )
     return StorageUnavailable(f"the {server.place} cannot be reached ({text}): {advice}")
 
@@ -376,7 +375,7 @@ def _unreachable(server: Server, text: str) -> StorageUnavailable:
 def is_broken(error: BaseException | None) -> bool:
     """Whether an error means that its connection has ended, and another may do."""
     if isinstance(error, NoAnswer):
-        return False  # others would be silent too
+        return False  # another connection would get no answer either
     if isinstance(
         error,
         errors.AdminShutdown

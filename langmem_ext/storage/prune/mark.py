@@ -76,7 +76,7 @@ class CheckpointRow:
 
 @dataclass(frozen=True, slots=True)
 class WriteRow:
-    """One task's pending writes, the whole row (`statements.WRITE_COLUMNS`), and its size."""
+    """One task's pending writes, the whole row (`sql.WRITE_COLUMNS`), and its size."""
 
     place: Place
     task: bytes
@@ -98,9 +98,9 @@ class Reach:
         writes: All of its pending writes.
         kept: The checkpoints that stay.
         runs: The ranges of items that they need; `values`, `words` and `namespaces` likewise.
-        named: Those ranges of items that they need with their ids.
-        unnamed: The values that need some without.
-        index: Reads headers and words; of this work alone.
+        named: The ranges of items that they need with ids.
+        unnamed: The values that need some items without ids.
+        index: Reads headers and words; used for this work alone.
     """
 
     number: int
@@ -119,20 +119,20 @@ class Reach:
     _walked: set[tuple[Place, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        # Of its own: what is about to go must not push out what the writers remember.
+        # A cache of its own: what is about to be deleted must not displace what writers need.
         self.index = ThreadIndex(self.number)
 
     def read(self) -> Op[None]:
         """Read which checkpoints and pending writes there are."""
         before: Place | None = None
-        for space, key, given, parent, label, shape, size in (
+        for space, key, given_id, parent, label, shape, size in (
             yield from fetch(sql.SELECT_CHECKPOINTS, thread=self.number)
         ):
             implied = parent == PRECEDING
             if implied:
                 parent = before[1] if before is not None and before[0] == space else None
             words = (label,) if shape is None else (label, shape)
-            before = (space, bytes(key if given is None else given))
+            before = (space, bytes(key if given_id is None else given_id))
             self.rows[before] = CheckpointRow(bytes(key), parent, implied, words, size)
         for *row, size in (yield from fetch(sql.SELECT_WRITES, thread=self.number)):
             space, checkpoint, task, shape, body, _ = row
@@ -143,7 +143,7 @@ class Reach:
             )
 
     def key_of(self, place: Place) -> bytes:
-        """A checkpoint's key; that of one that is not stored is its id."""
+        """A checkpoint's key; if it is not stored, its id."""
         row = self.rows.get(place)
         return place[1] if row is None else row.key
 
@@ -160,7 +160,7 @@ class Reach:
         return (yield from header_of(self.index, place[0], row))
 
     def keep(self, places: Iterable[Place]) -> Op[None]:
-        """Let checkpoints stay, with whatever they need."""
+        """Mark checkpoints that stay, and all that they need."""
         waiting = [place for place in places if place not in self.kept]
         self.kept.update(waiting)
         count = 0
@@ -272,7 +272,7 @@ class Reach:
 
 
 def entries_of(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
-    """The entries of a task's pending writes, from their row (`statements.WRITE_COLUMNS`).
+    """The entries of a task's pending writes, from their row (`sql.WRITE_COLUMNS`).
 
     Raises:
         DamagedRow: They are not as they were written, or do not decode.

@@ -224,7 +224,7 @@ class _Gone(Trace):
 
 @operation_leaving(_Gone())
 def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
-    """Delete a thread with everything it has, whatever is damaged of it, and what stands on it."""
+    """Delete a thread with everything it has, damaged or not, and the store's items of it alone."""
     number = yield from find_number(key, lock=not dry_run)
     if number is None:
         return Pruned()
@@ -233,12 +233,12 @@ def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned
         for statement in DELETE_THREAD:
             yield from fetch(statement, thread=number)
         indexes.forget_thread(key.id)
-    items = yield from _drop_standing(key.id, dry_run=dry_run)
+    items = yield from _drop_thread_items(key.id, dry_run=dry_run)
     return everything + Pruned(store_items=items)
 
 
-def _drop_standing(thread_id: str, *, dry_run: bool) -> Op[int]:
-    """Delete the store's items that stand on a thread alone; how many these are."""
+def _drop_thread_items(thread_id: str, *, dry_run: bool) -> Op[int]:
+    """Delete the store's items that belong to a thread alone; how many there are."""
     if not (yield from fetch(sql.STANDS, id=thread_id)):
         return 0
     [(count,)] = yield from fetch(sql.COUNT_STANDING, id=thread_id)
@@ -261,7 +261,7 @@ def measure_thread(number: int) -> Op[Pruned]:
     )
 
 
-# -- carrying it out -------------------------------------------------------------------------------
+# -- deleting --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,11 +385,11 @@ def _delete_checkpoints(reach: Reach, gone: Sequence[Place], going: Sequence[Wri
         writes = [
             {
                 "thread": thread,
-                "namespace": one.place[0],
-                "checkpoint": one.place[1],
-                "task": one.task,
+                "namespace": write.place[0],
+                "checkpoint": write.place[1],
+                "task": write.task,
             }
-            for one in going
+            for write in going
         ]
         yield Batch(sql.DELETE_WRITES, writes)
 
@@ -411,7 +411,7 @@ def _delete_waste(number: int, waste: _Waste) -> Op[None]:
 
 
 def _set_head(reach: Reach) -> Op[None]:
-    """Write what the thread's row says of the root's newest checkpoint, now that it is another."""
+    """Update what the thread's row says of the root's newest checkpoint, which is now another."""
     newest = next(
         (
             place

@@ -52,7 +52,7 @@ def check_of(thread: int, *columns: Any) -> int:
 def item_check(thread: int, row: Row) -> int:
     """The checksum of an item, from its number or key and its columns.
 
-    The columns are `statements.ITEM_COLUMNS`, up to its shape.
+    The columns are `sql.ITEM_COLUMNS`, up to its shape.
     """
     return (crc32(pack(row[1:9]), row[0] & ALL) + thread & ALL) - HALF
 
@@ -60,7 +60,7 @@ def item_check(thread: int, row: Row) -> int:
 def checkpoint_check(thread: int, row: Row) -> int:
     """The checksum of a checkpoint, from its namespace and its columns.
 
-    The columns are `statements.CHECKPOINT_COLUMNS`, up to its key.
+    The columns are `sql.CHECKPOINT_COLUMNS`, up to its key.
     """
     return check_of(thread, *(row[:-1] if row[-1] is None else row))
 

@@ -28,14 +28,13 @@ def unix_ms(moment: datetime) -> int:
 
 FIRST_MS: Final = unix_ms(datetime.min.replace(tzinfo=UTC))
 LAST_MS: Final = unix_ms(datetime.max.replace(tzinfo=UTC))
-"""The first and the last moment that there is a name for, in Unix milliseconds."""
+"""The first and the last moment that a date can name, in Unix milliseconds."""
 
 
 def ms_of(text: object) -> int | None:
-    """The Unix milliseconds of an ISO 8601 text; None if it is none, or has no time zone.
+    """The Unix milliseconds of an ISO 8601 text; None if it is invalid, or has no time zone.
 
-    None, too, for what a thread's row cannot begin with: what was before 1970, or will be after
-    2105.
+    None, too, for a time at which no thread may begin: before 1970, or after 2105.
     """
     try:
         moment = datetime.fromisoformat(text)  # type: ignore[arg-type]
@@ -43,8 +42,8 @@ def ms_of(text: object) -> int | None:
         return None
     if moment.tzinfo is None:
         return None
-    found = unix_ms(moment)
-    return found if is_storable(found) else None
+    milliseconds = unix_ms(moment)
+    return milliseconds if is_storable(milliseconds) else None
 
 
 def is_storable(milliseconds: object) -> bool:
@@ -57,9 +56,9 @@ class Times:
     """When something was made that is stored only now, in Unix milliseconds.
 
     Attributes:
-        made: When that was.
-        created, updated: When its thread was first and last written, this and all that is still to
-        be stored of it included.
+        made: When it was made.
+        created, updated: When its thread was first and last written, including this and all that is
+        still to be stored.
     """
 
     made: int

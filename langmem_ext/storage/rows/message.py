@@ -35,7 +35,7 @@ def decode_item(
 
     Args:
         thread: Its thread's number.
-        row: Its row (`statements.ITEM_COLUMNS`).
+        row: Its row (`sql.ITEM_COLUMNS`).
         keys: The word that its shape names.
         codec: Makes the bytes.
 

@@ -37,7 +37,7 @@ from langmem_ext.storage.search.index import (
     read_items_of,
     read_state,
 )
-from langmem_ext.storage.search.indexer import Placing
+from langmem_ext.storage.search.indexer import Indexer
 from langmem_ext.storage.threads.edit import EDIT
 from langmem_ext.types import Codec
 
@@ -153,7 +153,7 @@ def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
             continue
         if last.is_open and not (yield from _is_final(index, last.number, codec)):
             held = last.number
-            yield from Placing(index, codec).pick_standing([last])
+            yield from Indexer(index, codec).pick_indexed([last])
         break
     unnamed = yield from _find_unnamed(index, codec)
     below = min((number for number in (held, unnamed) if number is not None), default=end)
@@ -190,7 +190,7 @@ def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
             and newest.is_open
             and not (yield from _is_final(index, newest.number, codec))
         ):
-            yield from Placing(index, codec).pick_standing([newest])
+            yield from Indexer(index, codec).pick_indexed([newest])
             yield from fetch(sql.SET_INDEXED, thread=thread, indexed=newest.number)
             rows = rows[1:]
     yield from index_down(index, rows, codec)

@@ -1,14 +1,14 @@
 """The operation that searches.
 
-A query is compared with each message's words (`messages.search.words`). In a few threads they are
-read one by one: they are stored together in the index, so that costs what the threads weigh,
-however large the database is, and the beginning of a word costs no more than a whole one. In more
-threads, the latest messages are read in the same way: what is common is found there. For the rest
-the database's own index finds them, FTS5 or GIN; so it does within a large thread.
+A query is compared with each message's words (`messages.search.words`). In a few threads, messages
+are read one by one: a thread's words are stored together in the index, so the cost depends on the
+threads' size, not on the database's, and the beginning of a word costs no more than a whole one. In
+more threads, the latest messages are read in the same way, which finds what is common. The
+database's own index, FTS5 or GIN, finds the rest, and also searches within a large thread.
 
-FTS5's own ranking counts each word in all of the database, once for each search, and compares a
-thread with all others. Here each message that is found has all of the words, and how much each of
-them tells is counted in what is read.
+FTS5's own ranking counts each word in the whole database, once for each search, and compares a
+thread with all others. Here each message that is found has all of the words, and the weight of each
+word is counted in what is read.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ from langmem_ext.storage.search.index import read_packed_item
 from langmem_ext.types import Codec, SearchHit, Shown
 
 READ: Final = 4096
-"""Messages that are read one by one: of more, the index finds those that have the words."""
+"""How many messages are read one by one; beyond that the index finds those with the words."""
 
 THREADS: Final = 256
-"""Threads that are read one by one."""
+"""How many threads are read one by one."""
 
 RANKED: Final = 500
-"""Messages with all of the words that are ranked: of more, the newest."""
+"""How many messages with all of the words are ranked: the newest."""
 
 COMMON: Final = 0.05
-"""A beginning of words that stands in so many of the newest messages is not looked up: the index
-would put together where each of the words that begin so stands, in all of the database. What the
-other words find is looked at instead."""
+"""The beginning of a word that is in this share of the newest messages is not looked up: the index
+would collect the places of every word that begins so, in the whole database. Instead, what the
+other words find is compared with it."""
 
 Candidate: TypeAlias = tuple[int, int, int, str]
-"""A message that has all terms: its time, where that tells which of two threads' messages is the
+"""A message that has all terms: its time, if that decides which of two threads' messages is the
 later one; thread, number, and words."""
 
 _ROLES: Final = {"human": 0, "ai": 1, "system": 2, "tool": 3}
@@ -77,12 +77,12 @@ class Search:
     """What is searched for, and where.
 
     Attributes:
-        terms: What must stand in a message; at least one.
-        owner: Whose messages; None: everybody's.
-        thread: Of one thread.
-        role: Of one role.
-        since: Stored at this Unix second or later.
-        limit: How many at most.
+        terms: What a message must contain; at least one.
+        owner: Only this owner's messages; None for everybody's.
+        thread: Only messages of this thread.
+        role: Only messages of this role.
+        since: Only messages stored at this Unix second or later.
+        limit: The maximum number of hits.
     """
 
     terms: Sequence[Term]
@@ -95,7 +95,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search has found, the best first, and whether all messages were searched."""
+    """The hits of a search, the best first, and whether all messages were searched."""
 
     hits: list[SearchHit]
     complete: bool
@@ -106,9 +106,9 @@ class _Field:
     """Where a search looks.
 
     Attributes:
-        latest: The messages that are read one by one.
-        read: Whether these are all of the field's.
-        params: What the thread or the owner is.
+        latest: SQL of the messages that are read one by one.
+        read: Whether these are all.
+        params: The thread or the owner.
     """
 
     latest: str
@@ -118,7 +118,7 @@ class _Field:
 
 @operation
 def find_messages(search: Search, codec: Codec) -> Op[Found | None]:
-    """The messages that have all terms; None where the database has no index.
+    """The messages that have all terms; None if the database has no index.
 
     Raises:
         ThreadNotFound: The thread does not exist, or belongs to another owner.
@@ -131,24 +131,22 @@ def find_messages(search: Search, codec: Codec) -> Op[Found | None]:
     patterns = {f"term{at}": term.pattern for at, term in enumerate(search.terms)}
     counts, total = [0] * len(search.terms), 1
     asked = [_candidates(search, field, patterns, wanted)]
-    if (
-        len(search.terms) > 1 or field.latest == LATEST_OF_ALL
-    ):  # else there is nothing to compare it with
+    # Else there is nothing to compare the counts with.
+    if len(search.terms) > 1 or field.latest == LATEST_OF_ALL:
         asked.append(
             Statement(_count(search.terms, field), {**field.params, **patterns, "latest": READ})
         )
-    found, *counted = yield Together(asked)
+    candidates, *counted = yield Together(asked)
     if counted:
         [[(total, *counts)]] = counted
-    if not field.read and len(found) < wanted:
+    if not field.read and len(candidates) < wanted:
         looked_up = _looked_up(search.terms, counts, total)
         yield PAUSE
-        found = yield _candidates(search, field, patterns, wanted, looked_up=looked_up)
-    found = sorted(found, reverse=True)[:wanted]
-    ranks = rank([candidate[-1] for candidate in found], search.terms, weigh(counts, total))
-    best = sorted(zip(ranks, (candidate[:-1] for candidate in found), strict=True), reverse=True)[
-        : search.limit
-    ]
+        candidates = yield _candidates(search, field, patterns, wanted, looked_up=looked_up)
+    candidates = sorted(candidates, reverse=True)[:wanted]
+    ranks = rank([candidate[-1] for candidate in candidates], search.terms, weigh(counts, total))
+    places = [candidate[:-1] for candidate in candidates]
+    best = sorted(zip(ranks, places, strict=True), reverse=True)[: search.limit]
     hits = yield from _load(
         [(worth, thread, number) for worth, (_, thread, number) in best], search.terms, codec
     )
@@ -156,7 +154,7 @@ def find_messages(search: Search, codec: Codec) -> Op[Found | None]:
 
 
 def _field_asked(search: Search) -> list[Statement]:
-    """What tells where a search looks."""
+    """The statements whose rows say where a search looks."""
     if search.thread is not None:
         return [Statement(sql.SELECT_THREAD, {"id": search.thread, "owner": search.owner})]
     return [
@@ -176,8 +174,8 @@ def _field(search: Search, asked: Sequence[Rows]) -> _Field:
         return _Field(LATEST_OF_THREAD, items <= READ, {"thread": number})
     [[(bound,)], threads] = asked
     if bound is not None:
-        # Row-level security looks at a message's thread before anything else may look at the
-        # message: no index of words is of use then.
+        # Row-level security checks a message's thread before anything else may see the message: an
+        # index of words is of no use then.
         return _Field(LATEST_OF_OWNER, True, {"owner": search.owner or bound})
     if (
         search.owner is not None
@@ -201,10 +199,10 @@ def _candidates(
     Args:
         search: What is searched for.
         field: Where.
-        patterns: What must stand in a message's words, by parameter.
-        limit: How many.
-        looked_up: The terms that the index looks up; none of them: among the latest of the field,
-            which are read.
+        patterns: What a message's words must contain, by parameter.
+        limit: The maximum number.
+        looked_up: The terms that the index looks up; if there are none, the field's latest messages
+            are read.
     """
     params: dict[str, Any] = {**field.params, **patterns, "limit": limit, "latest": READ}
     conditions = [
@@ -228,12 +226,12 @@ def _candidates(
             "query": _query(looked_up, params.get("thread")),
         }
     statement = sql.SELECT_MATCHES if looked_up else sql.SELECT_LATEST_WITH
-    both = "".join(f" AND {one}" for one in conditions)
-    return Statement(statement.format(latest=field.latest, conditions=both), params)
+    further = "".join(f" AND {condition}" for condition in conditions)
+    return Statement(statement.format(latest=field.latest, conditions=further), params)
 
 
 def _count(terms: Sequence[Term], field: _Field) -> str:
-    """Counts the latest messages of a field, and in how many of them each term stands."""
+    """SQL that counts the latest messages of a field, and how many of them contain each term."""
     columns = "".join(
         f", count(CASE WHEN {INSTR}(words, :term{at}) > 0 THEN 1 END)" for at in range(len(terms))
     )
@@ -241,7 +239,7 @@ def _count(terms: Sequence[Term], field: _Field) -> str:
 
 
 def _looked_up(terms: Sequence[Term], counts: Sequence[int], total: int) -> list[Term]:
-    """The terms that FTS5 looks up, of some that stand together in few of the newest messages."""
+    """The terms that the index looks up, by how many of the newest messages have each of them."""
     common = [
         term
         for term, count in zip(terms, counts, strict=True)
@@ -251,7 +249,7 @@ def _looked_up(terms: Sequence[Term], counts: Sequence[int], total: int) -> list
 
 
 def _match(terms: Sequence[Term]) -> str:
-    """Terms as FTS5 takes them: quoted, so that nothing in them is syntax."""
+    """Terms for FTS5: quoted, so that nothing in them is syntax."""
     return " ".join(f'"{term.words}"{"*" if term.prefix else ""}' for term in terms)
 
 
@@ -267,7 +265,7 @@ def _query(terms: Sequence[Term], thread: int | None) -> str:
 def _load(
     best: Sequence[tuple[float, int, int]], terms: Sequence[Term], codec: Codec
 ) -> Op[list[SearchHit]]:
-    """The messages themselves; one that is damaged is passed over, and the doctor names it."""
+    """The hits' messages; a damaged one is skipped, and the doctor reports it."""
     threads = list(dict.fromkeys(thread for _, thread, _ in best))
     asked = [
         Statement(SELECT_ITEM, {"thread": thread, "number": number}) for _, thread, number in best
@@ -281,13 +279,13 @@ def _load(
         for (_, thread, _), item in zip(best, items, strict=True)
     )
     hits: list[SearchHit] = []
-    for count, ((worth, thread, number), item, one) in enumerate(
+    for count, ((worth, thread, number), item, message) in enumerate(
         zip(best, items, shown, strict=True), start=1
     ):
         hit = (
             None
-            if one is None or not titles[thread]
-            else _hit(titles[thread][0], item[0], one, terms, number, worth)
+            if message is None or not titles[thread]
+            else _hit(titles[thread][0], item[0], message, terms, number, worth)
         )
         if hit is not None:
             hits.append(hit)
@@ -297,7 +295,7 @@ def _load(
 
 
 def _shown(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[Shown | None]:
-    """What may be shown of an item, by its row; None where it has gone, or is damaged."""
+    """What may be shown of an item, by its row; None if it is gone or damaged."""
     try:
         return (
             None
@@ -311,7 +309,7 @@ def _shown(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[Shown | None]:
 def _hit(
     thread: Row, item: Row, shown: Shown, terms: Sequence[Term], number: int, worth: float
 ) -> SearchHit | None:
-    """A message as it is given; None where its time is none."""
+    """A message as a hit; None if its time is invalid."""
     thread_id, title, epoch = thread
     snippet, highlights = cut_snippet(shown.text, terms)
     try:

@@ -3,15 +3,16 @@
 Invariants:
 - The index holds what may be shown of a message (`Codec.shown_of`), by the item's key; a sensitive
   value was never in it.
-- Of items with one message id, the newest is in it, or the newest that is marked where both have
-  one text (`standing_of`). So a user's message that a graph has stored is indexed only when a later
-  message is there, or the graph has nothing left to do (`rest`): until then a node may replace it
-  by a copy that says what of it is sensitive. For the same reason a thread is filled from its end.
-- `thread.indexed` says up to where a thread's items are done; NULL: not at all, and its writers do
-  nothing for it. Since it is read and written in the transaction of the items, whoever writes knows
-  what is to be done, whichever process has made the index.
-- While `search_backfill` is set, threads are being filled: those that have NULL, and the one that
-  it names, below the number in it.
+- Of items with one message id, the newest is indexed, or the newest marked one if both have the
+  same text (`indexed_number`). So a user's message that a graph has stored is indexed only when
+  there is a later message, or the graph has no work left (`pending_work`): until then a node may
+  replace it by a copy that marks what is sensitive. For the same reason a thread is filled from its
+  end.
+- `thread.indexed` says up to which item a thread is indexed; NULL: not at all, and its writers do
+  nothing for it. It is read and written in the transaction of the items, so each writer knows what
+  to do, whichever process has made the index.
+- While `search_backfill` is set, threads are being filled: those with NULL, and the one that it
+  names, below the number in it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from langmem_ext.storage.rows.message import decode_item, require_item
 from langmem_ext.storage.schema.dialect import NUMBER
 from langmem_ext.storage.schema.search_dialect import HOLD_THREADS, MARK_STALE
 from langmem_ext.storage.search import sql
-from langmem_ext.storage.search.indexer import Item, Placing, item_of
+from langmem_ext.storage.search.indexer import Indexer, Item, item_of
 from langmem_ext.types import Codec, Snapshot
 
 PAGES_AT_ONCE: Final = 250
@@ -41,11 +42,11 @@ PAGES_AT_ONCE: Final = 250
 # -- with a write ----------------------------------------------------------------------------------
 
 
-def keep_indexed(writer: Writer) -> Op[Placing]:
-    """Note what a write has added to a thread of the index, and move the thread's mark.
+def keep_indexed(writer: Writer) -> Op[Indexer]:
+    """Index what a write has added to a thread, and move the thread's mark.
 
     Returns:
-        What is to be written behind the items: PostgreSQL reads of them when they were stored.
+        What must be written after the items: PostgreSQL reads from them when they were stored.
     """
     thread, index = writer.thread, writer.index
     assert thread.indexed is not None
@@ -53,7 +54,7 @@ def keep_indexed(writer: Writer) -> Op[Placing]:
     earlier = sorted(number for number in {*writer.named, *writer.completed} if number < first)
     missing = [number for number in range(first, end) if number not in index.content]
     if missing:
-        # Another process has stored them; what is damaged stays out, and the doctor names it.
+        # Another process has stored them; damaged ones stay out, and the doctor reports them.
         yield from load_items(index, writer.codec, missing[0], missing[-1] + 1, damaged=True)
     items = [
         item_of(index, number, writer.codec)
@@ -61,20 +62,20 @@ def keep_indexed(writer: Writer) -> Op[Placing]:
         if number in index.content
     ]
     waiting = yield from _find_waiting(writer, items, first)
-    placing = Placing(index, writer.codec, remembers=writer.indexes.remote)
-    for item in (yield from placing.pick_standing(items)):
+    indexer = Indexer(index, writer.codec, remembers=writer.indexes.remote)
+    for item in (yield from indexer.pick_indexed(items)):
         if item.number not in waiting and (item.number >= first or item.number in writer.completed):
-            placing.add(item.number, item.shown)
+            indexer.add(item.number, item.shown)
     thread.indexed = min(waiting, default=end)
-    return placing
+    return indexer
 
 
 def _find_waiting(writer: Writer, items: Sequence[Item], first: int) -> Op[set[int]]:
     """A write's messages, from `first` on, that a node may yet mark as sensitive."""
     waiting: set[int] = set()
     if writer.by_task:
-        # Its id comes with a checkpoint, which what its task has written may overtake, and what is
-        # said of it names that.
+        # Its id comes with a checkpoint, which may be stored after the task's writes; a mark names
+        # that id.
         waiting = {item.number for item in items if item.is_unnamed and item.number >= first}
     held = yield from _held(writer, [item.number for item in items])
     return waiting if held is None else waiting | {held}
@@ -94,7 +95,7 @@ def _held(writer: Writer, numbers: Iterable[int]) -> Op[int | None]:
     shown = writer.codec.shown_of(index.content[last])
     if shown is None or not shown.open:
         return None
-    # A text that had been passed by and is a message now: others may have come after it.
+    # A text that was skipped and is a message now: others may have come after it.
     low, high = last + 1, thread.indexed
     return (
         last
@@ -153,33 +154,33 @@ def leave_open(thread: int, number: int, raw: bytes | None, indexed: int) -> Op[
 
 
 def index_down(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[None]:
-    """Index items from the later to the earlier; what writers remember of the index is void."""
+    """Index items from the latest to the earliest; writers' caches of the index become void."""
     yield from fetch(sql.MOVE_VERSION, thread=index.number)
-    placing = Placing(index, codec)
-    for item in (yield from placing.pick_standing((yield from read_items_of(index, rows, codec)))):
-        placing.add(item.number, item.shown)
-    yield from placing.finish()
+    indexer = Indexer(index, codec)
+    for item in (yield from indexer.pick_indexed((yield from read_items_of(index, rows, codec)))):
+        indexer.add(item.number, item.shown)
+    yield from indexer.finish()
 
 
 def read_items_of(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[list[Item]]:
-    """The items that are whole, by their rows."""
-    found: list[Item] = []
+    """The items of rows, without damaged ones."""
+    items: list[Item] = []
     for count, row in enumerate(rows, start=1):
         try:
             packed = yield from read_packed_item(index, row, codec)
         except DamagedRow:
             continue
-        found.append(Item.of(row[0] & NUMBER, row[1], packed, codec))
+        items.append(Item.of(row[0] & NUMBER, row[1], packed, codec))
         if count % PAUSE_EVERY == 0:
             yield PAUSE
-    return found
+    return items
 
 
 def read_packed_item(index: ThreadIndex, row: Row, codec: Codec) -> Op[Snapshot]:
     """An item's exact bytes, from its row.
 
     Raises:
-        DamagedRow: It is not as it was written.
+        DamagedRow: It has changed since it was written.
     """
     require_item(index.number, row)
     keys = None if row[8] is None else (yield from read_word(index, row[8]))

@@ -1,9 +1,10 @@
-"""Puts items into the search index and out of it: of all items with one id, one is indexed.
+"""Adds items to the search index, and removes them: of all items with one id, one is indexed.
 
-A node that marks a message as sensitive stores a copy of it under its id. Mostly the copy comes
-later; but LangGraph stores what a task has written beside the checkpoint that the task has read,
-and either may come first. So it is noted of each id which item is the newest, and which the newest
-that is marked, and what is found follows from these two, in whatever order they came.
+A node that marks a message as sensitive stores a copy of it under its id. The copy mostly comes
+later; but LangGraph stores what a task has written at the same time as the checkpoint that the task
+has read, and either may come first. So the index notes for each id which item is the newest, and
+which is the newest that is marked. From these two follows which item is indexed, in whatever order
+they came.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class Item(NamedTuple):
         number: Its number.
         id: Its message's id (`id_within`).
         shown: What may be shown of it.
-        is_text: Whether it is a bare text, and no message.
-        is_unnamed: Whether it is a user's message of which nothing is said, and has no id: it may
-            get one yet.
+        is_text: Whether it is a bare text, not a message.
+        is_unnamed: Whether it is a user's message without marks and without an id: it may get one
+            yet.
     """
 
     number: int
@@ -59,7 +60,7 @@ class Item(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether a copy of it may follow that says what of it is sensitive (`Shown.open`)."""
+        """Whether a copy may follow that marks what is sensitive in it (`Shown.open`)."""
         return self.shown is not None and self.shown.open
 
 
@@ -70,17 +71,20 @@ def item_of(index: ThreadIndex, number: int, codec: Codec) -> Item:
     return Item.of(number, None if message_id is None else encode_id(message_id), packed, codec)
 
 
-def standing_of(index: ThreadIndex, codec: Codec, note: Row, known: Mapping[int, Item]) -> Op[int]:
-    """Of the items with one message id, the number of the one that is found.
+def indexed_number(
+    index: ThreadIndex, codec: Codec, note: Row, known: Mapping[int, Item]
+) -> Op[int]:
+    """Of the items with one message id, the number of the one that is indexed.
 
-    It is the newest; but an earlier one that is marked, where that is the newest which is, and the
-    newest has the same text: it is the message as it was before a node marked it, and was stored
-    later (LangGraph stores what a task has written beside the checkpoint that the task has read).
+    It is the newest, with one exception: the newest marked one, if it is older and has the same
+    text. Then the newest is the message before a node marked it, and was only stored later
+    (LangGraph stores what a task has written at the same time as the checkpoint that the task has
+    read).
 
     Args:
         index: The thread's.
         codec: Reads items.
-        note: What is noted of the id (`storage.search.sql.SELECT_NEWEST`).
+        note: What is noted for the id (`storage.search.sql.SELECT_NEWEST`).
         known: Items that need not be read, by number.
     """
     newest, marked = note
@@ -94,19 +98,20 @@ def standing_of(index: ThreadIndex, codec: Codec, note: Row, known: Mapping[int,
             item_of(index, number, codec) if number in index.content else None
         )
         shown.append(None if item is None else item.shown)
-    one, other = shown
-    # Where one cannot be read, nobody knows.
-    return int(marked) if one is None or other is None or one.text == other.whole else int(newest)
+    newest_shown, marked_shown = shown
+    if newest_shown is None or marked_shown is None:
+        return int(marked)  # one cannot be read, so it may have the same text
+    return int(marked) if newest_shown.text == marked_shown.whole else int(newest)
 
 
-class Placing:
-    """Items of a thread on their way into the index, and out of it.
+class Indexer:
+    """Collects a thread's items that enter the search index, and those that leave it.
 
     Args:
-        index: The thread's; nobody else writes to it.
+        index: The thread's cache; nobody else writes to the thread.
         codec: Reads items.
-        remembers: Whether it is remembered what is noted of ids: where asking costs a trip, and the
-            index is current.
+        remembers: Whether the notes of ids are cached: if a query costs a round trip, and the cache
+            is current.
     """
 
     def __init__(self, index: ThreadIndex, codec: Codec, *, remembers: bool = False) -> None:
@@ -116,11 +121,11 @@ class Placing:
         self._words: list[dict[str, int | str]] = []
         self._gone: list[dict[str, int]] = []
 
-    def pick_standing(self, items: Sequence[Item]) -> Op[list[Item]]:
-        """Those of some items that are found, of those with their ids; it is noted what they are.
+    def pick_indexed(self, items: Sequence[Item]) -> Op[list[Item]]:
+        """Those of some items that are to be indexed; their ids are noted.
 
-        Those that are found no more for them leave, and what is found again, and is none of them,
-        comes back.
+        Earlier items that give way to them leave the index. An earlier item that none of them
+        replaces any more comes back.
         """
         notes: dict[bytes, Row] = {}
         several: set[bytes] = set()
@@ -132,15 +137,13 @@ class Placing:
                 notes[item.id] = _note_of(item)
         before = yield from self._note(notes)
         known = {item.number: item for item in items} if before or several else {}
-        standing: dict[bytes, int] = {}
+        indexed: dict[bytes, int] = {}
         for raw in [raw for raw in notes if raw in several or raw in before]:
-            standing[raw] = yield from self._settle(raw, before.get(raw), notes[raw], known)
+            indexed[raw] = yield from self._settle(raw, before.get(raw), notes[raw], known)
         for item in items:
-            if item.id in standing and standing[item.id] != item.number:
+            if item.id in indexed and indexed[item.id] != item.number:
                 self.remove(item.number)
-        return [
-            item for item in items if item.id not in standing or standing[item.id] == item.number
-        ]
+        return [item for item in items if item.id not in indexed or indexed[item.id] == item.number]
 
     def _settle(
         self, raw: bytes, earlier: Row | None, note: Row, known: Mapping[int, Item]
@@ -151,15 +154,15 @@ class Placing:
             yield from fetch(
                 sql.SET_NEWEST, thread=self._thread, id=raw, number=whole[0], marked=whole[1]
             )
-        stands = yield from standing_of(self._index, self._codec, whole, known)
-        for number in sorted({*whole, *(earlier or ())} - {None, stands} - known.keys()):
+        indexed = yield from indexed_number(self._index, self._codec, whole, known)
+        for number in sorted({*whole, *(earlier or ())} - {None, indexed} - known.keys()):
             self.remove(number)
-        if whole != earlier and stands not in known and stands in self._index.content:
-            self.add(stands, item_of(self._index, stands, self._codec).shown)
-        return stands
+        if whole != earlier and indexed not in known and indexed in self._index.content:
+            self.add(indexed, item_of(self._index, indexed, self._codec).shown)
+        return indexed
 
     def _note(self, notes: Mapping[bytes, Row]) -> Op[dict[bytes, Row]]:
-        """Note what is not noted yet of ids; what was noted before, by id."""
+        """Note ids that are not noted yet; the earlier notes, by id."""
         index = self._index
         if self._remembers and not index.knows_notes:
             yield from self._learn_notes()
@@ -173,41 +176,41 @@ class Placing:
                 (yield Together([self._insert(raw, notes[raw]) for raw in new])) if new else ()
             )
             known = [raw for raw, rows in zip(new, stored, strict=True) if not rows]
-            questions = [
+            queries = [
                 Statement(sql.SELECT_NEWEST, {"thread": self._thread, "id": raw}) for raw in known
             ]
-            found: Sequence[Rows] = (yield Together(questions)) if questions else ()
-            before |= {raw: rows[0] for raw, rows in zip(known, found, strict=True)}
+            answers: Sequence[Rows] = (yield Together(queries)) if queries else ()
+            before |= {raw: rows[0] for raw, rows in zip(known, answers, strict=True)}
         for raw, note in notes.items() if self._remembers else ():
             index.note(raw, _merged(before.get(raw), note))
         return before
 
     def _learn_notes(self) -> Op[None]:
-        """Remember what is noted of the thread's ids, where they are few enough."""
+        """Cache the thread's notes, if they are few enough."""
         rows = yield from fetch(sql.SELECT_NOTES, thread=self._thread, limit=NOTED)
         for raw, *note in reversed(rows):
             self._index.note(raw, tuple(note))
         self._index.knows_notes = len(rows) < NOTED
 
     def _insert(self, raw: bytes, note: Row) -> Statement:
-        """What notes an id, unless it is noted."""
+        """The statement that notes an id, unless it is noted."""
         return Statement(
             sql.INSERT_NEWEST,
             {"thread": self._thread, "id": raw, "number": note[0], "marked": note[1]},
         )
 
     def add(self, number: int, shown: Shown | None) -> None:
-        """Have an item found by what is shown of it."""
+        """Add an item to the index, by what is shown of it."""
         words = "" if shown is None else list_words(shown.text)
         if words:
             self._words.append({"thread": self._thread, "number": number, "words": words})
 
     def remove(self, number: int) -> None:
-        """Have an item found no more."""
+        """Remove an item from the index."""
         self._gone.append({"thread": self._thread, "number": number})
 
     def finish(self) -> Op[None]:
-        """Write what has come together."""
+        """Write what was added and removed."""
         if self._gone:
             yield Batch(sql.DELETE_WORDS, self._gone)
             yield from fetch(MARK_STALE, thread=self._thread)
@@ -216,7 +219,7 @@ class Placing:
 
 
 def _note_of(item: Item) -> Row:
-    """What an item alone would have noted of its id."""
+    """The note of an item's id if there were no other item with it."""
     return (
         item.number,
         item.number if item.shown is not None and item.shown.whole is not None else None,
@@ -224,15 +227,15 @@ def _note_of(item: Item) -> Row:
 
 
 def is_noted(item: Item, note: Row) -> bool:
-    """Whether what is noted of an id speaks of this item of it too."""
+    """Whether the note of an id takes this item into account."""
     marks = item.shown is not None and item.shown.whole is not None
     return _merged(note, _note_of(item)) == tuple(note) and (marks or note[1] != item.number)
 
 
-def _merged(one: Row | None, other: Row) -> Row:
-    """What is noted of an id, of whose items one and the other were noted."""
-    if one is None:
+def _merged(note: Row | None, other: Row) -> Row:
+    """The note of an id from the notes of two of its items."""
+    if note is None:
         return other
-    return max(one[0], other[0]), max(
-        (number for number in (one[1], other[1]) if number is not None), default=None
+    return max(note[0], other[0]), max(
+        (number for number in (note[1], other[1]) if number is not None), default=None
     )

@@ -39,7 +39,7 @@ class SharedLock:
 
     Attributes:
         connection: The connection.
-        lock: Held by whoever runs something on it.
+        lock: Held while something runs on the connection.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -52,12 +52,12 @@ _locks_lock = threading.Lock()
 
 
 def lock_of(connection: sqlite3.Connection) -> SharedLock:
-    """The lock of a connection; it lives as long as anyone keeps it."""
+    """The lock of a connection; it lives as long as somebody keeps it."""
     with _locks_lock:
-        found = _locks.get(id(connection))
-        if found is None or found.connection is not connection:
-            found = _locks[id(connection)] = SharedLock(connection)
-        return found
+        lock = _locks.get(id(connection))
+        if lock is None or lock.connection is not connection:
+            lock = _locks[id(connection)] = SharedLock(connection)
+        return lock
 
 
 def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> StorageError:
@@ -65,7 +65,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Stora
     text = str(error)
     place = path or "the database"
     if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in text:
-        # Without SQLite's words: they show the text.
+        # SQLite's message is left out: it shows the text.
         return DamagedRow(
             f"{place} holds a text that is damaged: `langmem-ext doctor` says which; other threads"
             " stay readable"
@@ -190,8 +190,8 @@ def require_log(path: str) -> None:
     Raises:
         StorageError: There is no log, so all that was stored is missing.
     """
-    # Who closes the database last copies the log before it goes: then the file has more than a
-    # page. Looked at twice, for another process may be opening it.
+    # The last process that closes the database copies the log before deleting it: then the file has
+    # more than a page. This is checked twice, for another process may be opening the database.
     if _lacks_log(path) and _lacks_log(path):
         raise StorageError(
             f"{path} has lost its write-ahead log, which held all that was stored: put"
@@ -202,24 +202,23 @@ def require_log(path: str) -> None:
 
 
 def _lacks_log(path: str) -> bool:
-    """Whether a file is one page that says that there is a log, and there is none."""
+    """Whether a file is one page whose header says that there is a log, and there is none."""
     try:
         if os.path.exists(f"{path}-wal") or os.stat(path).st_size > _LARGEST_PAGE:
             return False
         header = read_header(path)
-    except OSError:  # it is not there, or SQLite says what is wrong
+    except OSError:  # the file does not exist, or SQLite says what is wrong
         return False
-    # As SQLite's file format has it: the number of pages, the application's id.
-    told = int.from_bytes(header[28:32]), int.from_bytes(header[68:72])
-    return says_log(header) and told == (1, APPLICATION_ID)
+    # By SQLite's file format: the number of pages, the application's id.
+    pages_and_application = int.from_bytes(header[28:32]), int.from_bytes(header[68:72])
+    return says_log(header) and pages_and_application == (1, APPLICATION_ID)
 
 
 def read_header(path: str | Path) -> bytes:
     """The header of a file that has no log beside it.
 
-    Where there is one, the file may be open in this process: closing it after a look would drop the
-    locks by which other processes know that it is in use, and the last of them would delete the
-    log.
+    If there is a log, the file may be open in this process: closing it after reading would drop the
+    locks that show other processes that it is in use, and the last of them would delete the log.
 
     Raises:
         OSError: It cannot be read.

@@ -229,10 +229,10 @@ class SaverFile:
 
     def places(self, thread: str) -> dict[tuple[str, str], set[tuple[str, int]]]:
         """Task and index of each of a thread's pending writes, by namespace and checkpoint."""
-        found: dict[tuple[str, str], set[tuple[str, int]]] = {}
+        places: dict[tuple[str, str], set[tuple[str, int]]] = {}
         for namespace, checkpoint, task, index in self._read(_SELECT_PLACES, thread=thread):
-            found.setdefault((namespace, checkpoint), set()).add((task, index))
-        return found
+            places.setdefault((namespace, checkpoint), set()).add((task, index))
+        return places
 
     def checkpoint(
         self, thread: str, namespace: str, checkpoint_id: str

@@ -87,7 +87,7 @@ def _retell_tool(key: ThreadKey, codec: Codec) -> Op[None]:
 
 
 def _newest_tool(index: ThreadIndex, runs: Runs, codec: Codec) -> Op[str | None]:
-    """The tool that the last message names that names one; what is damaged names none."""
+    """The tool of the last message that names one; damaged messages name none."""
     for start, end in reversed(list(ranges_of(runs))):
         for last in range(end, start, -PAUSE_EVERY):
             first = max(start, last - PAUSE_EVERY)
@@ -104,21 +104,21 @@ def _newest_tool(index: ThreadIndex, runs: Runs, codec: Codec) -> Op[str | None]
 def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[bytes]:
     """The last checkpoint that ends with a message; else the first one that has it.
 
-    A message that came together with later ones ends none.
+    No checkpoint ends with a message that came together with later ones.
     """
     items = yield from fetch(sql.FIND_ITEM_OF_THREAD, thread=number, message_id=encode_id(message))
-    found = {key & NUMBER for (key,) in items}
+    numbers = {key & NUMBER for (key,) in items}
     reach = Reach(number, meaning)
     yield from reach.read()
     first: bytes | None = None
     last: bytes | None = None
-    for count, place in enumerate(reach.rows if found else (), start=1):
+    for count, place in enumerate(reach.rows if numbers else (), start=1):
         if place[0] == 0:
             runs = longest_runs((yield from reach.header(place)).values)
-            if runs and runs[-1] - 1 in found:
+            if runs and runs[-1] - 1 in numbers:
                 last = place[1]
             elif first is None and any(
-                start <= one < end for start, end in ranges_of(runs) for one in found
+                start <= item < end for start, end in ranges_of(runs) for item in numbers
             ):
                 first = place[1]
         if count % PAUSE_EVERY == 0:

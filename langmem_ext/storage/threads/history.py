@@ -252,10 +252,12 @@ def _risks_of(index: ThreadIndex, channel: str, codec: Codec) -> Op[list[str]]:
         (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
     )
     packed = yield from read_messages(index, codec, tail_of(ref.runs, LATEST), ())
-    asked = [
-        found for message in reversed(packed) if (found := asked_in(fields_of(message))) is not None
+    questions = [
+        question
+        for message in reversed(packed)
+        if (question := asked_in(fields_of(message))) is not None
     ]
-    return next((risks for name, risks in asked if name == waiting), [])
+    return next((risks for name, risks in questions if name == waiting), [])
 
 
 def add_to_history(
@@ -268,7 +270,7 @@ def add_to_history(
     indexes: Indexes,
     codec: Codec,
 ) -> Op[None]:
-    """Append messages; one whose id is in the list already takes that one's place.
+    """Append messages; one whose id is in the list already replaces that message.
 
     Args:
         key: The thread; it is made if there is none.

@@ -1,4 +1,4 @@
-"""Operations on threads as a list: find some by what their rows say, describe one, count."""
+"""Operations on threads as a list: find threads by their rows, describe one, count."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ from langmem_ext.types import Codec, Snapshot, ThreadInfo, ThreadKey, ThreadStat
 T = TypeVar("T")
 
 MINUTE: Final = 500
-"""Threads of one minute up to which they are sorted by the moment: a page costs what it costs to
-read these."""
+"""Up to so many threads of one minute are sorted by the moment: each page reads all of them."""
 
 UPDATED_AT: Final = 6
-"""Where a row says when the thread was last written."""
+"""The column of a row that says when the thread was last written."""
 
 STATUSES: Final = ("active", "archived")
 
@@ -46,24 +45,24 @@ LARGEST_METADATA: Final = 64 * 1024
 """Bytes of a thread's metadata, as JSON."""
 
 TAG_END: Final = "\n"
-"""Stands before and behind each tag in the column."""
+"""Comes before and after each tag in the column."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadFilter:
-    """Which threads are asked for; None: whatever it is.
+    """Which threads to list; None means any.
 
     Attributes:
-        owner: Whose they are.
-        status: `active` or `archived`; None: both.
+        owner: Their owner.
+        status: `active` or `archived`.
         waiting_for: The parameter that they wait for.
-        waiting, resting: Only those that wait for one, or for none.
+        waiting, resting: Only those that wait for a parameter, or for none.
         tool: The tool of their newest turn that names one.
         tag: A tag that they have.
         since, until: When they were last written, in Unix milliseconds: at or after, before.
-        begins: What their id begins with.
+        begins: The beginning of their id.
         title: A pattern of their title, for `LIKE` with `!` as escape.
-        noted: Texts that their metadata has as JSON (`metadata_text`).
+        noted: Texts that their metadata contains as JSON (`metadata_text`).
     """
 
     owner: str | None = None
@@ -80,7 +79,7 @@ class ThreadFilter:
     noted: tuple[str, ...] = ()
 
     def conditions(self) -> tuple[list[str], dict[str, Any]]:
-        """As SQL, and its parameters; without the status."""
+        """The conditions as SQL, and their parameters; without the status."""
         params = {
             name: value for name in sql.CONDITIONS if (value := getattr(self, name)) is not None
         }
@@ -97,10 +96,10 @@ def list_threads(
 ) -> Op[list[ThreadInfo]]:
     """A page of threads, the last written first.
 
-    Of a minute in which very many were written, the one made last comes first.
+    Within a minute in which very many were written, the one made last comes first.
 
     Args:
-        wanted: Which.
+        wanted: Which threads.
         after: The last thread of the previous page.
         limit: The maximum number.
     """
@@ -110,7 +109,7 @@ def list_threads(
         sql.STATUS_OF_FEW if {"waiting_for", "waiting", "tool"} & params.keys() else sql.STATUS
     )
     statuses = STATUSES if wanted.status is None else (wanted.status,)
-    found: list[Row] = []
+    page: list[Row] = []
     minute = sql.NEVER
     if after is not None:
         minute, at = (
@@ -120,23 +119,23 @@ def list_threads(
         within = [*conditions, sql.WITHIN]
         rows = yield from _rows(within, params, statuses, MINUTE + 1, minute=minute)
         if len(rows) <= MINUTE:
-            found = sorted((row for row in rows if _moment(row) < at), key=_moment, reverse=True)
+            page = sorted((row for row in rows if _moment(row) < at), key=_moment, reverse=True)
         else:
-            found = yield from _rows(
+            page = yield from _rows(
                 [*within, sql.BEFORE], params, statuses, limit, minute=minute, number=after.number
             )
-    if len(found) < limit:
+    if len(page) < limit:
         rows = yield from _rows(
-            [*conditions, sql.EARLIER], params, statuses, limit - len(found) + MINUTE, minute=minute
+            [*conditions, sql.EARLIER], params, statuses, limit - len(page) + MINUTE, minute=minute
         )
         for _, group in groupby(rows, key=_minute):
             together = list(group)
-            # The index gives the minute. Within one, they are sorted here, unless they are too many
-            # for every page to sort.
-            found += (
+            # The index orders by the minute. Within a minute, they are sorted here, unless they are
+            # too many to sort for every page.
+            page += (
                 sorted(together, key=_moment, reverse=True) if len(together) <= MINUTE else together
             )
-    return [_info(row) for row in found[:limit]]
+    return [_info(row) for row in page[:limit]]
 
 
 def _rows(
@@ -148,12 +147,12 @@ def _rows(
 ) -> Op[list[Row]]:
     """The first rows of the statuses together, by minute and number."""
     statement = sql.SELECT_PAGE.format(where=_where(conditions))
-    found: list[Row] = []
+    merged: list[Row] = []
     for status in statuses:
-        found += yield from fetch(statement, **params, **further, status=status, limit=limit)
+        merged += yield from fetch(statement, **params, **further, status=status, limit=limit)
     if len(statuses) > 1:
-        found.sort(key=lambda row: (_minute(row), row[0]), reverse=True)
-    return found[:limit]
+        merged.sort(key=lambda row: (_minute(row), row[0]), reverse=True)
+    return merged[:limit]
 
 
 def _minute(row: Row) -> int:
@@ -171,8 +170,8 @@ def rank_threads(
     """A page of threads, the largest first.
 
     Args:
-        wanted: Which.
-        by: What they are compared by: a key of `storage.threads.sql.RANKS`.
+        wanted: Which threads.
+        by: What they are ranked by: a key of `storage.threads.sql.RANKS`.
         after: The last thread of the previous page.
         limit: The maximum number.
     """
@@ -204,7 +203,7 @@ def has_store_items() -> Op[bool]:
 
 @operation
 def count_threads(wanted: ThreadFilter) -> Op[int]:
-    """How many threads there are of a kind."""
+    """How many threads match a filter."""
     conditions, params = wanted.conditions()
     if wanted.status is not None:
         conditions.append(sql.STATUS)
@@ -217,12 +216,12 @@ def count_threads(wanted: ThreadFilter) -> Op[int]:
 def pick_threads(
     wanted: ThreadFilter, order: str, *, offset: int, limit: int
 ) -> Op[list[ThreadInfo]]:
-    """Threads by the place that they have in an order.
+    """Threads by their position in an order.
 
     Args:
-        wanted: Which.
+        wanted: Which threads.
         order: One of `storage.threads.sql.ORDERS`.
-        offset: So many of them are passed over.
+        offset: How many of them to skip.
         limit: The maximum number.
     """
     conditions, params = wanted.conditions()
@@ -237,7 +236,7 @@ def pick_threads(
 
 @operation
 def read_threads(keys: Sequence[ThreadKey]) -> Op[list[ThreadInfo]]:
-    """The threads of these ids that there are, in the order of the ids."""
+    """The threads of these ids that exist, in the order of the ids."""
     rows = yield from side_by_side(
         [fetch_one(sql.SELECT_LISTED, id=key.id, owner=key.owner) for key in keys]
     )
@@ -248,10 +247,10 @@ def read_threads(keys: Sequence[ThreadKey]) -> Op[list[ThreadInfo]]:
 def create_thread(
     key: ThreadKey, metadata: Mapping[str, Any], *, now: int, indexes: Indexes
 ) -> Op[tuple[ThreadInfo, bool]]:
-    """Make a thread that has nothing yet, unless it is there; its row, and whether it was made.
+    """Make an empty thread unless it exists; its row, and whether it was made.
 
     Raises:
-        ThreadNotFound: The id is another owner's thread's.
+        ThreadNotFound: The id belongs to another owner's thread.
     """
     row = yield from fetch_one(sql.SELECT_LISTED, id=key.id, owner=key.owner)
     if row is not None:
@@ -267,11 +266,11 @@ def _where(conditions: Sequence[str]) -> str:
 
 
 def read_info(key: ThreadKey, *, lock: bool = False) -> Op[ThreadInfo]:
-    """A thread's row. `lock`: nobody else writes to it until the operation has ended.
+    """A thread's row. With `lock`, nobody else writes to it until the operation has ended.
 
     Raises:
-        ThreadNotFound: There is none, or it is another owner's.
-        DamagedRow: It says what cannot be.
+        ThreadNotFound: It does not exist, or belongs to another owner.
+        DamagedRow: A column is invalid.
     """
     row = yield from fetch_one(
         sql.LOCK_LISTED if lock else sql.SELECT_LISTED, id=key.id, owner=key.owner
@@ -296,16 +295,16 @@ def read_thread(key: ThreadKey) -> Op[ThreadInfo]:
 def describe_thread(
     key: ThreadKey, changes: Mapping[str, Any], *, indexes: Indexes
 ) -> Op[ThreadInfo]:
-    """Change a thread's description, apart from what follows from its messages; its row then.
+    """Change a thread's description, except what follows from its messages; its new row.
 
     Args:
         key: The thread.
-        changes: `title`, `status`, `metadata` (a dict; a value of None takes its key out), `tags`
+        changes: `title`, `status`, `metadata` (a dict; a value of None removes its key), `tags`
             (all of them), `tag` and `untag` (some).
-        indexes: What this process knows.
+        indexes: The caches of this process.
 
     Raises:
-        ThreadNotFound: There is none, or it is another owner's.
+        ThreadNotFound: It does not exist, or belongs to another owner.
         InvalidInput: Its metadata would be too large; nothing is changed.
     """
     info = yield from read_info(key, lock=True)
@@ -337,7 +336,7 @@ def describe_thread(
 
 
 def metadata_text(metadata: Mapping[str, Any]) -> str:
-    """What is noted on a thread, as its column has it."""
+    """A thread's metadata as its column stores it."""
     return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -351,10 +350,10 @@ def read_titled_by(key: ThreadKey) -> Op[int | None]:
 
 @operation
 def write_title(key: ThreadKey, title: str, titled_by: int) -> Op[ThreadInfo]:
-    """Give a thread a better title than its first prompt, if that is still its title; its row then.
+    """Give a thread a better title than its first prompt, if that is still its title; its new row.
 
     Raises:
-        ThreadNotFound: There is none, or it is another owner's.
+        ThreadNotFound: It does not exist, or belongs to another owner.
     """
     info = yield from read_info(key)
     yield from fetch(sql.SET_WRITTEN_TITLE, thread=info.number, title=title, titled_by=titled_by)
@@ -399,7 +398,7 @@ def _info(row: Row) -> ThreadInfo:
 
 
 def _metadata(column: str | None) -> dict[str, Any]:
-    """What is noted on a thread; nothing where the column is damaged: a list goes on."""
+    """A thread's metadata; empty if the column is damaged, so that a list goes on."""
     try:
         metadata = load_json(column) if column else {}
     except ValueError:
@@ -407,7 +406,7 @@ def _metadata(column: str | None) -> dict[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-# -- counting: what threads are there by their rows alone, what answers say of themselves ---------
+# -- counting: threads by their rows alone, and what answers say of themselves ---------------------
 
 PAGE: Final = 64
 """Messages that are decoded between two pauses."""
@@ -431,13 +430,13 @@ SELECT_ANSWERS = (
 )
 
 MOST_GLANCED: Final = 1_000
-"""Threads that are counted at a glance, at most: SQLite does that in a moment."""
+"""How many threads are counted at a glance at most: SQLite does that in a moment."""
 
 _GLANCE = "SELECT count(*), sum(items) FROM (SELECT items FROM thread {where} LIMIT :limit)"
 
 
 def glance_at_database(owner: str | None) -> Statement:
-    """Asks how many threads an owner has, or there are, and what messages they have stored."""
+    """A query for the number of threads and stored messages, an owner's or all."""
     # Not by `OWNED`, which no index serves.
     where = "" if owner is None else "WHERE owner = :owner"
     return Statement(
@@ -447,7 +446,7 @@ def glance_at_database(owner: str | None) -> Statement:
 
 
 def glance_at_thread(key: ThreadKey) -> Statement:
-    """Asks how many messages a thread's newest checkpoint has."""
+    """A query for the number of messages in a thread's newest checkpoint."""
     return Statement(
         f"SELECT head_messages FROM thread WHERE {OF_ID} AND {rows_sql.OWNED}",
         {"id": key.id, "owner": key.owner},
@@ -456,7 +455,7 @@ def glance_at_thread(key: ThreadKey) -> Statement:
 
 @operation
 def count_all(owner: str | None) -> Op[ThreadStatistics]:
-    """What threads an owner has, or what threads there are."""
+    """Counts of an owner's threads, or of all threads."""
     rows = yield from fetch(COUNT_THREADS, owner=owner)
     [(turns,)] = (
         (yield from fetch(COUNT_TURNS))
@@ -482,7 +481,7 @@ def count_all(owner: str | None) -> Op[ThreadStatistics]:
 def read_answers(
     key: ThreadKey, pick: Callable[[Snapshot], T | None], *, indexes: Indexes, codec: Codec
 ) -> Op[list[T]]:
-    """What `pick` returns for each of the model's messages in a thread, in all branches, as stored.
+    """What `pick` returns for each of the model's messages in a thread, in all branches.
 
     Raises:
         ThreadNotFound: The thread does not exist, or belongs to another owner.
@@ -493,7 +492,7 @@ def read_answers(
         raise ThreadNotFound(f"thread {key.id!r} not found; see `langmem-ext threads list`")
     index = indexes.of(key.id, thread.row(), codec)
     after = -1
-    found: list[T] = []
+    answers: list[T] = []
     while rows := (yield from fetch(SELECT_ANSWERS, thread=thread.number, after=after, limit=PAGE)):
         after = rows[-1][0] & NUMBER
         changed = checks.changed_items(rows, thread.number)
@@ -504,7 +503,7 @@ def read_answers(
             packed, _ = decode_item(thread.number, row, keys, codec)
             picked = pick(packed)
             if picked is not None:
-                found.append(picked)
+                answers.append(picked)
         yield PAUSE
     indexes.keep(index)
-    return found
+    return answers

@@ -2,7 +2,7 @@
 
 No value is decoded.
 
-A thread may have ten thousand checkpoints of ten thousand messages each, so what they hold is read
+A thread may have ten thousand checkpoints of ten thousand messages each, so their contents are read
 only for the few that are looked at.
 """
 
@@ -52,11 +52,11 @@ SELECT_OUTLINE: Final = (
 
 @dataclass(slots=True)  # not frozen: there are thousands
 class Outlined:
-    """A checkpoint as its row says where it stands.
+    """A checkpoint's place in the tree, from its row.
 
     Attributes:
         id: Its id.
-        parent: Id of the checkpoint that it follows; None for a first one.
+        parent: Id of the checkpoint that it follows; None if it is the first.
         step: The step of its run, or None.
         label: The scalar part of its metadata, as JSON text.
     """
@@ -78,7 +78,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class HeadRead:
-    """The channels that a thread's newest checkpoint holds, and those that were written to it."""
+    """The channels of a thread's newest checkpoint, and those of its pending writes."""
 
     held: frozenset[str]
     written: frozenset[str]
@@ -92,9 +92,9 @@ class StepRead:
         ts: ISO 8601 time that LangGraph gave it.
         versions: Version by channel.
         seen: Versions seen, by node and channel.
-        updated: Channels that the step before it updated; None where it does not say.
-        refs: Where the value of each channel stands.
-        written: What was written to it: it became the checkpoint that follows.
+        updated: Channels that the step before it updated; None if it does not say.
+        refs: The reference to each channel's value.
+        written: Its pending writes, which became the checkpoint that follows.
     """
 
     ts: str
@@ -109,7 +109,7 @@ class StepRead:
 def read_pending(
     key: ThreadKey, namespace: str, checkpoint: str, *, indexes: Indexes, codec: Codec
 ) -> Op[list[StoredWrite]]:
-    """The pending writes of a checkpoint, without the checkpoint; empty where there is none."""
+    """The pending writes of a checkpoint, without the checkpoint; empty if it is not found."""
     at = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
     if at is None:
         return []
@@ -117,14 +117,14 @@ def read_pending(
     entries = yield from read_entries(
         reader, (yield from find_writes(reader.index, space, row_key))
     )
-    found = []
+    writes = []
     for task, entry in entries:
-        found.append(
+        writes.append(
             StoredWrite(task, entry.channel, (yield from read_packed(reader, entry.value)))
         )
-    require_each([write.value for write in found], (row_key, key.id))
+    require_each([write.value for write in writes], (row_key, key.id))
     indexes.keep(reader.index)
-    return found
+    return writes
 
 
 @operation
@@ -133,9 +133,9 @@ def read_heads(
 ) -> Op[dict[str, HeadRead]]:
     """The channels of each thread's newest checkpoint, by thread.
 
-    Left out are threads that have none, or whose newest one is damaged.
+    Threads without a checkpoint, or whose newest one is damaged, are left out.
     """
-    found = {}
+    heads = {}
     for key in keys:
         with suppress(DamagedRow):
             reader = yield from _open(key, indexes, codec)
@@ -145,10 +145,10 @@ def read_heads(
             entries = yield from read_entries(
                 reader, (yield from find_writes(reader.index, 0, head.id))
             )
-            found[key.id] = HeadRead(
+            heads[key.id] = HeadRead(
                 frozenset(head.header.values), frozenset(entry.channel for _, entry in entries)
             )
-    return found
+    return heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,9 @@ class ListRead:
 
     Attributes:
         channel: The channel that holds the list.
-        first: The place of the first one that was read.
-        total: How many the list has.
-        messages: Their exact bytes.
+        first: The position of the first message that was read.
+        total: How many messages the list has.
+        messages: The messages' exact bytes.
         seconds: The Unix time at which each was stored.
     """
 
@@ -185,12 +185,12 @@ def read_outline(
         words[number] = yield from read_word(reader.index, number)
     ids = [decode_id(row[0]) for row in rows]
     before = [*ids[1:], None]  # an empty parent is the row before
-    found = []
+    outline = []
     for at, (_, parent, step, label) in enumerate(rows):
         follows = None if parent is None else decode_id(parent) if parent else before[at]
-        found.append(Outlined(ids[at], follows, step, words[label]))
+        outline.append(Outlined(ids[at], follows, step, words[label]))
     indexes.keep(reader.index)
-    return found
+    return outline
 
 
 @operation
@@ -202,7 +202,7 @@ def read_steps(
     space = None if reader is None else (yield from find_namespace(reader.index, namespace))
     if reader is None or space is None:
         return {}
-    found = {}
+    steps = {}
     for checkpoint in ids:
         row = yield from find_checkpoint(reader.index, space, encode_id(checkpoint))
         if row is None:
@@ -212,11 +212,11 @@ def read_steps(
             reader, (yield from find_writes(reader.index, space, row[0]))
         )
         written = tuple(Written(task, entry.path, entry.channel) for task, entry in entries)
-        found[checkpoint] = StepRead(
+        steps[checkpoint] = StepRead(
             header.ts, header.versions, header.seen, header.updated, header.values, written
         )
     indexes.keep(reader.index)
-    return found
+    return steps
 
 
 @operation
@@ -224,10 +224,10 @@ def read_channel(
     key: ThreadKey, namespace: str, checkpoint: str, channel: str, *, indexes: Indexes, codec: Codec
 ) -> Op[PackedValue | None]:
     """The value of one channel in a checkpoint; None if there is none, or no such checkpoint."""
-    found = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
-    if found is None:
+    located = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    if located is None:
         return None
-    reader, space, row_key, header = found
+    reader, space, row_key, header = located
     if (ref := header.values.get(channel)) is None:
         return None
     value = yield from read_packed(reader, ref, (space, channel))
@@ -248,23 +248,23 @@ def read_list(
     indexes: Indexes,
     codec: Codec,
 ) -> Op[ListRead | None]:
-    """Some messages of a list of a checkpoint, and no others; None if it has no such list.
+    """Some messages of a list in a checkpoint, and no others; None if it has no such list.
 
     Args:
         key: The thread.
-        namespace: That of the checkpoint.
-        checkpoint: Its id.
-        first: The place of the first one; below 0, counted from the end.
+        namespace: The checkpoint's namespace.
+        checkpoint: The checkpoint's id.
+        first: The position of the first message; below 0, counted from the end.
         limit: The maximum number.
-        channel: The one that holds the list; None: the one of the conversation.
-        indexes: What this process knows.
+        channel: The channel that holds the list; None for the conversation's.
+        indexes: The caches of this process.
         codec: Reads items.
     """
-    found = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    located = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
     thread = yield from find_thread(key, indexes)
-    if found is None or thread is None:
+    if located is None or thread is None:
         return None
-    reader, _, _, header = found
+    reader, _, _, header = located
     lists = {name: ref for name, ref in header.values.items() if is_list(ref)}
     if channel is None and lists:
         channel = (
@@ -306,12 +306,12 @@ def find_place(
     indexes: Indexes,
     codec: Codec,
 ) -> Op[int | None]:
-    """The place of the last message in a list with this id; None if not found."""
-    found = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
-    ref = None if found is None else found[3].values.get(channel)
-    if found is None or ref is None or not is_list(ref):
+    """The position of the last message in a list with this id; None if not found."""
+    located = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    ref = None if located is None else located[3].values.get(channel)
+    if located is None or ref is None or not is_list(ref):
         return None
-    index, wanted = found[0].index, encode_id(message_id)
+    index, wanted = located[0].index, encode_id(message_id)
     numbers: set[int] = set()
     for low, high in merged(ranges_of(ref.runs)):
         rows = yield from fetch(
@@ -332,7 +332,7 @@ def is_list(ref: ValueRef) -> bool:
 
 
 def _part(runs: Runs, first: int, limit: int) -> Runs:
-    """The runs of at most so many items, from a place on.
+    """The runs of at most so many items, from a position on.
 
     >>> _part((0, 3, 5, 9), 2, 3)
     (2, 3, 5, 7)
@@ -361,9 +361,9 @@ def list_namespaces(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[lis
 
 
 def common_length(ref: ValueRef, other: ValueRef) -> int:
-    """How many messages two lists begin with alike: the same, each with an id in both or neither.
+    """The length of two lists' common beginning: the same messages, with an id in both or neither.
 
-    They are not read.
+    The messages are not read.
     """
     length = 0
     for (low, high), (other_low, other_high) in zip(
@@ -410,7 +410,7 @@ def _checkpoint(
 
 
 def _open(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Reader | None]:
-    """A reader for a thread that knows its newest words; None where there is none."""
+    """A reader for a thread that knows its newest words; None if the thread is not found."""
     thread = yield from find_thread(key, indexes)
     if thread is None:
         return None

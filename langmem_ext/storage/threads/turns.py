@@ -1,8 +1,8 @@
 """Operations on a conversation's turns: found by columns; only the requested messages are read.
 
-A turn begins with a user's message, unless that stands between a tool call and the call's result
-(`messages.turns`). Roles and the calls that results answer are columns; calls are not, so an AI
-message is read where a result must be given to its call.
+A turn begins with a user's message, unless that is between a tool call and the call's result
+(`messages.turns`). Roles and the calls that results answer are columns. Calls are not, so an AI
+message is read to match a result with its call.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from langmem_ext.storage.threads.history import list_of_conversation
 from langmem_ext.types import Codec, Snapshot, ThreadKey
 
 PAGE: Final = 1024
-"""Rows whose roles are looked at, at a time."""
+"""How many rows' roles are read at a time."""
 
 NEAR: Final = 64
-"""Messages before a result among which its call is looked for, before all of the conversation is
-read for it."""
+"""A result's call is searched for among so many messages before it; only then is the whole
+conversation read."""
 
 FRAGMENTS: Final = 256
-"""Ranges of a list from which on it is read whole: each would be asked for by itself."""
+"""A list of more ranges than this is read whole: each range would be a query of its own."""
 
 # `messages.identity.CLASSES`: a user's message, a system message, a tool's result.
 SELECT_MARKS = (
@@ -58,10 +58,10 @@ class Tail:
     """The end of a conversation.
 
     Attributes:
-        messages: Its system messages, wherever they stand, and the messages of its newest turns:
+        messages: Its system messages, wherever they are, and the messages of its newest turns:
             their exact bytes.
-        left_out: How many turns stand before these; 0 where that was not asked for.
-        begin: How many messages of the list stand before these turns.
+        left_out: How many turns come before these; 0 if they were not counted.
+        begin: How many messages of the list come before these turns.
     """
 
     messages: list[Snapshot]
@@ -76,9 +76,9 @@ def read_tail(
 
     Args:
         key: The thread.
-        count: How many turns, at least; None: all.
-        numbered: Whether it is to be known how many turns stand before them.
-        indexes: What this process knows.
+        count: How many turns, at least; None for all.
+        numbered: Whether to count the turns before them.
+        indexes: The caches of this process.
         codec: Reads items.
 
     Raises:
@@ -111,15 +111,15 @@ def read_naming(
     indexes: Indexes,
     codec: Codec,
 ) -> Op[list[Snapshot]]:
-    """A conversation's messages that hold one of some texts, oldest first, and perhaps others.
+    """A conversation's messages that contain one of some texts, oldest first, and perhaps others.
 
     The texts are searched for outside the message's own text.
 
     Args:
         key: The thread.
         parts: The texts.
-        before: Only so many of the first messages are looked at.
-        indexes: What this process knows.
+        before: Only so many of the first messages are searched.
+        indexes: The caches of this process.
         codec: Reads items.
 
     Raises:
@@ -127,7 +127,7 @@ def read_naming(
         InvalidInput: Its graph keeps messages in a `DeltaChannel`.
     """
     index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
-    found: set[int] = set()
+    positions: set[int] = set()
     for part in parts:
         passed = 0
         for first, end in ranges_of(ref.runs):
@@ -138,10 +138,10 @@ def read_naming(
                 "mark": MARK,
             }
             rows = yield from fetch(SELECT_NAMING, thread=index.number, **params)
-            found.update(passed + (key & NUMBER) - first for (key,) in rows)
+            positions.update(passed + (key & NUMBER) - first for (key,) in rows)
             passed += end - first
     messages = yield from _read(
-        index, codec, ref, sorted(at for at in found if before is None or at < before)
+        index, codec, ref, sorted(at for at in positions if before is None or at < before)
     )
     indexes.keep(index)
     return messages
@@ -166,15 +166,15 @@ def has_message(key: ThreadKey, message_id: str, *, indexes: Indexes, codec: Cod
 
 def _apart(index: ThreadIndex, runs: Runs) -> Op[list[int] | None]:
     """Positions of system messages in a list; None if a message's row does not show its role."""
-    found = []
+    positions = []
     passed = 0
     for first, end in ranges_of(runs):
         for key, role in (yield from fetch(SELECT_APART, thread=index.number, low=first, high=end)):
             if role is None:
                 return None
-            found.append(passed + (key & NUMBER) - first)
+            positions.append(passed + (key & NUMBER) - first)
         passed += end - first
-    return found
+    return positions
 
 
 def _read(
@@ -199,14 +199,13 @@ class _Turns:
         index, codec: Read messages.
         runs: The list.
         users: Positions of the user's messages that were looked at, the last one first.
-        known: Whether it is a user's, by the position of each message of both kinds that was looked
-            at.
-        results: Positions of tools' results that were looked at and not yet given to their calls,
-            the last one first, and what they answer.
-        within: Positions of those user's messages that stand between a call and its result.
-        earliest: Where the first call stands whose result was given to it: user's messages behind
-            it that are still to be looked at are within, too.
-        ended: Whether all of the list was looked at.
+        known: Whether a message is a user's, by the position of each that was looked at.
+        results: Positions of tools' results that were looked at and not yet matched with their
+            calls, the last one first, and the calls that they answer.
+        within: Positions of the user's messages that are between a call and its result.
+        earliest: The position of the first call that was matched with its result: later user's
+            messages that are still to be looked at are within, too.
+        ended: Whether the whole list was looked at.
     """
 
     index: ThreadIndex
@@ -229,13 +228,13 @@ class _Turns:
         self._low = self.earliest = len(self._numbers)
 
     def find(self, count: int) -> Op[int]:
-        """Where the newest `count` turns begin; 0 if there are no others before them."""
+        """Where the newest `count` turns begin; 0 if no turn comes before them."""
         wanted = count
         while True:
             while len(self.users) <= wanted and not self.ended:
                 yield from self._look_back()
             if len(self.users) <= wanted:
-                return 0  # what stands before the first user's message belongs to its turn
+                return 0  # what comes before the first user's message belongs to its turn
             yield from self._settle(self.users[wanted - 1])
             starts = [user for user in self.users[:wanted] if user not in self.within]
             if len(starts) >= count:
@@ -243,7 +242,7 @@ class _Turns:
             wanted += count - len(starts)
 
     def count(self) -> Op[int]:
-        """How many turns the list has, which has a user's message."""
+        """How many turns the list has; it must have a user's message."""
         while not self.ended:
             yield from self._look_back()
         yield from self._settle(self.users[-1])
@@ -257,7 +256,7 @@ class _Turns:
             ranges.append((passed, first, min(end, first + self._low - passed)))
             passed += end - first
         left = PAGE
-        for before, first, end in reversed([one for one in ranges if one[1] < one[2]]):
+        for before, first, end in reversed([part for part in ranges if part[1] < part[2]]):
             rows = yield from fetch(
                 SELECT_MARKS, thread=self.index.number, low=first, high=end, limit=left
             )
@@ -277,7 +276,7 @@ class _Turns:
         self.ended = True
 
     def _settle(self, begin: int) -> Op[None]:
-        """Give the results after a position to their calls; find the users' messages in between."""
+        """Match the results after a position with their calls; find the user's messages between."""
         still = []
         for count, (at, call) in enumerate(self.results, start=1):
             if at < begin:
@@ -296,7 +295,7 @@ class _Turns:
         self.results = still
 
     def _caller_of(self, at: int, call: str) -> Op[int | None]:
-        """Where the newest call of an id before a result stands; None where there is none."""
+        """The position of the newest call of an id before a result; None if there is none."""
         for place in range(at - 1, max(at - 1 - NEAR, -1), -1):
             if self.known.get(place):
                 break
@@ -305,11 +304,11 @@ class _Turns:
         if self._answerable is None:
             self._answerable = {}
             for place in range(len(self._numbers)):
-                for own in (yield from self._calls_at(place)):
-                    self._answerable.setdefault(own, []).append(place)
+                for call_id in (yield from self._calls_at(place)):
+                    self._answerable.setdefault(call_id, []).append(place)
         places = self._answerable.get(call, [])
-        found = bisect_left(places, at)
-        return places[found - 1] if found else None
+        count = bisect_left(places, at)
+        return places[count - 1] if count else None
 
     def _calls_at(self, place: int) -> Op[frozenset[str]]:
         """The ids of the calls that a message makes."""

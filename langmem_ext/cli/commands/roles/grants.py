@@ -45,7 +45,7 @@ def grant_with(db: str | None, role: str, rights: Rights, *, owner: str | None, 
     """
     wanted = Grant(role, rights, owner_key(owner))
     _tell(
-        roles.grant(_server(db), wanted, carry_out=not sql),
+        roles.grant(_server(db), wanted, execute=not sql),
         f"{role} is a {rights} of {_threads(wanted.owner)}",
         sql=sql,
     )
@@ -58,7 +58,7 @@ def revoke_with(db: str | None, role: str, *, sql: bool) -> None:
         LangmemExtError: It cannot be taken; nothing was changed.
     """
     _tell(
-        roles.revoke(_server(db), role, carry_out=not sql),
+        roles.revoke(_server(db), role, execute=not sql),
         f"{role} has no access to these tables",
         sql=sql,
     )

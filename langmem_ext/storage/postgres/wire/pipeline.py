@@ -45,27 +45,28 @@ from langmem_ext.storage.schema.dialect import Dialect
 T = TypeVar("T")
 
 QUEUE_BYTES: Final = 4 * 1024 * 1024
-"""What a write sends together, about, where it pauses."""
+"""About how many bytes a long write sends at a time."""
 
 
 class ExchangeFailed(Exception):
-    """What was sent has failed, and nothing of it is stored; its cause says why."""
+    """An exchange has failed, and nothing of it is stored; the cause says why."""
 
 
 class GroupFailed(Exception):
-    """One of several operations has failed: none is stored, and each is to be run by itself."""
+    """One of several operations has failed: none is stored, and each must run by itself."""
 
 
 Wire: TypeAlias = Generator[list[Command], Sequence[Rows], T]
 """Yields what is to be sent in one pipeline with one Sync, and receives the rows of each statement.
 
-Who sends it empties the list: while its answer is awaited, a batch of writes is not kept. Nothing
-to send is a place where others may run. `ExchangeFailed` is raised in it where the exchange failed.
+The sender empties the list, so that a batch of writes is not kept while its answer is awaited. An
+empty list is a place where others may run. If an exchange fails, `ExchangeFailed` is raised where
+the list was yielded.
 """
 
 
 class Transaction(ABC):
-    """One transaction, from the side of those who fill it.
+    """One transaction, as operations fill it.
 
     Args:
         dialect: Writes statements as PostgreSQL takes them.
@@ -73,16 +74,15 @@ class Transaction(ABC):
 
     def __init__(self, dialect: Dialect) -> None:
         self._render = dialect.render
-        self.told: Sequence[
-            Any
-        ] = ()  # the results, once all operations have ended: from then on they may be stored
+        # Set once all operations have ended: from then on they may be stored.
+        self.results: Sequence[Any] = ()
         self._queue: list[Command] = []
         self._begun = False
 
-    def carry_out(self, op: Operation[T]) -> Wire[T]:
+    def run(self, op: Operation[T]) -> Wire[T]:
         """Run an operation as all of this transaction."""
         result = yield from self._run(op)
-        self.told = (result,)
+        self.results = (result,)
         yield from self._finish()
         return result
 
@@ -100,10 +100,10 @@ class Transaction(ABC):
             steps.close()
 
     def _advance(self, steps: Op[T], answer: Any) -> tuple[tuple[T] | None, int | None]:
-        """Take steps until something must be asked, or the operation has ended.
+        """Take steps until rows are needed, or the operation has ended.
 
-        Returns the result, if it has ended, and how many statements are asked (None: one; 0: a
-        pause).
+        Returns the result, if it has ended, and how many statements' rows are needed (None: one; 0:
+        a pause).
         """
         send, queue, render = steps.send, self._queue, self._render
         try:
@@ -128,7 +128,7 @@ class Transaction(ABC):
             return (done.value,), None
 
     def _queue_other(self, effect: Effect) -> tuple[int | None, bool]:
-        """Queue any other effect: how many statements it asks, and whether it waits for them."""
+        """Queue any other effect: how many statements it has, and whether it waits for rows."""
         if isinstance(effect, Statement):
             self._queue.append(self._named(effect))
             return None, kind_of(self._queue[-1].sql).returns_rows
@@ -139,11 +139,11 @@ class Transaction(ABC):
         if isinstance(effect, Together):
             self._queue += [
                 (
-                    self._named(one)
-                    if isinstance(one, Statement)
-                    else Command(self._render(one[0]), one[1])
+                    self._named(statement)
+                    if isinstance(statement, Statement)
+                    else Command(self._render(statement[0]), statement[1])
                 )
-                for one in effect.statements
+                for statement in effect.statements
             ]
             return len(effect.statements), True
         assert isinstance(effect, Pause)
@@ -170,7 +170,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
-        """Send what was queued, of which the last is asked for; the rows of each."""
+        """Send what was queued, the last of it being a query; the rows of each."""
 
     @abstractmethod
     def _finish(self) -> Wire[None]:
@@ -178,11 +178,11 @@ class Transaction(ABC):
 
 
 class Write(Transaction):
-    """A transaction that changes something. Where nothing is asked, it is one pipeline."""
+    """A transaction that changes something. Without queries, it is one pipeline."""
 
     _weighed = _weight = 0
 
-    def carry_out_all(self, jobs: Sequence[Job[Any]]) -> Wire[None]:
+    def run_all(self, jobs: Sequence[Job[Any]]) -> Wire[None]:
         """Run operations as one transaction.
 
         Raises:
@@ -195,14 +195,14 @@ class Write(Transaction):
                 raise
             except Exception as error:
                 if len(jobs) > 1:
-                    # what it has sent would have to be taken back alone
+                    # What it alone has sent would have to be rolled back.
                     raise GroupFailed from error
                 raise
-        self.told = [job.result for job in jobs]
+        self.results = [job.result for job in jobs]
         yield from self._finish()
 
     def _pause(self) -> Wire[None]:
-        # What is long is sent in pieces: all of it need not fit into memory.
+        # A long write is sent in pieces, so that it need not fit into memory.
         self._weight += sum(map(Command.weight, self._queue[self._weighed :]))
         self._weighed = len(self._queue)
         if self._weight < QUEUE_BYTES:
@@ -226,8 +226,8 @@ class Write(Transaction):
 
 
 GUESSES: Final = 2
-"""How often a read takes what it asks for its last: most ask once, and where nothing is known of a
-thread, twice."""
+"""How often a read takes a query for its last: most have one, and two if nothing is cached of the
+thread."""
 
 
 class Read(Transaction):
@@ -235,8 +235,8 @@ class Read(Transaction):
 
     Args:
         dialect: Writes statements as PostgreSQL takes them.
-        hasty: Whether what is asked is mostly all: then it ends the transaction, and if more is
-            asked, all is asked again and compared.
+        hasty: Whether the first query is mostly the last: then it ends the transaction. If another
+            one follows, all of them are sent again, and the rows compared.
     """
 
     def __init__(self, dialect: Dialect, *, hasty: bool = True) -> None:
@@ -258,7 +258,7 @@ class Read(Transaction):
             results = yield asked[:]
         for (_, rows), again in zip(self._before, results, strict=False):
             if [*map(tuple, rows)] != [*map(tuple, again)]:
-                raise Stale  # it has changed before the snapshot was taken
+                raise Stale  # the rows have changed before the snapshot was taken
         self._before = list(zip(asked, results, strict=True))
         return results[len(asked) - len(queue) :]
 
