@@ -21,7 +21,7 @@ SOUND: Final = (
 )
 STATUS: Final = "status = :status"
 STATUS_OF_FEW: Final = f"{UNINDEXED}status = :status"
-"""The same, where another condition leaves fewer threads: not by the index of this one."""
+"""The same, but not by its index."""
 NEWEST_FIRST: Final = "active_at DESC, number DESC"
 """By the minute, as the indexes are, and in it by the number."""
 WITHIN: Final = "active_at = :minute"
