@@ -15,7 +15,14 @@ from urllib.parse import unquote, urlencode
 import pytest
 from fastapi.testclient import TestClient
 from inspected import Asking, browsing, config, read, steps_of, tags, travel
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from secrets_desk import own_desk
@@ -31,6 +38,8 @@ from langmem_ext import (
     converse,
     mark_sensitive,
 )
+from langmem_ext.inspector.sources.own import OwnSource
+from langmem_ext.inspector.sources.source import Source
 from langmem_ext.inspector.views.blame import last_that
 from langmem_ext.messages.annotations import HIDDEN
 
@@ -464,6 +473,57 @@ def test_what_a_model_was_sent_stands_beside_what_is_stored(
     assert "120" in read(cut)
     impossible = page(client, "thread/context", id="long", budget="1")
     assert "budget" in read(impossible).lower()
+
+
+def test_all_that_is_sent_costs_what_the_head_of_the_page_says(
+    saver: DeltaSaver, client: TestClient
+) -> None:
+    talk(saver, "long", *(f"question {at} with some words to it" for at in range(300)))
+    text = read(page(client, "thread/context", id="long"))
+    at_the_top, stored, sent = re.findall(r"~([\d,]+) tokens", text)
+    assert at_the_top == stored == sent
+    assert "question 299" in text
+    assert "200 messages before these" in text
+    counted = read(page(client, "thread/context", id="long", budget="1000000"))
+    assert "Counted as a governor counts" in counted
+
+
+def test_what_a_message_costs_is_known_without_the_message(saver: DeltaSaver) -> None:
+    used = {"input_tokens": 70, "output_tokens": 5, "total_tokens": 75}
+    call = {"name": "look", "args": {"at": "it"}, "id": "c", "type": "tool_call"}
+    ThreadChatMessageHistory("t", saver).add_messages(
+        [
+            SystemMessage("Be kind", id="s"),
+            HumanMessage("Where is it? " * 400, id="h"),
+            AIMessage("", id="a", tool_calls=[call], usage_metadata=used),  # type: ignore[arg-type]
+            ToolMessage('{"here": true}', tool_call_id="c", id="r"),
+            AIMessage(
+                [{"type": "text", "text": "Here"}],
+                id="b",
+                usage_metadata=used,  # type: ignore[arg-type]
+                response_metadata={"model_name": "m"},
+            ),
+            AIMessageChunk("and there", id="d", usage_metadata=used),  # type: ignore[arg-type]
+            ChatMessage("Thanks", role="guest", id="g"),
+        ]
+    )
+    source = OwnSource(saver)
+    at = source.outline("t")[0].id
+    by_rows, by_messages = source.costs("t", at), Source.costs(source, "t", at)
+    assert [(one.role, one.tokens, one.spent) for one in by_rows] == [
+        (one.role, one.tokens, one.spent) for one in by_messages
+    ]
+    assert [one.role for one in by_rows] == [
+        "system",
+        "user",
+        "agent",
+        "tool",
+        "agent",
+        "agent",
+        "other",
+    ]
+    assert all(one.size for one in by_rows)
+    assert sum(one.spent is not None for one in by_rows) == 3
 
 
 def test_usage_is_charted_and_costs_what_prices_say(saver: DeltaSaver) -> None:

@@ -26,7 +26,7 @@ from langmem_ext.inspector.routes.look import (
 from langmem_ext.inspector.site import NAME, AtSite
 from langmem_ext.inspector.sources.source import Path
 from langmem_ext.inspector.views.blame import blame
-from langmem_ext.inspector.views.context import EVENTS, request_of
+from langmem_ext.inspector.views.context import EVENTS, MOST, request_of, whole
 from langmem_ext.inspector.views.conversation import conversation_of
 from langmem_ext.inspector.views.masks import Masks
 from langmem_ext.inspector.views.usage import cost_of
@@ -145,18 +145,24 @@ def context(look: AtLook, budget: str = "") -> Response:
     """What a model is sent, beside what is stored."""
     is_number = budget.isascii() and budget.isdigit() and 0 < int(budget) <= 100_000_000
     tokens = int(budget) if is_number else None
-    values = look.source.values(look.thread.id, look.at, look.namespace, only=(EVENTS,))
+    place = look.thread.id, look.at
+    values = look.source.values(*place, look.namespace, only=(EVENTS,))
     failed, sent = "", None
-    try:
-        sent = without_collector(request_of, look.messages, values, look.masks, tokens)
-    except (ContextOverflow, InvalidInput) as error:
-        failed = str(error)
+    if tokens is None and EVENTS not in values:
+        part = look.source.conversation(*place, -MOST, MOST, look.namespace)
+        sent = whole(part, look.source.costs(*place, look.namespace), look.masks)
+    else:
+        try:
+            sent = without_collector(request_of, look.messages, values, look.masks, tokens)
+        except (ContextOverflow, InvalidInput) as error:
+            failed = str(error)
     return look.page("context.html", "context", sent=sent, failed=failed, budget=budget)
 
 
 def usage(look: AtLook) -> Response:
     """What it costs."""
-    cost = without_collector(cost_of, look.messages, look.site.prices)
+    costs = look.source.costs(look.thread.id, look.at, look.namespace)
+    cost = without_collector(cost_of, costs, look.site.prices)
     return look.page("usage.html", "usage", cost=cost)
 
 

@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langmem_ext._internal.collector import without_collector
 from langmem_ext.errors import ThreadNotFound
+from langmem_ext.inspector.sources.costs import MessageCost, role_named, role_of
 from langmem_ext.inspector.sources.source import (
     PAGE,
     Conversation,
@@ -34,8 +35,10 @@ from langmem_ext.inspector.sources.source import (
 from langmem_ext.memory.facts.facts import Facts
 from langmem_ext.memory.memories import ConversationMemories
 from langmem_ext.messages.manifest import LONGEST
+from langmem_ext.messages.packed import fields_of
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.threads import outline as outline_ops
+from langmem_ext.threads.continuation.usage import spent_in
 from langmem_ext.threads.threads import Threads
 from langmem_ext.types import PackedValue, SearchHit, ThreadInfo, ThreadKey
 
@@ -169,8 +172,11 @@ class OwnSource(Source):
 
     def _outline(self, thread_id: str, namespace: str) -> Sequence[Step]:
         read = self._run(outline_ops.read_outline(self._key(thread_id), namespace, **self._tools))
-        sources = {label: _source_of(label) for label in {one.label for one in read}}
-        return [Step(one.id, one.parent, step_number(one.step), sources[one.label]) for one in read]
+        sources = {label: _source_of(label) for label in {row[3] for row in read}}
+        return [
+            Step(name, parent, step_number(step), sources[label])
+            for name, parent, step, label in read
+        ]
 
     def facts(
         self, thread_id: str, ids: Sequence[str], namespace: str = ""
@@ -195,6 +201,20 @@ class OwnSource(Source):
     ) -> Conversation:
         """A part of the messages of a checkpoint; no others are read."""
         return self._list(thread_id, checkpoint, first, limit, namespace)
+
+    def costs(self, thread_id: str, checkpoint: str, namespace: str = "") -> Sequence[MessageCost]:
+        """What each message of a checkpoint costs; those that say no more than a text are not read.
+
+        Raises:
+            DamagedRow: One is damaged.
+        """
+        return without_collector(self._costs, thread_id, checkpoint, namespace)
+
+    def _costs(self, thread_id: str, checkpoint: str, namespace: str) -> Sequence[MessageCost]:
+        read = self._run(
+            outline_ops.read_costs(self._key(thread_id), namespace, checkpoint, **self._tools)
+        )
+        return list(map(_cost, read))
 
     def _list(
         self,
@@ -408,6 +428,15 @@ def _listed(thread: ThreadInfo, standing: Standing) -> ListedThread:
         tags=thread.tags,
         forked_from=thread.forked_from,
     )
+
+
+def _cost(read: outline_ops.CostRead) -> MessageCost:
+    cost = MessageCost(role_of(read.role), read.tokens, read.size)
+    if read.packed is not None:
+        fields = fields_of(read.packed)
+        cost.role = role_named(fields.get("type"))
+        cost.spent = spent_in(fields) if cost.role == "agent" else None
+    return cost
 
 
 def _source_of(label: bytes) -> str:

@@ -14,8 +14,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.inspector.sources.costs import MessageCost, cost_of
 from langmem_ext.memory.facts.facts import Fact
 from langmem_ext.memory.memories import Failure, StoredMemory
+from langmem_ext.messages.manifest import LONGEST
 from langmem_ext.types import SearchHit
 
 Order: TypeAlias = Literal["used", "tokens", "size"]
@@ -258,6 +260,11 @@ class Source(ABC):
         self, thread_id: str, checkpoint: str, first: int, limit: int, namespace: str = ""
     ) -> Conversation:
         """A part of the messages of a checkpoint; with `first` below 0, counted from the end."""
+
+    def costs(self, thread_id: str, checkpoint: str, namespace: str = "") -> Sequence[MessageCost]:
+        """What each message of a checkpoint costs."""
+        whole = self.conversation(thread_id, checkpoint, 0, LONGEST, namespace)
+        return [cost_of(message) for message in whole.messages]
 
     @abstractmethod
     def values(

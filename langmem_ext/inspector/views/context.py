@@ -1,6 +1,7 @@
 """A model's request is shown beside the stored conversation.
 
-The governor's decisions of that state are applied again.
+The governor's decisions of that state are applied again. Where there are none and nobody asks what
+a budget would leave out, all of it is sent, and the end of it is all that is read.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from langchain_core.messages import BaseMessage
 
 from langmem_ext.context.budget.counters import counter_for
 from langmem_ext.context.govern import govern
+from langmem_ext.inspector.sources.costs import MessageCost
+from langmem_ext.inspector.sources.source import Conversation
 from langmem_ext.inspector.views.conversation import who_of
 from langmem_ext.inspector.views.masks import Masks
 from langmem_ext.inspector.views.values import short
 from langmem_ext.messages.annotations import is_inserted
 from langmem_ext.messages.token_costs.memo import Memo
-from langmem_ext.messages.token_costs.tokens import TokenCounter
 
 NO_LIMIT: Final = 1_000_000_000
 """Tokens that no conversation has: nothing more is left out than was decided."""
@@ -28,7 +30,7 @@ EVENTS: Final = "context_events"
 
 Fate: TypeAlias = Literal["kept", "changed", "left out", "added"]
 
-MOST: Final = 200
+MOST: Final = 100
 """Messages that are shown on a side: the last ones."""
 
 
@@ -49,6 +51,8 @@ class Request:
 
     Attributes:
         governed: Whether the state holds decisions of a governor.
+        counter: What its tokens are counted by; empty: they are those that are stored with the
+            messages.
         budget: What the request may cost, if somebody asks what would be left out; None: as it was
             decided.
         stored, sent: The messages of both.
@@ -58,6 +62,7 @@ class Request:
     """
 
     governed: bool
+    counter: str
     budget: int | None
     stored: Sequence[Entry]
     sent: Sequence[Entry]
@@ -97,7 +102,7 @@ def request_of(
         _entry(
             one,
             masks,
-            counter,
+            counter.count(one),
             "kept" if id(one) in same else "changed" if one.id in shown else "left out",
         )
         for one in messages[-MOST:]
@@ -106,7 +111,7 @@ def request_of(
         _entry(
             one,
             masks,
-            counter,
+            counter.count(one),
             "kept" if id(one) in given else "changed" if not is_inserted(vars(one)) else "added",
         )
         for one in governed.messages[-MOST:]
@@ -118,6 +123,7 @@ def request_of(
     )
     return Request(
         governed=EVENTS in values,
+        counter=counter.name,
         budget=budget,
         stored=stored,
         sent=sent,
@@ -128,8 +134,34 @@ def request_of(
     )
 
 
-def _entry(message: BaseMessage, masks: Masks, counter: TokenCounter, fate: Fate) -> Entry:
+def whole(part: Conversation, costs: Sequence[MessageCost], masks: Masks) -> Request:
+    """The request of a conversation of which nothing is left out.
+
+    Args:
+        part: Its last messages.
+        costs: What each of all its messages costs.
+        masks: What of it is hidden.
+    """
+    tokens = sum(one.tokens for one in costs)
+    shown = [
+        _entry(message, masks, cost.tokens, "kept")
+        for message, cost in zip(part.messages, costs[part.first :], strict=True)
+    ]
+    return Request(
+        governed=False,
+        counter="",
+        budget=None,
+        stored=shown,
+        sent=shown,
+        stored_tokens=tokens,
+        sent_tokens=tokens,
+        plan=[("messages of the conversation", f"{part.total:,}")],
+        left_out=part.first,
+    )
+
+
+def _entry(message: BaseMessage, masks: Masks, tokens: int, fate: Fate) -> Entry:
     role, who = who_of(message)
     calls = ", ".join(f"{call['name']}()" for call in getattr(message, "tool_calls", ()))
     text = " ".join(masks.said(message).split()) or calls
-    return Entry(who, role, short(text, 280), counter.count(message), fate)
+    return Entry(who, role, short(text, 280), tokens, fate)

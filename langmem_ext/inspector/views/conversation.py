@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -232,13 +232,3 @@ def _shown_image(block: Mapping[Any, Any]) -> str | None:
     except ValueError:
         return None
     return f"data:{kind};base64,{base64.b64encode(raw).decode()}"
-
-
-def turns_of(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
-    """The messages of each turn: one begins with each message of a user."""
-    turns: list[list[BaseMessage]] = []
-    for message in messages:
-        if isinstance(message, HumanMessage) or not turns:
-            turns.append([])
-        turns[-1].append(message)
-    return turns

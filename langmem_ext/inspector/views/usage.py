@@ -9,13 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-
+from langmem_ext.inspector.sources.costs import MessageCost
 from langmem_ext.inspector.views.charts import Chart, stacked
-from langmem_ext.inspector.views.conversation import turns_of
-from langmem_ext.messages.packed import pack
-from langmem_ext.messages.token_costs.tokens import approximate_tokens
-from langmem_ext.threads.continuation.usage import Usage, spent_by, sum_up
+from langmem_ext.threads.continuation.usage import Usage, sum_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +32,13 @@ class ThreadCost:
 
 
 def cost_of(
-    messages: Sequence[BaseMessage], prices: Mapping[str, tuple[Decimal, Decimal]] | None
+    costs: Sequence[MessageCost], prices: Mapping[str, tuple[Decimal, Decimal]] | None
 ) -> ThreadCost:
     """What the messages of a conversation cost, turn by turn."""
-    turns = turns_of(messages)
+    turns = _turns_of(costs)
     by_role = [_by_role(turn) for turn in turns]
     growth = _running(by_role)
-    spent = [[one for message in turn if (one := spent_by(message)) is not None] for turn in turns]
+    spent = [[one.spent for one in turn if one.spent is not None] for turn in turns]
     everything = [one for several in spent for one in several]
     charts = [
         stacked(
@@ -58,7 +54,9 @@ def cost_of(
             unit="tokens",
             total=growth[-1] if growth else 0,
         ),
-        stacked("Text stored", ("bytes",), [[sum(map(_bytes, turn))] for turn in turns], unit=""),
+        stacked(
+            "Bytes stored", ("bytes",), [[sum(one.size for one in turn)] for turn in turns], unit=""
+        ),
     ]
     if everything:
         used = [
@@ -85,12 +83,22 @@ def cost_of(
     )
 
 
-def _by_role(turn: Sequence[BaseMessage]) -> list[float]:
-    kinds = (HumanMessage, AIMessage, ToolMessage)
-    return [
-        float(sum(approximate_tokens(one) for one in turn if isinstance(one, kind)))
-        for kind in kinds
-    ]
+def _turns_of(costs: Sequence[MessageCost]) -> list[list[MessageCost]]:
+    """The messages of each turn: one begins with each message of a user."""
+    turns: list[list[MessageCost]] = []
+    for one in costs:
+        if one.role == "user" or not turns:
+            turns.append([])
+        turns[-1].append(one)
+    return turns
+
+
+def _by_role(turn: Sequence[MessageCost]) -> list[float]:
+    tokens = dict.fromkeys(("user", "agent", "tool"), 0.0)
+    for one in turn:
+        if one.role in tokens:
+            tokens[one.role] += one.tokens
+    return [*tokens.values()]
 
 
 def _running(rows: Sequence[Sequence[float]]) -> list[float]:
@@ -99,10 +107,3 @@ def _running(rows: Sequence[Sequence[float]]) -> list[float]:
         total += sum(row)
         totals.append(total)
     return totals
-
-
-def _bytes(message: BaseMessage) -> int:
-    try:
-        return len(pack([message.content, getattr(message, "tool_calls", None)]))
-    except (TypeError, ValueError):
-        return len(str(message.content).encode("utf-8", "replace"))

@@ -217,7 +217,7 @@ def gather_messages(
     try:
         packed = [content[number] for number in numbers]
     except KeyError as error:
-        raise _missing(index, error.args[0]) from None
+        raise missing_item(index, error.args[0]) from None
     renamed = {
         number: codec.renamed(content[number], None)
         for number in {numbers[at] for at in bare} - index.unnamed
@@ -240,13 +240,14 @@ def missing_items(index: ThreadIndex, codec: Codec, runs: Runs) -> Op[list[list[
             # Checked before its numbers are listed: a forged run may name more than memory holds.
             yield from load_items(index, codec, end - 1, end)
             if end - 1 not in content:
-                raise _missing(index, end - 1)
+                raise missing_item(index, end - 1)
         if missing := [number for number in range(first, end) if number not in content]:
             missing_runs.append(missing)
     return missing_runs
 
 
-def _missing(index: ThreadIndex, number: int) -> DamagedRow:
+def missing_item(index: ThreadIndex, number: int) -> DamagedRow:
+    """The error of a message that is named and is not there."""
     return DamagedRow(
         f"message {number} of thread number {index.number} is missing: restore the thread from a"
         " copy, or delete it"

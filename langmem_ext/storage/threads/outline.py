@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import (
@@ -35,12 +35,14 @@ from langmem_ext.storage.checkpoints.lookup import (
     learn_all_namespaces,
     read_word,
 )
-from langmem_ext.storage.checkpoints.messages import catch_up_words, read_messages
+from langmem_ext.storage.checkpoints.messages import catch_up_words, missing_item, read_messages
 from langmem_ext.storage.checkpoints.thread_row import find_thread
 from langmem_ext.storage.operation import Op, fetch, operation
 from langmem_ext.storage.rows.checkpoint import Header, ValueRef, Versions
+from langmem_ext.storage.rows.checksum import CHANGED, changed_items
 from langmem_ext.storage.rows.ids import decode_id, encode_id
-from langmem_ext.storage.schema.dialect import NUMBER
+from langmem_ext.storage.rows.message import damaged_item, decode_item
+from langmem_ext.storage.schema.dialect import KEY, NUMBER, WITHIN, bytes_of
 from langmem_ext.storage.threads.edit import find_head
 from langmem_ext.types import Codec, PackedValue, Snapshot, StoredWrite, ThreadKey
 
@@ -50,21 +52,20 @@ SELECT_OUTLINE: Final = (
 )
 
 
-@dataclass(slots=True)  # not frozen: there are thousands
-class Outlined:
-    """A checkpoint's place in the tree, from its row.
+SELECT_COSTS: Final = (
+    f"SELECT {KEY}, role, {sql.TOKENS}, coalesce({bytes_of('text')}, 0)"
+    f" + coalesce({bytes_of('rest')}, 0) FROM item WHERE {WITHIN} ORDER BY {KEY}"
+)
+# Those of a model's messages that say more than a text, and messages that are kept whole.
+SELECT_SPENDERS: Final = (
+    f"SELECT {sql.ITEM_COLUMNS} FROM item WHERE {WITHIN} AND rest IS NOT NULL"
+    f" AND (role IS NULL OR role IN (1, 7)) ORDER BY {KEY}"
+)
 
-    Attributes:
-        id: Its id.
-        parent: Id of the checkpoint that it follows; None if it is the first.
-        step: The step of its run, or None.
-        label: The scalar part of its metadata, as JSON text.
-    """
 
-    id: str
-    parent: str | None
-    step: int | None
-    label: bytes
+Outlined: TypeAlias = tuple[str, str | None, int | None, bytes]
+"""A checkpoint's id, that of the one it follows, its run's step, and the scalar part of its
+metadata as JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +186,16 @@ def read_outline(
         words[number] = yield from read_word(reader.index, number)
     ids = [decode_id(row[0]) for row in rows]
     before = [*ids[1:], None]  # an empty parent is the row before
-    outline = []
-    for at, (_, parent, step, label) in enumerate(rows):
-        follows = None if parent is None else decode_id(parent) if parent else before[at]
-        outline.append(Outlined(ids[at], follows, step, words[label]))
     indexes.keep(reader.index)
-    return outline
+    return [
+        (
+            checkpoint,
+            None if parent is None else decode_id(parent) if parent else previous,
+            step,
+            words[label],
+        )
+        for checkpoint, previous, (_, parent, step, label) in zip(ids, before, rows, strict=True)
+    ]
 
 
 @operation
@@ -265,16 +270,10 @@ def read_list(
     if located is None or thread is None:
         return None
     reader, _, _, header = located
-    lists = {name: ref for name, ref in header.values.items() if is_list(ref)}
-    if channel is None and lists:
-        channel = (
-            "messages"
-            if "messages" in lists
-            else max(lists, key=lambda name: length_of(lists[name].runs))
-        )
-    if channel is None or channel not in lists:
+    channel = channel or _conversation_of(header)
+    ref = None if channel is None else header.values.get(channel)
+    if channel is None or ref is None or not is_list(ref):
         return None
-    ref = lists[channel]
     total = length_of(ref.runs)
     first = max(total + first, 0) if first < 0 else min(first, total)
     runs = _part(ref.runs, first, limit)
@@ -293,6 +292,58 @@ def read_list(
         ]
     indexes.keep(reader.index)
     return ListRead(channel, first, total, messages, [thread.epoch + time for time in seconds])
+
+
+@dataclass(slots=True)  # not frozen: there are thousands
+class CostRead:
+    """What a message costs, by its row.
+
+    Attributes:
+        role: The code of its class; None where its row does not say it.
+        tokens: About how many tokens.
+        size: The bytes of its text and of what else it holds, as they are stored.
+        packed: Its exact bytes, of a model's message that says more than a text.
+    """
+
+    role: int | None
+    tokens: int
+    size: int
+    packed: Snapshot | None = None
+
+
+@operation
+def read_costs(
+    key: ThreadKey, namespace: str, checkpoint: str, *, indexes: Indexes, codec: Codec
+) -> Op[list[CostRead]]:
+    """What each message of a checkpoint's conversation costs; few of them are decoded.
+
+    Raises:
+        DamagedRow: One is missing, or damaged.
+    """
+    located = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    channel = None if located is None else _conversation_of(located[3])
+    if located is None or channel is None:
+        return []
+    reader, _, _, header = located
+    index, runs = reader.index, header.values[channel].runs
+    costs: dict[int, CostRead] = {}
+    for low, high in merged(ranges_of(runs)):
+        rows = yield from fetch(SELECT_COSTS, thread=index.number, low=low, high=high)
+        for item, role, tokens, size in rows:
+            costs[item & NUMBER] = CostRead(role, tokens or 0, size)
+        rows = yield from fetch(SELECT_SPENDERS, thread=index.number, low=low, high=high)
+        changed = changed_items(rows, index.number)
+        for row in rows:
+            if row[0] in changed:
+                raise damaged_item(index.number, row, CHANGED)
+            keys = None if row[8] is None else (yield from read_word(index, row[8]))
+            packed, _ = decode_item(index.number, row, keys, codec)
+            costs[row[0] & NUMBER].packed = packed
+    indexes.keep(index)
+    try:
+        return [costs[number] for number in numbers_of(runs)]
+    except KeyError as error:
+        raise missing_item(index, error.args[0]) from None
 
 
 @operation
@@ -329,6 +380,14 @@ def find_place(
 def is_list(ref: ValueRef) -> bool:
     """Whether a value is a plain list of messages."""
     return ref.body is None and ref.row is None
+
+
+def _conversation_of(header: Header) -> str | None:
+    """The channel that holds the conversation: `messages`, or the longest list; None without."""
+    lists = {name: ref for name, ref in header.values.items() if is_list(ref)}
+    if "messages" in lists:
+        return "messages"
+    return max(lists, key=lambda name: length_of(lists[name].runs), default=None)
 
 
 def _part(runs: Runs, first: int, limit: int) -> Runs:

@@ -97,15 +97,19 @@ class ThreadUsage:
 
 def spent_by(message: object) -> Spent | None:
     """What a message says that it used; None if it says nothing."""
-    if not isinstance(message, AIMessage) or not isinstance(message.usage_metadata, Mapping):
+    return spent_in(vars(message)) if isinstance(message, AIMessage) else None
+
+
+def spent_in(fields: Mapping[str, Any]) -> Spent | None:
+    """What the fields of a model's message say that it used; None if they say nothing."""
+    used, metadata = fields.get("usage_metadata"), fields.get("response_metadata")
+    if not isinstance(used, Mapping):
         return None
-    metadata = message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
-    names = (metadata.get(key) for key in ("model_name", "model", "model_id"))
+    named = metadata if isinstance(metadata, Mapping) else {}
+    names = (named.get(key) for key in ("model_name", "model", "model_id"))
     model = next((name for name in names if isinstance(name, str) and name), UNNAMED)
-    prompt, completion = (
-        _tokens(message.usage_metadata.get(key)) for key in ("input_tokens", "output_tokens")
-    )
-    return Spent(message.id, model, prompt, completion)
+    prompt, completion = (_tokens(used.get(key)) for key in ("input_tokens", "output_tokens"))
+    return Spent(fields.get("id"), model, prompt, completion)
 
 
 def _tokens(value: Any) -> int:

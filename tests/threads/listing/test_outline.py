@@ -54,7 +54,7 @@ def test_the_outline_is_the_tree_that_the_saver_lists(saver: DeltaSaver) -> None
     tools: Any = {"indexes": saver.log.indexes, "codec": saver.codec}
     outline = saver.log.run(outline_ops.read_outline(ThreadKey("t"), "", **tools), write=False)
     listed = [*saver.list(config("t"))]
-    assert [(one.id, one.parent, one.step) for one in outline] == [
+    assert [(name, parent, step) for name, parent, step, _ in outline] == [
         (
             found.config["configurable"]["checkpoint_id"],
             found.parent_config and found.parent_config["configurable"]["checkpoint_id"],
@@ -63,7 +63,7 @@ def test_the_outline_is_the_tree_that_the_saver_lists(saver: DeltaSaver) -> None
         for found in listed
     ]
     steps = saver.log.run(
-        outline_ops.read_steps(ThreadKey("t"), "", [one.id for one in outline], **tools),
+        outline_ops.read_steps(ThreadKey("t"), "", [row[0] for row in outline], **tools),
         write=False,
     )
     for found in listed:
@@ -102,11 +102,13 @@ def test_a_message_is_known_by_its_number_from_where_it_came_in(saver: DeltaSave
     tools: Any = {"indexes": saver.log.indexes, "codec": saver.codec}
     outline = saver.log.run(outline_ops.read_outline(ThreadKey("t"), "", **tools), write=False)
     steps = saver.log.run(
-        outline_ops.read_steps(ThreadKey("t"), "", [one.id for one in outline], **tools),
+        outline_ops.read_steps(ThreadKey("t"), "", [row[0] for row in outline], **tools),
         write=False,
     )
-    number = outline_ops.number_of(steps[outline[0].id].refs["messages"], 2)
-    has = [outline_ops.names_message(steps[one.id].refs.get("messages"), number) for one in outline]
+    number = outline_ops.number_of(steps[outline[0][0]].refs["messages"], 2)
+    has = [
+        outline_ops.names_message(steps[name].refs.get("messages"), number) for name, *_ in outline
+    ]
     assert has == sorted(has, reverse=True)
     assert 0 < sum(has) < len(has)
 
