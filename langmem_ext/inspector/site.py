@@ -34,6 +34,9 @@ STATIC: Final[Mapping[str, str]] = {
     "icon.svg": "image/svg+xml",
 }
 
+THEMES: Final = ("light", "dark")
+"""What a reader may have chosen; otherwise their system decides."""
+
 _log = logging.getLogger(__name__)
 
 Owner = Callable[[Request], str | None]
@@ -108,6 +111,7 @@ class Site:
             "token": self.guard.token,
             "note": self.note,
             "now": datetime.now(UTC),
+            "theme": theme if (theme := request.cookies.get("theme")) in THEMES else "",
         }
         return HTMLResponse(self.templates.get_template(template).render(shared | context), code)
 

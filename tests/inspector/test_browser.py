@@ -211,6 +211,33 @@ def test_every_page_fits_every_screen(
             keep(page, f"keys-{look}")
 
 
+def test_on_a_phone_the_view_that_is_looked_at_is_in_sight_among_the_others(
+    browser: Browser, demo: tuple[str, DeltaSaver]
+) -> None:
+    url, _ = demo
+    with reading(browser, "phone") as page:
+        for name in ("thread", "thread/changes", "thread/usage"):
+            page.goto(f"{url}/{name}?id=trip-to-lisbon")
+            box = page.locator(".tabs [aria-current]").bounding_box()
+            assert box is not None
+            assert box["x"] >= 0, name
+            assert box["x"] + box["width"] <= LOOKS["phone"]["viewport"]["width"], name
+
+
+def test_the_next_page_comes_in_the_colours_that_were_chosen(
+    browser: Browser, demo: tuple[str, DeltaSaver]
+) -> None:
+    url, _ = demo
+    with reading(browser) as page:
+        page.goto(f"{url}/")
+        page.keyboard.press("d")
+        answer = page.goto(f"{url}/thread?id=trip-to-lisbon")
+        assert answer is not None
+        assert '<html lang="en" data-theme="dark">' in answer.text()
+        page.keyboard.press("d")
+        expect(page.locator("html")).to_have_attribute("data-theme", "light")
+
+
 def test_a_page_is_printed_in_black_on_white_without_what_only_a_screen_has(
     browser: Browser, demo: tuple[str, DeltaSaver]
 ) -> None:
