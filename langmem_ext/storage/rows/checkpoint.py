@@ -11,13 +11,12 @@ written so. `ValueRef` is the same for those who look into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import chain, count, repeat
-from operator import methodcaller
-from typing import Any, Final, TypeAlias, cast
+from itertools import chain
+from typing import Any, Final, TypeAlias
 
 from langmem_ext.messages.manifest import (
     LONGEST,
@@ -97,9 +96,6 @@ class ValueRef:
             raise ValueError("a list of messages does not match its beginning")
         return replace(self, runs=whole)
 
-
-_STR: Final = frozenset([str])
-_values_of: Final = methodcaller("values")
 
 HEADER_BYTES: Final = 2000
 """What a header costs in memory, about."""
@@ -269,42 +265,57 @@ def longest_runs(values: Mapping[str, ValueRef]) -> Runs:
 
 def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any]]:
     """The header in two parts: its form, which repeats each turn, and the checkpoint's own."""
-    details, extra = header.details, header.extra
-    parts = [header.versions, *header.seen.values()]
-    versions = list(chain.from_iterable(map(_values_of, parts)))
-    if _STR.issuperset(map(type, versions)):
-        table = dict(zip(dict.fromkeys(versions), count()))
-        places: Iterator[int] = map(table.__getitem__, versions)
-        stored = list(map(_ENCODED.__getitem__, cast(Iterable[str], table)))
-    else:
-        places, stored = _encode_mixed(versions)
-    forms = list(map(dict, map(zip, parts, repeat(places))))  # each takes its part of the places
+    details, extra, seen, entries = header.details, header.extra, header.seen, header.entries
+    forms, versions = _encode_versions([header.versions, *seen.values()])
     small = details is not None and len(details) <= SMALL_DETAILS
     form = pack(
         [
             header.v,
             forms[0],
-            dict(zip(header.seen, forms[1:], strict=True)),
+            dict(zip(seen, forms[1:], strict=True)),
             None if header.updated is None else list(header.updated),
-            list(header.entries),
+            list(entries),
             details if small else None,
         ]
     )
-    body: list[Any] = [
-        _encode_time(header.ts, checkpoint_id),
-        stored,
-        list(header.entries.values()),
-    ]
+    body: list[Any] = [_encode_time(header.ts, checkpoint_id), versions, list(entries.values())]
     if extra is not None or (details is not None and not small):
         body += [extra] if small or details is None else [extra, details]
     return form, body
 
 
-def _encode_mixed(versions: Sequence[Version]) -> tuple[Iterator[int], list[Any]]:
-    """Places and table of versions that are not all texts: 1 and 1.0 are equal, not the same."""
-    keys = list(zip(map(type, versions), versions, strict=True))
-    table = dict(zip(dict.fromkeys(keys), count()))
-    return map(table.__getitem__, keys), [
+def _encode_versions(
+    parts: Sequence[Mapping[str, Version]],
+) -> tuple[list[dict[str, int]], list[Any]]:
+    """The parts with a place in a table for each version, and that table."""
+    table: dict[str, int] = {}
+    forms: list[dict[str, int]] = []
+    for versions in parts:
+        form: dict[str, int] = {}
+        for name, version in versions.items():
+            if type(version) is not str:
+                return _encode_mixed(parts)
+            place = table.get(version)
+            if place is None:
+                place = table[version] = len(table)
+            form[name] = place
+        forms.append(form)
+    return forms, [_ENCODED[version] for version in table]
+
+
+def _encode_mixed(
+    parts: Sequence[Mapping[str, Version]],
+) -> tuple[list[dict[str, int]], list[Any]]:
+    """`_encode_versions` where not all are texts: 1 and 1.0 are equal, not the same."""
+    table: dict[tuple[type, Version], int] = {}
+    forms = [
+        {
+            name: table.setdefault((type(version), version), len(table))
+            for name, version in versions.items()
+        }
+        for versions in parts
+    ]
+    return forms, [
         _ENCODED[version] if isinstance(version, str) else [version] for _, version in table
     ]
 

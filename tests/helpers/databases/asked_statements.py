@@ -52,8 +52,8 @@ def watch(patch: pytest.MonkeyPatch) -> Asked:
     asked = Asked()
     drive, messages, rows = SqliteDriver._drive, Session._messages, Session._rows
 
-    def driven(driver: SqliteDriver, op: Any) -> Any:
-        return drive(driver, Operation(watched, op))
+    def driven(driver: SqliteDriver, op: Any, *begin: Any) -> Any:
+        return drive(driver, Operation(watched, op), *begin)
 
     def watched(op: Any) -> Any:
         steps, answer = op(), None

@@ -356,3 +356,51 @@ def test_the_main_thread_carries_out_nobody_elses_operations(url: str) -> None:
             assert pool.submit(driver.run, nothing(), write=True).result() == "done"
         assert waiting.done
         assert waiting.outcome() == "done"
+
+
+# -- other processes' locks ------------------------------------------------------------------------
+
+
+def test_a_write_works_out_what_to_store_while_others_may_still_write(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    with closing(MessageLog.open(str(path))) as log, closing(another(path)) as other:
+
+        @operation
+        def writes() -> Op[bool]:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("ROLLBACK")
+            yield Statement("SELECT 1", {})
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")
+            return True
+
+        assert log.run(writes(), write=True)
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_whoever_comes_while_another_process_has_the_file_to_itself_waits(
+    write: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.db"
+    with closing(MessageLog.open(str(path))) as log, closing(another(path)) as other:
+        log.driver._connection.execute("PRAGMA journal_mode = DELETE")  # type: ignore[attr-defined]
+        other.execute("BEGIN EXCLUSIVE")
+        seen: list[Any] = []
+
+        @operation
+        def looks() -> Op[None]:
+            seen.append((yield Statement("SELECT count(*) FROM thread", {})))
+
+        waits = threading.Thread(target=lambda: log.run(looks(), write=write))
+        waits.start()
+        waits.join(0.1)
+        assert waits.is_alive()
+        assert seen == []
+        other.execute("COMMIT")
+        waits.join()
+        assert seen == [[(0,)]]
+
+
+def another(path: Path) -> sqlite3.Connection:
+    """A connection of another program, which waits for nobody."""
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)

@@ -374,8 +374,8 @@ def test_no_commit_brings_a_sensitive_value_into_the_search_index(
     seen: list[str] = []
     drive = SqliteDriver._drive
 
-    def watched(driver: SqliteDriver, op: Any) -> Any:
-        result = drive(driver, op)  # it is committed next
+    def watched(driver: SqliteDriver, op: Any, *begin: Any) -> Any:
+        result = drive(driver, op, *begin)  # it is committed next
         with suppress(sqlite3.OperationalError):  # until there is an index
             seen.extend(
                 words for (words,) in driver._connection.execute("SELECT words FROM search")
