@@ -266,7 +266,20 @@ def longest_runs(values: Mapping[str, ValueRef]) -> Runs:
 def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any]]:
     """The header in two parts: its form, which repeats each turn, and the checkpoint's own."""
     details, extra, seen, entries = header.details, header.extra, header.seen, header.entries
-    forms, versions = _encode_versions([header.versions, *seen.values()])
+    table: dict[Any, int] = {}  # 1 and 1.0 are equal, and not the same
+    forms: list[dict[str, int]] = []
+    for versions in (header.versions, *seen.values()):
+        places: dict[str, int] = {}
+        for name, version in versions.items():
+            key = version if type(version) is str else (type(version), version)
+            place = table.get(key)
+            if place is None:
+                place = table[key] = len(table)
+            places[name] = place
+        forms.append(places)
+    stored: list[Any] = []
+    for key in table:
+        stored.append(_ENCODED[key] if type(key) is str else [key[1]])
     small = details is not None and len(details) <= SMALL_DETAILS
     form = pack(
         [
@@ -278,46 +291,10 @@ def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any
             details if small else None,
         ]
     )
-    body: list[Any] = [_encode_time(header.ts, checkpoint_id), versions, list(entries.values())]
+    body: list[Any] = [_encode_time(header.ts, checkpoint_id), stored, list(entries.values())]
     if extra is not None or (details is not None and not small):
         body += [extra] if small or details is None else [extra, details]
     return form, body
-
-
-def _encode_versions(
-    parts: Sequence[Mapping[str, Version]],
-) -> tuple[list[dict[str, int]], list[Any]]:
-    """The parts with a place in a table for each version, and that table."""
-    table: dict[str, int] = {}
-    forms: list[dict[str, int]] = []
-    for versions in parts:
-        form: dict[str, int] = {}
-        for name, version in versions.items():
-            if type(version) is not str:
-                return _encode_mixed(parts)
-            place = table.get(version)
-            if place is None:
-                place = table[version] = len(table)
-            form[name] = place
-        forms.append(form)
-    return forms, [_ENCODED[version] for version in table]
-
-
-def _encode_mixed(
-    parts: Sequence[Mapping[str, Version]],
-) -> tuple[list[dict[str, int]], list[Any]]:
-    """`_encode_versions` where not all are texts: 1 and 1.0 are equal, not the same."""
-    table: dict[tuple[type, Version], int] = {}
-    forms = [
-        {
-            name: table.setdefault((type(version), version), len(table))
-            for name, version in versions.items()
-        }
-        for versions in parts
-    ]
-    return forms, [
-        _ENCODED[version] if isinstance(version, str) else [version] for _, version in table
-    ]
 
 
 def decode_header(form: bytes, body: Sequence[Any], checkpoint_id: bytes) -> Header:

@@ -148,11 +148,11 @@ def test_inside_an_operation_and_beside_one_it_waits_for_nobody(path: str) -> No
 
         @operation
         def looks() -> Op[None]:
+            yield from execute("UPDATE thread SET title = 'mine'")
             seen.append(repr(saver))
             other = threading.Thread(target=lambda: seen.append(repr(saver)))
             other.start()
             other.join(PATIENCE_S)
-            yield from execute("UPDATE thread SET title = 'mine'")
 
         saver.log.run(looks(), write=True)
         assert seen == [f"DeltaSaver({path!r})"] * 2
