@@ -38,6 +38,7 @@ from langmem_ext import (
     converse,
     mark_sensitive,
 )
+from langmem_ext.inspector.sources import own
 from langmem_ext.inspector.sources.own import OwnSource
 from langmem_ext.inspector.sources.source import Source
 from langmem_ext.inspector.views.blame import last_that
@@ -133,6 +134,31 @@ def test_a_question_of_ones_own_graph_is_found_among_those_that_wait(
         "/ui/thread?id=trip",
     ]
     assert "Threads 2" in read(listed)
+
+
+@pytest.mark.parametrize("order", ["used", "tokens"])
+def test_a_question_of_long_ago_is_found_though_a_page_looks_at_few_threads(
+    order: str, saver: DeltaSaver, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "LOOKED_AT", 5)
+    travelled(saver, "first trip")
+    for at in range(8):
+        talk(saver, f"t{at}", "Hello")
+    travelled(saver, "second trip")
+    for at in range(8, 20):
+        talk(saver, f"t{at}", "Hello")
+    converse(own_desk(saver), "keep my identifier", thread_id="desk")
+    found: list[Any] = []
+    text = page(client, waiting="*", order=order)
+    while True:
+        found += [link["href"] for link in tags(text, "a") if "data-row" in link]
+        following = [link["href"] for link in tags(text, "a") if link.get("rel") == "next"]
+        if not following:
+            break
+        text = client.get(str(following[0])).text
+    names = ["desk", "second+trip", "first+trip"]
+    expected = [f"/ui/thread?id={name}" for name in names]
+    assert found == expected if order == "used" else sorted(found) == sorted(expected)
 
 
 def test_pages_follow_each_other_and_lose_no_thread(saver: DeltaSaver, client: TestClient) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from operator import attrgetter
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
@@ -37,16 +38,28 @@ from langmem_ext.memory.memories import ConversationMemories
 from langmem_ext.messages.manifest import LONGEST
 from langmem_ext.messages.packed import fields_of
 from langmem_ext.storage.operation import Operation
+from langmem_ext.storage.rows.clock import unix_ms
+from langmem_ext.storage.threads import list as listing_ops
 from langmem_ext.storage.threads import outline as outline_ops
 from langmem_ext.threads.continuation.usage import spent_in
 from langmem_ext.threads.threads import Threads
+from langmem_ext.threads.validation import plan_filter
 from langmem_ext.types import PackedValue, SearchHit, ThreadInfo, ThreadKey
 
 FACTS = 500
 """Facts of an owner among which those of a thread are looked for: the newest."""
 
-LOOKED_AT = 1_000
-"""Threads that are looked at for questions of other graphs than the waiting graph."""
+LOOKED_AT = 10_000
+"""Threads that a page looks at for questions of other graphs than the waiting graph."""
+
+MOMENT = re.compile(r"@(\d{1,15})")
+"""A cursor that is a moment: where a page has stopped to look for threads that wait."""
+
+RANKS: dict[str, Any] = {"tokens": "tokens", "size": "stored_messages"}
+"""What threads are sorted by besides their last use."""
+
+TextFilter: TypeAlias = Literal["title", "begins"]
+"""What of a thread a text is looked for in."""
 
 LAST_SHOWN = 3
 """Messages of a list that a state shows."""
@@ -87,35 +100,58 @@ class OwnSource(Source):
     # -- threads -----------------------------------------------------------------------------------
 
     def threads(self, listing: Listing) -> ThreadPage:
-        """A page of threads."""
-        wanted = _wanted(listing)
+        """A page of threads: those with the text in their title, or else at the front of their id.
+
+        Of those that wait, it may be a short page, or an empty one, that others follow.
+        """
+        pages = self._waiting if listing.waiting == "*" else self._page
+        page = pages(listing, "title")
+        if page.threads or page.following or not listing.text or listing.after is not None:
+            return page
+        return replace(pages(listing, "begins"), following=None)
+
+    def _page(self, listing: Listing, by: TextFilter) -> ThreadPage:
+        wanted = _wanted(listing, by)
         after = self._after(listing.after)
         if listing.order == "used":
             found = self._threads.list(limit=PAGE + 1, after=after, **wanted)
         else:
-            rank: Any = {"tokens": "tokens", "size": "stored_messages"}[listing.order]
-            found = self._threads.largest(rank, limit=PAGE + 1, after=after, **wanted)
+            found = self._threads.largest(
+                RANKS[listing.order], limit=PAGE + 1, after=after, **wanted
+            )
         page, more = found[:PAGE], len(found) > PAGE
-        if not found and listing.text and after is None:
-            page = self._threads.list(limit=PAGE, **(wanted | {"begins": wanted.pop("title")}))
-            return ThreadPage(self._listed(page), None, len(page))
         total = None if listing.after else self._threads.count(**wanted)
-        asking = self._asking(wanted) if listing.waiting == "*" and after is None else []
-        shown = [*self._listed(page), *asking]
-        if asking and listing.order == "used":
-            shown.sort(key=attrgetter("used_at"), reverse=True)
-        total = None if total is None or len(asking) == PAGE else total + len(asking)
-        return ThreadPage(shown, page[-1].id if more else None, total)
+        return ThreadPage(self._listed(page), page[-1].id if more else None, total)
 
-    def _asking(self, wanted: dict[str, Any]) -> list[ListedThread]:
-        """Threads of other graphs that wait for an answer: a page of those that were used last.
+    def _waiting(self, listing: Listing, by: TextFilter) -> ThreadPage:
+        """A page of the threads that wait, for a parameter or for an answer to any other question.
 
-        No index has them: a row knows a parameter that is waited for, and no other question.
+        A thread's row does not know the latter, so the newest checkpoints are looked at: those of
+        the threads that were used last, a bounded number for a page; the next page goes on with
+        those that were used before.
         """
-        others = {name: value for name, value in wanted.items() if name != "waiting_for"}
-        looked_at = self._threads.list(limit=LOOKED_AT, **others)
-        rows = [thread for thread in looked_at if thread.waiting_for is None]
-        return [thread for thread in self._listed(rows) if thread.waiting_for][:PAGE]
+        asked = plan_filter(_wanted(replace(listing, waiting=""), by), self._saver.owner)
+        after = self._after(listing.after)
+        wanted = replace(asked, pending=True)
+        end = None
+        if listing.order == "used":
+            before = None if after is None else unix_ms(after.updated_at) + 1
+            if after is None and listing.after and (moment := MOMENT.fullmatch(listing.after)):
+                before = int(moment[1])
+                wanted = replace(wanted, until=before)
+            looked_at = replace(asked, until=before)
+            last = listing_ops.pick_threads(looked_at, "updated_at desc", offset=LOOKED_AT, limit=1)
+            end = next((unix_ms(thread.updated_at) for thread in self._run(last)), None)
+            wanted = wanted if end is None else replace(wanted, since=end)
+            found = self._run(listing_ops.list_threads(wanted, after, PAGE + 1))
+        else:
+            rank = RANKS[listing.order]
+            found = self._run(listing_ops.rank_threads(wanted, rank, after, PAGE + 1))
+        page, more = found[:PAGE], len(found) > PAGE
+        waiting = [thread for thread in self._listed(page) if thread.waiting_for]
+        following = page[-1].id if more else None if end is None else f"@{end}"
+        is_whole = listing.after is None and following is None
+        return ThreadPage(waiting, following, len(waiting) if is_whole else None)
 
     def _listed(self, threads: Sequence[ThreadInfo]) -> list[ListedThread]:
         """The threads, each with how it stands, by its newest checkpoint."""
@@ -396,16 +432,14 @@ class OwnSource(Source):
         return ThreadKey(thread_id, self._saver.owner)
 
 
-def _wanted(listing: Listing) -> Any:
+def _wanted(listing: Listing, by: TextFilter) -> Any:
     """A listing in the words of `Threads.list`."""
     asked: dict[str, Any] = {
         "owner": listing.owner,
         "tag": listing.tag,
         "tool": listing.tool,
-        "title": listing.text,
-    }
-    asked |= {
-        "waiting_for": True if listing.waiting == "*" else listing.waiting,
+        by: listing.text,
+        "waiting_for": listing.waiting,
         "since": listing.since,
     }
     return {"status": listing.status} | {name: value for name, value in asked.items() if value}

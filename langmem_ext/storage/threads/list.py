@@ -57,6 +57,8 @@ class ThreadFilter:
         status: `active` or `archived`.
         waiting_for: The parameter that they wait for.
         waiting, resting: Only those that wait for a parameter, or for none.
+        pending: Only those that wait for a parameter, or have pending writes at their newest
+            checkpoint: a question of any graph is one. No index has it.
         tool: The tool of their newest turn that names one.
         tag: A tag that they have.
         since, until: When they were last written, in Unix milliseconds: at or after, before.
@@ -70,6 +72,7 @@ class ThreadFilter:
     waiting_for: str | None = None
     waiting: bool | None = None
     resting: bool | None = None
+    pending: bool | None = None
     tool: str | None = None
     tag: str | None = None
     since: int | None = None

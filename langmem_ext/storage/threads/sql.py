@@ -56,6 +56,10 @@ CONDITIONS: Final = {
     "waiting_for": "waiting_for = :waiting_for",
     "waiting": "waiting_for IS NOT NULL",
     "resting": "waiting_for IS NULL",
+    "pending": "(waiting_for IS NOT NULL OR EXISTS (SELECT 1 FROM pending_write WHERE"
+    " pending_write.thread = thread.number AND pending_write.namespace = 0 AND"
+    " pending_write.checkpoint = (SELECT newest.id FROM checkpoint AS newest WHERE newest.thread ="
+    " thread.number AND newest.namespace = 0 ORDER BY newest.id DESC LIMIT 1)))",
     "tool": "tool = :tool",
     "tag": f"{INSTR}(tags, :tag) > 0",
     "since": "updated_at >= :since AND active_at >= :since / 60000",
