@@ -509,7 +509,7 @@ def test_all_that_is_sent_costs_what_the_head_of_the_page_says(
     at_the_top, stored, sent = re.findall(r"~([\d,]+) tokens", text)
     assert at_the_top == stored == sent
     assert "question 299" in text
-    assert "200 messages before these" in text
+    assert "250 messages before these" in text
     counted = read(page(client, "thread/context", id="long", budget="1000000"))
     assert "Counted as a governor counts" in counted
 

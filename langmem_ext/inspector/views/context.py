@@ -30,7 +30,7 @@ EVENTS: Final = "context_events"
 
 Fate: TypeAlias = Literal["kept", "changed", "left out", "added"]
 
-MOST: Final = 100
+MOST: Final = 50
 """Messages that are shown on a side: the last ones."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from langmem_ext.inspector.sources.source import Step, StepFacts
 
-WINDOW: Final = 60
+WINDOW: Final = 40
 """Steps that a page shows."""
 
 ABOVE: Final = 12
