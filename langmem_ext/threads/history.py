@@ -148,16 +148,16 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
             InvalidInput: One of them is not a message, or contains a value that cannot be stored:
                 an integer of more than 64 bits, an arbitrary object.
         """
-        if given := several(messages, "messages"):
-            self.log.run(self._add(given), write=True)
+        if added := several(messages, "messages"):
+            self.log.run(self._add(added), write=True)
 
     async def aadd_messages(self, messages: Iterable[BaseMessage]) -> None:
         """Async twin of `add_messages`."""
-        given = several(messages, "messages")
-        if len(given) > AT_ONCE:
-            await self.log.driver.acall(lambda: self.add_messages(given))
-        elif given:
-            await self.log.arun(self._add(given), write=True)
+        added = several(messages, "messages")
+        if len(added) > AT_ONCE:
+            await self.log.driver.acall(lambda: self.add_messages(added))
+        elif added:
+            await self.log.arun(self._add(added), write=True)
 
     def clear(self) -> None:
         """Clear the history; the log and the thread's earlier checkpoints keep the messages."""

@@ -127,12 +127,12 @@ class SearchedThreads(LimitedThreads):
         self._require_shown()
         if not search.terms:
             return []
-        found: Found | None = yield find_ops.find_messages(search, self._codec), False
-        if found is None or not found.complete:
+        result: Found | None = yield find_ops.find_messages(search, self._codec), False
+        if result is None or not result.complete:
             try:
                 yield from self._fill()
             except StorageUnavailable as error:
-                if found is None:
+                if result is None:
                     raise SearchUnavailable(
                         "the database has no search index, and none can be created here: search"
                         f" once with write access ({error})"
@@ -141,8 +141,8 @@ class SearchedThreads(LimitedThreads):
                     "the search index is incomplete: some threads were not searched", stacklevel=2
                 )
             else:
-                found = yield find_ops.find_messages(search, self._codec), False
-        return found.hits if found is not None else []
+                result = yield find_ops.find_messages(search, self._codec), False
+        return result.hits if result is not None else []
 
     def _build(self) -> Steps[None]:
         self._require_shown()
@@ -158,7 +158,7 @@ class SearchedThreads(LimitedThreads):
         try:
             yield from fill_ops.build_steps(self._codec)
         finally:
-            self.log.indexes.forget()  # threads say now that they are in the index
+            self.log.indexes.forget()  # the threads' rows now say that they are in the index
 
     def _require_shown(self) -> None:
         if isinstance(self._codec, ForeignCodec):

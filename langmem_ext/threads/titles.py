@@ -139,12 +139,12 @@ class TitleWriter:
     def _try(self, thread_id: ThreadId) -> ThreadInfo | None:
         try:
             return self.write(thread_id)
-        except Exception as error:  # whatever a provider raises; its text may say what was said
+        except Exception as error:  # a provider may raise anything; its text may quote the messages
             _log.warning("no title was generated: %s", type(error).__name__)
             return None
 
     def _prompt(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
-        """What the model is asked; None if there is nothing to show it."""
+        """The prompt for the model; None if there is nothing to show it."""
         asked = next((message for message in messages if isinstance(message, HumanMessage)), None)
         shown = "" if asked is None else shown_text(vars(asked)).strip()
         if not shown or shown == HIDDEN:
@@ -155,8 +155,8 @@ class TitleWriter:
             if isinstance(message, AIMessage)
         )
         answer = next((text for text in answers if text), "")
-        said = f"User: {shown[:SHOWN]}" + (f"\n\nAssistant: {answer[:SHOWN]}" if answer else "")
-        return [SystemMessage(self._instruction), HumanMessage(said)]
+        dialogue = f"User: {shown[:SHOWN]}" + (f"\n\nAssistant: {answer[:SHOWN]}" if answer else "")
+        return [SystemMessage(self._instruction), HumanMessage(dialogue)]
 
 
 def _title_in(answer: BaseMessage) -> str | None:

@@ -14,7 +14,7 @@ from langmem_ext import FileReference, InvalidInput, TurnFile, read_file
 from langmem_ext.messages.annotations import files_of, title_of
 from langmem_ext.threads.continuation.files import (
     complete,
-    given_in,
+    contents_in,
     message_content,
     newest_first,
     plan_files,
@@ -26,7 +26,7 @@ FILES = st.lists(st.one_of(st.builds(TurnFile, PATHS, CONTENTS), PATHS), max_siz
 
 
 def say(messages: list[BaseMessage], text: str, files: Any) -> None:
-    content, notes = message_content(text, files, given_in(messages))
+    content, notes = message_content(text, files, contents_in(messages))
     messages.append(
         HumanMessage(content, additional_kwargs={"langmem_ext": {"files": notes}} if notes else {})
     )
@@ -74,7 +74,7 @@ def test_each_content_is_stored_once_and_shown_once_wherever_the_view_begins(
 def test_a_plan_says_what_is_sent(earlier: Any, files: Any) -> None:
     messages: list[BaseMessage] = []
     say(messages, "first", earlier)
-    plan = plan_files(files, given_in(messages))
+    plan = plan_files(files, contents_in(messages))
     sent = [file.content for file in plan.send]
     assert len(sent) == len(set(sent))
     assert not set(sent) & {file.content for file in earlier if isinstance(file, TurnFile)}
@@ -162,5 +162,5 @@ def test_notes_that_make_no_sense_are_passed_over(block: Any) -> None:
     forged = HumanMessage("look", additional_kwargs={"langmem_ext": {"files": notes}})
     messages: list[BaseMessage] = []
     say(messages, "first", [TurnFile("a.py", "one")])
-    assert given_in([forged]) == {}
+    assert contents_in([forged]) == {}
     assert complete([forged], messages) == [forged]

@@ -37,7 +37,7 @@ M = TypeVar("M", bound=BaseMessage)
 T = TypeVar("T")
 
 LONGEST_TOOL: Final = 100
-"""Characters of a tool's name."""
+"""The maximum number of characters of a tool's name."""
 
 
 class ToolResult(TypedDict):
@@ -111,7 +111,7 @@ class Continuation(Showing):
             "configurable": {"thread_id": self.id} | ({} if owner is None else {"owner": owner})
         }
 
-    # -- what was said -----------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def turns(self, last: int | None = None) -> list[ConversationTurn]:
         """The newest turns, oldest first: `last` of them, or as many as the thread shows.
@@ -166,14 +166,15 @@ class Continuation(Showing):
         """Which files `say` would send; a content already in the thread is not sent again."""
         chosen = checked_files(files)
         return plan_files(
-            chosen, self._run(self._reader.given(self.id, _digests(chosen)), write=False) or {}
+            chosen,
+            self._run(self._reader.find_contents(self.id, _digests(chosen)), write=False) or {},
         )
 
     async def aplan_files(self, files: Files) -> FilePlan:
         """Async twin of `plan_files`."""
         return await self._driver.acall(lambda: self.plan_files(files))
 
-    # -- what is added -----------------------------------------------------------------------------
+    # -- adding ------------------------------------------------------------------------------------
 
     def message(
         self, text: str, *, files: Files = (), message_id: str | None = None
@@ -192,9 +193,9 @@ class Continuation(Showing):
             TurnLimitReached: It has reached its maximum number of turns.
             InvalidInput: An argument is invalid.
         """
-        said = _Said(text, files, message_id)
-        message = self._run(self._message(said), write=False)
-        return self._message_of(said, {}) if message is None else message
+        prompt = _Prompt(text, files, message_id)
+        message = self._run(self._message(prompt), write=False)
+        return self._message_of(prompt, {}) if message is None else message
 
     async def amessage(
         self, text: str, *, files: Files = (), message_id: str | None = None
@@ -212,10 +213,10 @@ class Continuation(Showing):
         The files and turns that the thread has are checked in the transaction that stores it: with
         any number of concurrent callers, the limit of turns holds, and each content is sent once.
         """
-        said = _Said(text, files, message_id)
-        message = self._run(self._say(said), write=True)
+        prompt = _Prompt(text, files, message_id)
+        message = self._run(self._say(prompt), write=True)
         if message is None:
-            message = self._message_of(said, {})
+            message = self._message_of(prompt, {})
             self.add(message)
         return message
 
@@ -232,7 +233,7 @@ class Continuation(Showing):
         usage: Mapping[str, int] | None = None,
         model: str | None = None,
     ) -> AIMessage:
-        """Add an answer. It ends a turn that started in time, however long that took.
+        """Add an answer. It ends a turn that started in time, however long the turn took.
 
         Args:
             reply: The answer, or a model's message, which may include its usage.
@@ -284,7 +285,7 @@ class Continuation(Showing):
         await self._driver.acall(lambda: self.add(*messages))
 
     def result(self, text: str | BaseMessage) -> ToolResult:
-        """The result of the tool: the text, and the id with which any other tool can continue."""
+        """A tool's result: the text, and the id with which any other tool can continue."""
         return {
             "text": text_of(text.content) if isinstance(text, BaseMessage) else text,
             "continuation_id": self.id,
@@ -292,27 +293,28 @@ class Continuation(Showing):
 
     # -- parts -------------------------------------------------------------------------------------
 
-    def _message(self, said: _Said) -> Operation[HumanMessage]:
+    def _message(self, prompt: _Prompt) -> Operation[HumanMessage]:
         return self._make(
-            said, self._reader.given(self.id, _digests(said.files), but=said.message_id)
+            prompt,
+            self._reader.find_contents(self.id, _digests(prompt.files), but=prompt.message_id),
         )
 
     @operation
-    def _make(self, said: _Said, given: Operation[Mapping[str, str]]) -> Op[HumanMessage]:
-        message = self._message_of(said, (yield from given))
+    def _make(self, prompt: _Prompt, contents: Operation[Mapping[str, str]]) -> Op[HumanMessage]:
+        message = self._message_of(prompt, (yield from contents))
         yield from self._reader.require_room(self.id, [message])
         return message
 
-    def _message_of(self, said: _Said, given: Mapping[str, str]) -> HumanMessage:
-        content, notes = message_content(said.text, said.files, given)
+    def _message_of(self, prompt: _Prompt, sent: Mapping[str, str]) -> HumanMessage:
+        content, notes = message_content(prompt.text, prompt.files, sent)
         kwargs = {NAMESPACE: {"files": notes}} if notes else {}
-        return self._noted(HumanMessage(content, id=said.message_id, additional_kwargs=kwargs))
+        return self._noted(HumanMessage(content, id=prompt.message_id, additional_kwargs=kwargs))
 
-    def _say(self, said: _Said) -> Operation[HumanMessage]:
-        return self._store_said(self._key, self._message(said), self._reader.source.new_edit())
+    def _say(self, prompt: _Prompt) -> Operation[HumanMessage]:
+        return self._store_prompt(self._key, self._message(prompt), self._reader.source.new_edit())
 
     @operation
-    def _store_said(
+    def _store_prompt(
         self, key: ThreadKey, made: Operation[HumanMessage], edit: Edit
     ) -> Op[HumanMessage]:
         yield from hold_thread(key)
@@ -332,7 +334,7 @@ class Continuation(Showing):
         yield from added
 
     def _run(self, op: Operation[T], *, write: bool) -> T | None:
-        """What an operation returns; None if the thread is damaged, and that is not an error."""
+        """An operation's result; None if the thread is damaged, and that is no error."""
         try:
             return self._reader.source.log.run(op, write=write)
         except DamagedRow as error:
@@ -346,7 +348,7 @@ class Continuation(Showing):
             return self._reader.read(self.id, count, numbered=numbered, with_files=with_files)
         except ThreadExpired:
             raise
-        except ThreadNotFound:  # its first message makes it
+        except ThreadNotFound:  # its first message will make it
             return Transcript()
 
     def _count(self, last: int | None) -> int | None:
@@ -369,8 +371,8 @@ def _digests(files: Iterable[TurnFile | str]) -> set[str]:
     return {file.sha256 for file in files if isinstance(file, TurnFile)}
 
 
-class _Said:
-    """What a user says, as it was given.
+class _Prompt:
+    """A user's message as the caller passes it.
 
     Raises:
         InvalidInput: It is invalid.
@@ -389,10 +391,10 @@ class _Said:
 
 
 def checked_tool(tool: object) -> str | None:
-    """A tool's name; None for none.
+    """A tool's name; None if there is none.
 
     Raises:
-        InvalidInput: It is not a name.
+        InvalidInput: It is invalid.
     """
     if tool is None:
         return None

@@ -2,9 +2,9 @@
 
 A changed file is sent again; an unchanged one is not, whatever its path.
 
-A content is known by its SHA-256 and is in one message of the thread. Later messages refer to it.
-Where that message is not among those that are shown, the first one shown that refers to it shows
-the content in its place: the view changes, the log does not.
+A content is identified by its SHA-256 and is in one message of the thread. Later messages refer to
+it. If that message is not among those that are shown, the first shown message that refers to it
+shows the content instead: the view changes, the log does not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.annotations import FileReference, files_of
 
 LONGEST_PATH: Final = 4096
-"""Characters of a path."""
+"""The maximum number of characters of a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class TurnFile:
     """A file with its content.
 
     Attributes:
-        path: What the conversation calls it; nobody looks for it on a disk.
+        path: Its name in the conversation; it is never looked for on a disk.
         content: Its text.
-        sha256: Of the content.
+        sha256: The content's hash.
 
     Raises:
         InvalidInput: The path is not text of one line, or the content is not text.
@@ -64,11 +64,11 @@ def read_file(path: str | PathLike[str], *, name: str | None = None) -> TurnFile
     """Read a file from the disk: nothing else here does.
 
     Args:
-        path: Where it is.
-        name: What the conversation is to call it; its path by default.
+        path: The file.
+        name: Its name in the conversation. Default: its path.
 
     Raises:
-        InvalidInput: It is not there, or no UTF-8 text.
+        InvalidInput: The file does not exist, or is not UTF-8 text.
     """
     try:
         content = Path(path).read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ def read_file(path: str | PathLike[str], *, name: str | None = None) -> TurnFile
 
 
 def checked_path(path: object) -> str:
-    """A path.
+    """A valid path.
 
     Raises:
         InvalidInput: It is not text of one line.
@@ -103,12 +103,12 @@ def checked_path(path: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """What a turn with some files would tell.
+    """What a turn with some files would send.
 
     Attributes:
-        send: The files whose content the thread has not.
-        known: The files whose content it has, or is given with one of `send`.
-        named: The files of which only a path is given.
+        send: The files whose content the thread does not have.
+        known: The files whose content it has, or gets with one of `send`.
+        named: The files of which only the path is passed.
     """
 
     send: tuple[TurnFile, ...] = ()
@@ -116,17 +116,17 @@ class FilePlan:
     named: tuple[FileReference, ...] = ()
 
 
-def plan_files(files: Files, given: Iterable[str] = ()) -> FilePlan:
-    """What must be sent of some files, and what not.
+def plan_files(files: Files, sent: Iterable[str] = ()) -> FilePlan:
+    """Which of some files must be sent, and which not.
 
     Args:
         files: The files.
-        given: The SHA-256 of each content that the thread has.
+        sent: The SHA-256 of each content that the thread has.
 
     Raises:
-        InvalidInput: One is invalid.
+        InvalidInput: A file is invalid.
     """
-    seen = set(given)
+    seen = set(sent)
     send: list[TurnFile] = []
     known: list[FileReference] = []
     named: list[FileReference] = []
@@ -145,7 +145,7 @@ def checked_files(files: Files) -> list[TurnFile | str]:
     """Files, each of them once.
 
     Raises:
-        InvalidInput: One is invalid.
+        InvalidInput: A file is invalid.
     """
     if isinstance(files, str | TurnFile | Mapping):
         raise InvalidInput("files must be a list: pass [file]")
@@ -155,16 +155,16 @@ def checked_files(files: Files) -> list[TurnFile | str]:
 
 
 def message_content(
-    text: str, files: Files, given: Mapping[str, str]
+    text: str, files: Files, sent: Mapping[str, str]
 ) -> tuple[str | list[str | dict[str, Any]], list[dict[str, Any]]]:
-    """The content of a message that says something and refers to files, and what is noted of them.
+    """The content of a message that refers to files, and the notes about these.
 
     Args:
-        text: What is said.
+        text: The message's text.
         files: The files.
-        given: The path under which a content was given, by its SHA-256.
+        sent: The path under which a content was sent, by its SHA-256.
     """
-    known = dict(given)
+    known = dict(sent)
     blocks: list[str | dict[str, Any]] = [{"type": "text", "text": text}]
     notes = []
     for file in checked_files(files):
@@ -184,18 +184,18 @@ def message_content(
     return (text if len(blocks) == 1 else blocks), notes
 
 
-def given_in(messages: Iterable[BaseMessage]) -> dict[str, str]:
-    """The path under which a content is first given in messages, by its SHA-256."""
-    given: dict[str, str] = {}
+def contents_in(messages: Iterable[BaseMessage]) -> dict[str, str]:
+    """The path under which messages first have a content, by its SHA-256."""
+    contents: dict[str, str] = {}
     for message in messages:
         for file in files_of(vars(message)):
             if file.sha256 is not None and not file.again and _tale(message, file) is not None:
-                given.setdefault(file.sha256, file.path)
-    return given
+                contents.setdefault(file.sha256, file.path)
+    return contents
 
 
 def complete(shown: Sequence[BaseMessage], left_out: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The shown messages, with those contents they refer to that only left-out messages have."""
+    """The shown messages, with the contents that they refer to and only left-out messages have."""
     bodies: dict[str | None, str] = {}
     for message in left_out:
         for file in files_of(vars(message)):
@@ -219,25 +219,25 @@ def complete(shown: Sequence[BaseMessage], left_out: Sequence[BaseMessage]) -> l
 def newest_first(
     references: Iterable[Sequence[FileReference]], most: int | None
 ) -> list[FileReference]:
-    """Each path once, as it was referred to last, those of the newest turn first.
+    """Each path once, by its latest reference, those of the newest turn first.
 
     Args:
-        references: What the turns refer to, the oldest first.
-        most: At most so many.
+        references: The references of each turn, the oldest first.
+        most: The maximum number.
 
     Raises:
         InvalidInput: `most` is not a number of files.
     """
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
         raise InvalidInput(f"max_files must be a number of files, or None for all, not {most!r}")
-    found: dict[str, FileReference] = {}
+    by_path: dict[str, FileReference] = {}
     for turn in reversed(list(references)):
         latest = {file.path: file for file in turn}
-        found = {**found, **{path: file for path, file in latest.items() if path not in found}}
-    return list(found.values())[:most]
+        by_path |= {path: file for path, file in latest.items() if path not in by_path}
+    return list(by_path.values())[:most]
 
 
-# A path may have had several contents: the beginning of the hash says which one is meant.
+# A path may have had several contents: the beginning of the hash tells them apart.
 
 
 def _whole(path: str, digest: str, fenced: str) -> str:

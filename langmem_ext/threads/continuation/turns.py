@@ -29,7 +29,7 @@ from langmem_ext.storage.rows.clock import now_ms
 from langmem_ext.storage.threads.history import read_conversation
 from langmem_ext.storage.threads.list import read_answers
 from langmem_ext.storage.threads.turns import Tail, has_message, read_naming, read_tail
-from langmem_ext.threads.continuation.files import complete, given_in
+from langmem_ext.threads.continuation.files import complete, contents_in
 from langmem_ext.types import PackedValue, Snapshot, ThreadInfo, ThreadKey
 
 T = TypeVar("T")
@@ -45,13 +45,13 @@ class Limits:
     """How threads are continued.
 
     Attributes:
-        max_turns: How many whole turns are shown, the newest; None: all.
+        max_turns: How many of the newest whole turns are shown; None for all.
         on_limit: `trim`: a thread may have more turns than are shown. `error`: it may not.
-        on_damage: What a damaged thread is: `raise`: an error. `skip`: one without memory, as far
-            as that cannot be read.
+        on_damage: `raise`: a damaged thread is an error. `skip`: it continues without what cannot
+            be read.
 
     Raises:
-        InvalidInput: One is invalid.
+        InvalidInput: An option is invalid.
     """
 
     max_turns: int | None
@@ -87,9 +87,9 @@ class Transcript:
         info: Its row; None if it could not be read.
         system: Its system messages.
         turns: Its turns, or the newest of them.
-        left_out: How many turns are before these, where that was asked for.
-        earlier: Messages before these turns that may have the content of a file that one of them
-            refers to.
+        left_out: How many turns come before these, if they were counted.
+        earlier: Messages before these turns that may have the content of a file that one of the
+            turns refers to.
     """
 
     info: ThreadInfo | None = None
@@ -110,7 +110,7 @@ class Transcript:
 
 
 def _contents_before(tail: Tail) -> set[str]:
-    """The SHA-256 of each content that turns refer to and only those before them may have."""
+    """The SHA-256 of each content that turns refer to and only earlier messages may have."""
     referred = (
         [file for packed in tail.messages for file in files_of(fields_of(packed))]
         if tail.begin
@@ -160,12 +160,12 @@ class TurnReader:
 
         Args:
             thread_id: The thread.
-            count: How many of the newest turns are wanted: no others need be read. None: all.
-            numbered: Whether it must be known which turns they are.
-            with_files: Whether the contents are wanted that they refer to.
+            count: How many of the newest turns are needed; None for all.
+            numbered: Whether to count the turns before them.
+            with_files: Whether to read the contents that they refer to.
 
         Raises:
-            ThreadNotFound: It does not exist, or it is another owner's (`ThreadExpired`: it has
+            ThreadNotFound: It does not exist, or belongs to another owner (`ThreadExpired`: it has
                 expired).
             DamagedRow: It is damaged, and that is an error.
         """
@@ -227,36 +227,36 @@ class TurnReader:
         loaded: list[BaseMessage] = self.source.load(PackedValue(messages=packed), thread_id)
         return loaded
 
-    def given(
+    def find_contents(
         self, thread_id: object, digests: Collection[str], but: str | None = None
     ) -> Operation[dict[str, str]]:
-        """The operation that finds which contents of files a thread has, and the path of each.
+        """The operation that finds which contents of files a thread has; their paths by SHA-256.
 
         Args:
             thread_id: The thread.
             digests: The SHA-256 of each content.
-            but: The id of a message that does not count.
+            but: The id of a message to ignore.
 
         Raises:
             ThreadExpired: The thread has expired.
         """
-        return self._given(self.live(thread_id), self.source.key(thread_id), digests, but)
+        return self._find_contents(self.live(thread_id), self.source.key(thread_id), digests, but)
 
     @operation
-    def _given(
+    def _find_contents(
         self, live: Operation[ThreadInfo], key: ThreadKey, digests: Collection[str], but: str | None
     ) -> Op[dict[str, str]]:
         try:
             yield from live
         except ThreadExpired:
             raise
-        except ThreadNotFound:  # its first message makes it
+        except ThreadNotFound:  # its first message will make it
             return {}
-        found = (yield from read_naming(key, digests, **self.source.tools)) if digests else []
-        return given_in(message for message in self._load(key.id, found) if message.id != but)
+        packed = (yield from read_naming(key, digests, **self.source.tools)) if digests else []
+        return contents_in(message for message in self._load(key.id, packed) if message.id != but)
 
     def open(self, thread_id: str) -> str:
-        """See that a thread can be continued; its id.
+        """Require that a thread can be continued; its id.
 
         Raises:
             ThreadNotFound: It does not exist (`ThreadExpired`: it has expired).
@@ -278,33 +278,33 @@ class TurnReader:
     def count(
         self, thread_id: object, pick: Callable[[object], T | None]
     ) -> tuple[list[T], Sequence[ConversationTurn]]:
-        """The operation that picks a value from each answer in the log and counts the turns.
+        """What `pick` returns for each answer in the log, and the conversation's turns.
 
-        There are no turns where only the graph can read them.
+        There are no turns if only the graph can read them.
 
         Raises:
-            ThreadNotFound: It does not exist, or it is another owner's; one that has expired is
-                still there.
+            ThreadNotFound: It does not exist, or belongs to another owner; an expired thread still
+                exists.
             DamagedRow: An answer is damaged.
         """
         key = self.source.key(thread_id)
-        found, packed = self.source.log.run(
+        answers, packed = self.source.log.run(
             self._count(key, lambda packed: pick(self._load(thread_id, [packed])[0])), write=False
         )
-        return found, cut_turns(self._load(thread_id, packed))[1]
+        return answers, cut_turns(self._load(thread_id, packed))[1]
 
     @operation
     def _count(
         self, key: ThreadKey, pick: Callable[[Snapshot], T | None]
     ) -> Op[tuple[list[T], list[Snapshot]]]:
-        found = yield from read_answers(key, pick, **self.source.tools)
+        answers = yield from read_answers(key, pick, **self.source.tools)
         try:
-            return found, (yield from read_conversation(key, None, **self.source.tools))
+            return answers, (yield from read_conversation(key, None, **self.source.tools))
         except InvalidInput:
-            return found, []
+            return answers, []
 
     def pass_over(self, thread_id: object, error: DamagedRow) -> None:
-        """Go on without a damaged thread, and say so once; or raise what was found."""
+        """Go on without a damaged thread, and log it once; or raise the error."""
         if self.limits.on_damage == "raise":
             raise error
         if str(thread_id) not in self._warned:
@@ -319,7 +319,7 @@ class TurnReader:
         """The operation that checks, in the writing transaction, that messages may be added.
 
         Raises:
-            TurnLimitReached: They would begin a turn more than it may have.
+            TurnLimitReached: They would begin one turn too many.
         """
         most = self.limits.max_turns
         if self.limits.on_limit == "trim" or most is None:
@@ -328,14 +328,14 @@ class TurnReader:
         try:
             tail = yield from read_tail(key, most, numbered=True, **tools)
             fresh = []
-            for message in added:  # one that is sent again has its turn
+            for message in added:  # a message that is sent again has its turn already
                 if message.id is None or not (yield from has_message(key, message.id, **tools)):
                     fresh.append(message)
         except ThreadNotFound:
             tail, fresh = Tail([]), list(added)
-        there = self._load(thread_id, tail.messages)
+        stored = self._load(thread_id, tail.messages)
         before, after = (
-            tail.left_out + len(cut_turns(messages)[1]) for messages in (there, [*there, *fresh])
+            tail.left_out + len(cut_turns(messages)[1]) for messages in (stored, [*stored, *fresh])
         )
         if after > max(most, before):
             raise self._full(thread_id, before)

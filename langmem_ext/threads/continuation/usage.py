@@ -1,7 +1,7 @@
 """The model usage of a conversation: tokens by its messages, and cost by the caller's prices.
 
-Nothing is estimated: a message that says nothing counts nothing, and a model without a price is
-named, never guessed.
+Nothing is estimated: a message without usage metadata counts nothing, and a model without a price
+is listed, never guessed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from langmem_ext.messages.turns import ConversationTurn
 
 Price: TypeAlias = Decimal | int | float | str
 Prices: TypeAlias = Mapping[str, tuple[Price, Price]]
-"""By model name: what a million prompt tokens and a million completion tokens cost."""
+"""By model name: the cost of a million prompt tokens, and of a million completion tokens."""
 
 UNNAMED: Final = "(unnamed)"
-"""Stands for the model of a message that names none."""
+"""The model of a message that names none."""
 
 MILLION: Final = 1_000_000
 
@@ -33,8 +33,8 @@ class Spent:
 
     Attributes:
         message_id: The message's id.
-        model: The model, as the message's metadata name it.
-        prompt_tokens, completion_tokens: As the message's `usage_metadata` say.
+        model: The model, by the message's metadata.
+        prompt_tokens, completion_tokens: Tokens, by the message's `usage_metadata`.
     """
 
     message_id: str | None
@@ -49,10 +49,9 @@ class Usage:
 
     Attributes:
         prompt_tokens, completion_tokens: Tokens.
-        messages: How many messages said what they used.
-        cost: By the caller's prices; None if no prices were given. Of the models that have a price
-            alone.
-        unpriced: The models that have none, sorted.
+        messages: How many messages have usage metadata.
+        cost: By the caller's prices, of the models that have one; None if no prices were given.
+        unpriced: The models without a price, sorted.
     """
 
     prompt_tokens: int = 0
@@ -69,7 +68,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TurnUsage:
-    """What one turn used: its number, its tool, and the usage."""
+    """The usage of one turn, with its number and its tool."""
 
     number: int
     tool: str | None
@@ -81,12 +80,12 @@ class ThreadUsage:
     """What a thread used.
 
     Attributes:
-        total: Of every message that the thread's log holds, in whatever branch or subgraph, each
-            counted once.
-        turns: Of each turn of the conversation as it is now.
-        models: Of each model, by name.
-        elsewhere: What is in the total and in none of these turns: other branches, subgraphs,
-            messages that were taken out.
+        total: The usage of every message that the thread's log holds, in any branch or subgraph,
+            each counted once.
+        turns: The usage of each turn of the conversation as it is now.
+        models: The usage of each model, by name.
+        elsewhere: The part of the total that is in none of these turns: other branches, subgraphs,
+            removed messages.
     """
 
     total: Usage
@@ -96,12 +95,12 @@ class ThreadUsage:
 
 
 def spent_by(message: object) -> Spent | None:
-    """What a message says that it used; None if it says nothing."""
+    """What a message used, by its metadata; None if it has none."""
     return spent_in(vars(message)) if isinstance(message, AIMessage) else None
 
 
 def spent_in(fields: Mapping[str, Any]) -> Spent | None:
-    """What the fields of a model's message say that it used; None if they say nothing."""
+    """What a model's message used, by its fields; None if they do not say."""
     used, metadata = fields.get("usage_metadata"), fields.get("response_metadata")
     if not isinstance(used, Mapping):
         return None
@@ -118,24 +117,26 @@ def _tokens(value: Any) -> int:
 
 def sum_up(spent: Iterable[Spent], prices: Mapping[str, tuple[Decimal, Decimal]] | None) -> Usage:
     """What several messages used together."""
-    found = list(spent)
+    messages = list(spent)
     unpriced = (
         ()
         if prices is None
-        else tuple(sorted({one.model for one in found if one.model not in prices}))
+        else tuple(sorted({message.model for message in messages if message.model not in prices}))
     )
     return Usage(
-        prompt_tokens=sum(one.prompt_tokens for one in found),
-        completion_tokens=sum(one.completion_tokens for one in found),
-        messages=len(found),
-        cost=None if prices is None else sum((_cost(one, prices) for one in found), Decimal()),
+        prompt_tokens=sum(message.prompt_tokens for message in messages),
+        completion_tokens=sum(message.completion_tokens for message in messages),
+        messages=len(messages),
+        cost=None
+        if prices is None
+        else sum((_cost(message, prices) for message in messages), Decimal()),
         unpriced=unpriced,
     )
 
 
-def _cost(one: Spent, prices: Mapping[str, tuple[Decimal, Decimal]]) -> Decimal:
-    prompt, completion = prices.get(one.model, (Decimal(), Decimal()))
-    return (one.prompt_tokens * prompt + one.completion_tokens * completion) / MILLION
+def _cost(message: Spent, prices: Mapping[str, tuple[Decimal, Decimal]]) -> Decimal:
+    prompt, completion = prices.get(message.model, (Decimal(), Decimal()))
+    return (message.prompt_tokens * prompt + message.completion_tokens * completion) / MILLION
 
 
 def thread_usage(
@@ -149,43 +150,41 @@ def thread_usage(
         everything: What each message of its log used, the newest last; of several with one id, the
             last counts.
         turns: Its turns as they are now.
-        table: What its models cost.
+        table: The prices of its models.
     """
     by_id: dict[object, Spent] = {
-        (at if one.message_id is None else one.message_id): one for at, one in enumerate(everything)
+        (at if spent.message_id is None else spent.message_id): spent
+        for at, spent in enumerate(everything)
     }
     rows, left = [], dict(by_id)
     for turn in turns:
-        mine = []
-        for message in turn.messages:
-            spent = spent_by(message)
-            if spent is not None:
-                mine.append(spent)
-                _take(left, spent)
-        rows.append(TurnUsage(turn.number, turn.tool, sum_up(mine, table)))
-    found = list(by_id.values())
+        of_turn = [spent for message in turn.messages if (spent := spent_by(message)) is not None]
+        for spent in of_turn:
+            _take(left, spent)
+        rows.append(TurnUsage(turn.number, turn.tool, sum_up(of_turn, table)))
+    counted = list(by_id.values())
     models = {
-        name: sum_up((one for one in found if one.model == name), table)
-        for name in sorted({one.model for one in found})
+        name: sum_up((spent for spent in counted if spent.model == name), table)
+        for name in sorted({spent.model for spent in counted})
     }
-    return ThreadUsage(sum_up(found, table), tuple(rows), models, sum_up(left.values(), table))
+    return ThreadUsage(sum_up(counted, table), tuple(rows), models, sum_up(left.values(), table))
 
 
 def _take(left: dict[object, Spent], spent: Spent) -> None:
-    """Take out what a turn has: by its id, or a nameless one that is like it."""
+    """Remove a turn's message: by its id, or an equal one without an id."""
     key = (
         spent.message_id
         if spent.message_id is not None
-        else next((at for at, one in left.items() if one == spent), None)
+        else next((at for at, other in left.items() if other == spent), None)
     )
     left.pop(key, None)
 
 
 def checked_prices(prices: Prices) -> dict[str, tuple[Decimal, Decimal]]:
-    """Prices as exact numbers; those of a float are what it prints as.
+    """Prices as exact numbers; a float counts as it prints.
 
     Raises:
-        InvalidInput: One is not a price.
+        InvalidInput: A price is invalid.
     """
     if not isinstance(prices, Mapping):
         raise InvalidInput(
@@ -212,10 +211,10 @@ def _price(model: str, pair: Any, at: int) -> Decimal:
 
 
 def checked_usage(usage: Mapping[str, int]) -> UsageMetadata:
-    """What a caller says that a model used, as LangChain has it.
+    """A caller's usage of a model, in LangChain's form.
 
     Raises:
-        InvalidInput: It is no such thing.
+        InvalidInput: It is invalid.
     """
     counts = [
         usage.get(key) if isinstance(usage, Mapping) else None

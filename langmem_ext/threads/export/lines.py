@@ -316,8 +316,8 @@ class ThreadLines:
     def _write_checkpoint(
         self, thread: int, space: int, raw: bytes, parent: bytes | None, *rest: Any
     ) -> Line:
-        step, label, shape, body, given, check = rest
-        own = raw if given is None else given
+        step, label, shape, body, given_id, check = rest
+        own = raw if given_id is None else given_id
         row = (
             space,
             own,
@@ -326,14 +326,14 @@ class ThreadLines:
             label,
             shape,
             body,
-            None if given is None else raw,
+            None if given_id is None else raw,
         )
         if check != checks.checkpoint_check(self.number, row):
             raise ValueError(checks.CHANGED)
         return {
             "namespace": space,
             "id": id_field(own),
-            "key": None if given is None else bytes_field(raw),
+            "key": None if given_id is None else bytes_field(raw),
             "parent": _parent_field(parent),
             "step": step,
             "label": label,

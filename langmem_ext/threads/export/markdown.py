@@ -136,16 +136,16 @@ def _folded(title: str, text: str, language: str) -> str:
 
 
 def _attachment(block: Mapping[str, Any]) -> str:
-    """A block that is not text: its kind and its size, never what it holds."""
+    """A block that is not text: its kind and its size, never its content."""
     kind = next(
         (block[name] for name in ("mime_type", "media_type") if isinstance(block.get(name), str)),
         None,
     )
     data = next(
         (
-            found
+            value
             for name in ("data", "base64", "image_url", "source", "file", "input_audio")
-            if (found := block.get(name))
+            if (value := block.get(name))
         ),
         None,
     )

@@ -344,16 +344,18 @@ def _flush(arriving: Arriving, scratch: SqliteDriver) -> None:
 
 
 def _examine(arriving: Arriving, number: int, scratch: SqliteDriver) -> None:
-    """Have the doctor look at a thread; what follows from other rows is computed, and not believed.
+    """Examine a thread as the doctor does; what follows from other rows is computed, not trusted.
 
     Raises:
-        MalformedExport: Something does not hold.
+        MalformedExport: The thread is inconsistent.
     """
     examination = Examination(
         Contents(), counter=COUNTER, waiting_channel=WAITING_CHANNEL, now=now_ms()
     )
-    found = Running(scratch, examination.thread_steps(arriving.thread["number"], fix=True)).finish()
-    for finding in found:
+    findings = Running(
+        scratch, examination.thread_steps(arriving.thread["number"], fix=True)
+    ).finish()
+    for finding in findings:
         if (finding.severity != "note" or finding.kind == LARGE) and not finding.fixed:
             what = f"{finding.place} {finding.message.removesuffix(f': {NEXT_STEP}')}"
             raise MalformedExport(

@@ -211,9 +211,9 @@ def pages_of(scratch: SqliteDriver, number: int, table: Table) -> Iterator[Rows]
 @operation
 def _read_items(index: ThreadIndex, first: int, last: int) -> Op[list[tuple[Row, bytes | None]]]:
     """Rows of messages, each with the word that its shape names."""
-    found: list[tuple[Row, bytes | None]] = []
+    items: list[tuple[Row, bytes | None]] = []
     for row in (
         yield from fetch(statements.SELECT_ITEMS, thread=index.number, low=first, high=last)
     ):
-        found.append((row, None if row[8] is None else (yield from read_word(index, row[8]))))
-    return found
+        items.append((row, None if row[8] is None else (yield from read_word(index, row[8]))))
+    return items

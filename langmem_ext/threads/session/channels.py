@@ -172,22 +172,22 @@ class SessionChannels:
 
     def merge(self, params: Mapping[str, JsonValue]) -> Operation[None]:
         """Add parameters; None changes nothing."""
-        given = known_of(
+        added = known_of(
             json_object(dict(params) if isinstance(params, Mapping) else params, "params")
         )
-        return self._change("params", lambda now: {**known_of(now), **given} if given else now)
+        return self._change("params", lambda now: {**known_of(now), **added} if added else now)
 
     def set_waiting(self, waiting: str | None) -> Operation[None]:
-        """Note what is waited for, in the thread's row too."""
+        """Set the parameter that is waited for, in the thread's row, too."""
         name = checked_name(waiting, "a parameter's name")
         return self._change("waiting_for", lambda _: name, waiting_for=self._shown(name))
 
     def set(self, name: str, value: JsonValue) -> Operation[None]:
-        """Give a channel a value, which is JSON."""
+        """Set the value of a channel, which must be JSON."""
         return self._change(name, lambda _: value)
 
     def clear(self) -> Operation[None]:
-        """Empty all of them, as far as they are there."""
+        """Empty all channels that exist."""
 
         def changed(values: Values) -> Values:
             return self._differing(

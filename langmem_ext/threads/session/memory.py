@@ -87,9 +87,12 @@ class ConversationMemory(Closing):
         Raises:
             InvalidInput: It has neither (`InvalidThreadId`: the id is invalid).
         """
-        for found in (_part(_part(interaction, "context"), "session_id"), _part(interaction, "id")):
-            if found is not None and found != "":
-                return self.for_session(found)
+        for session_id in (
+            _part(_part(interaction, "context"), "session_id"),
+            _part(interaction, "id"),
+        ):
+            if session_id is not None and session_id != "":
+                return self.for_session(session_id)
         raise InvalidInput(
             "the interaction has neither context.session_id nor id: set one, or call for_session"
         )
@@ -220,8 +223,8 @@ class SessionHandle(Showing):
 
     def last_intent_id(self) -> str | None:
         """The id of the last intent."""
-        found = self._channels.get("last_intent_id")
-        return found if isinstance(found, str) else None
+        intent_id = self._channels.get("last_intent_id")
+        return intent_id if isinstance(intent_id, str) else None
 
     async def alast_intent_id(self) -> str | None:
         """Async twin of `last_intent_id`."""
@@ -242,8 +245,8 @@ class SessionHandle(Showing):
 
     def last_result(self) -> JsonValue:
         """The result of the last tool."""
-        found: JsonValue = self._channels.get("last_result")
-        return found
+        result: JsonValue = self._channels.get("last_result")
+        return result
 
     async def alast_result(self) -> JsonValue:
         """Async twin of `last_result`."""
@@ -267,8 +270,8 @@ class SessionHandle(Showing):
 
         Those of the waiting graph are `PlanExecution`s.
         """
-        found = self._channels.get("plan_execution")
-        return found if isinstance(found, dict) else None
+        plan = self._channels.get("plan_execution")
+        return plan if isinstance(plan, dict) else None
 
     async def aplan_execution(self) -> dict[str, JsonValue] | None:
         """Async twin of `plan_execution`."""
@@ -309,9 +312,9 @@ class SessionHandle(Showing):
         return self._channels.set("last_result", json_value(result, "the result"))
 
     def _set_plan(self, plan: Mapping[str, JsonValue] | None) -> Operation[None]:
-        given = dict(plan) if isinstance(plan, Mapping) else plan
+        execution = dict(plan) if isinstance(plan, Mapping) else plan
         return self._channels.set(
-            "plan_execution", None if given is None else json_object(given, "the plan")
+            "plan_execution", None if execution is None else json_object(execution, "the plan")
         )
 
 

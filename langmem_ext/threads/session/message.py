@@ -172,9 +172,9 @@ def _foreign(message: BaseMessage, notes: Mapping[str, Any]) -> dict[str, JsonVa
         for name in (*type(message).model_fields, *(message.model_extra or {}))
         if name not in ("content", "additional_kwargs", "id", "type")
     }
-    found: dict[str, JsonValue] = {}
+    foreign: dict[str, JsonValue] = {}
     if message.type not in _TYPES.values() and code is not None:
-        found["type"] = message.type
+        foreign["type"] = message.type
     if not isinstance(message.content, str):
         fields["content"] = message.content
     if further:
@@ -185,10 +185,10 @@ def _foreign(message: BaseMessage, notes: Mapping[str, Any]) -> dict[str, JsonVa
         ):
             continue
         try:
-            found[name] = json_value(value, name)
+            foreign[name] = json_value(value, name)
         except InvalidInput:
             continue
-    return found
+    return foreign
 
 
 def _build(kind: str, fields: Mapping[str, Any]) -> BaseMessage:

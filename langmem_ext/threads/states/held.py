@@ -1,4 +1,4 @@
-"""Answers to some of the questions that wait together, held until the last one is answered.
+"""Answers to some of the questions of a step, held until the last question is answered.
 
 They are pending writes of the checkpoint that asks, under `RESUME`, where a later write replaces an
 earlier one. Their task id belongs to no task of the graph, so LangGraph ignores them. They are
@@ -21,7 +21,7 @@ HELD: Final = "held-answers"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a thread stands, and which of its questions have their answers.
+    """A thread's state, and which of its questions have their answers.
 
     Attributes:
         snapshot: Its state, without those questions.
@@ -34,26 +34,28 @@ class Standing:
     held: Mapping[str, Any]
 
     @classmethod
-    def of(cls, snapshot: StateSnapshot, found: CheckpointTuple | None) -> Standing:
-        """How a thread stands by its state and the checkpoint, if that was read."""
-        writes = found.pending_writes if found is not None else None
+    def of(cls, snapshot: StateSnapshot, checkpoint: CheckpointTuple | None) -> Standing:
+        """From a thread's state and its checkpoint, if that was read."""
+        writes = checkpoint.pending_writes if checkpoint is not None else None
         held = held_in(writes or (), snapshot.interrupts)
         return cls(without_held(snapshot, held), snapshot.interrupts, held)
 
     def holding(self, answers: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The writes that hold these answers, and no others."""
-        # With what was asked: older releases of LangGraph give a task's next question the same id.
-        asked = {one.id: one.value for one in self.asked}
+        # With the question: older releases of LangGraph give a task's next question the same id.
+        asked = {interrupt.id: interrupt.value for interrupt in self.asked}
         return [(RESUME, {name: [asked[name], answer] for name, answer in answers.items()})]
 
 
 def held_in(writes: Iterable[PendingWrite], asked: Iterable[Interrupt]) -> dict[str, Any]:
-    """The answers that a checkpoint's pending writes hold to what is asked, by interrupt id."""
+    """The answers to open questions that a checkpoint's pending writes hold, by interrupt id."""
     kept: Any = next((value for task, _, value in writes if task == HELD), None)
     if not isinstance(kept, dict):
         return {}
     return {
-        one.id: kept[one.id][1] for one in asked if one.id in kept and kept[one.id][0] == one.value
+        interrupt.id: kept[interrupt.id][1]
+        for interrupt in asked
+        if interrupt.id in kept and kept[interrupt.id][0] == interrupt.value
     }
 
 
@@ -61,7 +63,7 @@ def without_held(snapshot: StateSnapshot, held: Container[str]) -> StateSnapshot
     """A thread's state without the questions whose answers are held."""
 
     def left(asked: Iterable[Interrupt]) -> tuple[Interrupt, ...]:
-        return tuple(one for one in asked if one.id not in held)
+        return tuple(interrupt for interrupt in asked if interrupt.id not in held)
 
     tasks = tuple(task._replace(interrupts=left(task.interrupts)) for task in snapshot.tasks)
     return snapshot._replace(tasks=tasks, interrupts=left(snapshot.interrupts))

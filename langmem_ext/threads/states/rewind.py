@@ -1,4 +1,4 @@
-"""Answers that a thread's open step was given, taken back, so that its question waits again.
+"""Takes back answers to a thread's open step, so that its question waits again.
 
 LangGraph stores an answer with the task that asked. If the node then raises, the answer stays, and
 every later run replays it. What a task did is in its pending writes; those of LangGraph's own kinds
@@ -24,17 +24,18 @@ NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
 """The task under whose id LangGraph stores what a caller passes to the whole step."""
 
 _CONTROL: Final = frozenset({ERROR, INTERRUPT, RESUME, "__error_source_node__"})
-"""What tells how a task went. A task with any other write has finished, and is not run again."""
+"""The writes that say how a task went. A task with any other write has finished, and is not run
+again."""
 
 
 def rewind(saver: BaseCheckpointSaver[Any], thread_id: str, *, failed: bool = False) -> bool | None:
-    """Take back answers that the thread's open step was given. The caller holds the thread's lease.
+    """Take back answers to the thread's open step. The caller holds the thread's lease.
 
     Args:
         saver: Any checkpointer.
         thread_id: The thread.
-        failed: Take back the last answer of each task that failed. Else all answers of all tasks
-            that have not finished: they ask again from their first question.
+        failed: Whether to take back the last answer of each task that failed. Else all answers of
+            all unfinished tasks are taken back: they ask again from their first question.
 
     Returns:
         Whether anything was taken back; None if there is no thread.
@@ -44,13 +45,13 @@ def rewind(saver: BaseCheckpointSaver[Any], thread_id: str, *, failed: bool = Fa
         if newest is None or not _failed_with_answer(newest):
             return None if newest is None else False
     heads = _Heads(saver)
-    for found in saver.list(heads.config(thread_id)):
-        if not heads.take(found):
+    for checkpoint in saver.list(heads.config(thread_id)):
+        if not heads.take(checkpoint):
             break
     puts = heads.plan(failed=failed)
     for put in puts:
         saver.put_writes(*put)
-    return bool(puts) if heads.found else None
+    return bool(puts) if heads.by_namespace else None
 
 
 async def arewind(
@@ -66,24 +67,24 @@ async def arewind(
             return None if newest is None else False
     heads = _Heads(saver)
     async with aclosing(saver.alist(heads.config(thread_id))) as listed:  # type: ignore[type-var]
-        async for found in listed:
-            if not heads.take(found):
+        async for checkpoint in listed:
+            if not heads.take(checkpoint):
                 break
     puts = heads.plan(failed=failed)
     for put in puts:
         await saver.aput_writes(*put)
-    return bool(puts) if heads.found else None
+    return bool(puts) if heads.by_namespace else None
 
 
 def _root(thread_id: str) -> RunnableConfig:
-    """What names a thread's newest checkpoint."""
+    """The config of a thread's newest checkpoint."""
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
 
 
 def _failed_with_answer(newest: CheckpointTuple) -> bool:
     """Whether a failed task may have been answered, itself or in a subgraph.
 
-    What asks in a subgraph is stored with its task here.
+    A subgraph's question is stored with its task here.
     """
     tasks = _open_tasks(newest.pending_writes or ())
     failed = [writes for writes in tasks.values() if writes.get(ERROR) is not None]
@@ -94,35 +95,35 @@ def _failed_with_answer(newest: CheckpointTuple) -> bool:
 class _Heads:
     """The newest checkpoint, and those of the subgraphs of its step, which name it.
 
-    They are listed next to it: mostly before it, and behind it where they were stored earlier by a
-    machine whose clock is behind.
+    They are listed next to it: mostly before it; after it if a machine whose clock is behind has
+    stored them.
     """
 
     def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
         # InMemorySaver lists one namespace after the other; all others list the newest first.
         self._sorted = not isinstance(saver, InMemorySaver)
-        self.found: dict[str, CheckpointTuple] = {}
+        self.by_namespace: dict[str, CheckpointTuple] = {}
 
     @staticmethod
     def config(thread_id: str) -> RunnableConfig:
-        """What lists the checkpoints of all namespaces of a thread."""
+        """The config that lists the checkpoints of all namespaces of a thread."""
         return {"configurable": {"thread_id": thread_id}}
 
-    def take(self, found: CheckpointTuple) -> bool:
-        """Look at the next checkpoint of the list; whether one that follows may be wanted."""
-        name = found.config["configurable"].get("checkpoint_ns", "")
-        root = self.found.get("")
-        if self._sorted and root is not None and not _is_of_step(found, root):
+    def take(self, checkpoint: CheckpointTuple) -> bool:
+        """Take the next checkpoint of the list; False if no later one is of this step."""
+        name = checkpoint.config["configurable"].get("checkpoint_ns", "")
+        root = self.by_namespace.get("")
+        if self._sorted and root is not None and not _is_of_step(checkpoint, root):
             return False
-        self.found.setdefault(name, found)
+        self.by_namespace.setdefault(name, checkpoint)
         return True
 
     def plan(self, *, failed: bool) -> list[Put]:
-        """What to store, the root's last: until then, the thread shows that there is more."""
-        root = self.found.get("")
+        """What to store. The root's comes last: until then, the thread shows that there is more."""
+        root = self.by_namespace.get("")
         if root is None:
             return []
-        heads = [self.found[name] for name in sorted(self.found, reverse=True)]
+        heads = [self.by_namespace[name] for name in sorted(self.by_namespace, reverse=True)]
         steps = [
             _Step(head, failed=failed) for head in heads if head is root or _is_of_step(head, root)
         ]
@@ -150,14 +151,14 @@ class _Step:
         failed: Whether the last answers of tasks that failed are taken back, or all answers.
 
     Attributes:
-        taken: The answers that are left, by task; tasks that keep theirs are not in it.
-        again: The tasks that will ask another question first than the one that is stored.
+        taken: The answers that are left, by task; tasks that keep all of theirs are not in it.
+        anew: The tasks that will ask another question first than the one that is stored.
     """
 
     def __init__(self, head: CheckpointTuple, *, failed: bool) -> None:
         self._config = head.config
         self._tasks = _open_tasks(head.pending_writes or ())
-        given = self._tasks.pop(NULL_TASK, {}).get(RESUME)
+        passed_answer = self._tasks.pop(NULL_TASK, {}).get(RESUME)
         self.taken: dict[str, list[Any] | None] = {}
         self.anew: set[str] = set()
         for task, writes in self._tasks.items():
@@ -169,11 +170,11 @@ class _Step:
                 if not failed and (len(answers) > 1 or not fails):
                     self.anew.add(task)
         errors = any(writes.get(ERROR) is not None for writes in self._tasks.values())
-        if given is not None and (errors or (self._tasks and not failed)):
+        if passed_answer is not None and (errors or (self._tasks and not failed)):
             self.taken[NULL_TASK] = None
 
     def puts(self, inner_anew: bool) -> Iterator[Put]:
-        """What to store, where something was taken back of this step or of a subgraph's.
+        """What to store, if an answer to this step or to a subgraph's was taken back.
 
         Args:
             inner_anew: Whether a subgraph of one of these tasks will ask another question first.
@@ -195,7 +196,7 @@ class _Step:
 
 
 def _open_tasks(writes: Sequence[PendingWrite]) -> dict[str, Mapping[str, Any]]:
-    """The tasks that have not finished, each with its writes by kind; and the whole step's."""
+    """The unfinished tasks, each with its writes by kind, and the writes of the whole step."""
     tasks: dict[str, dict[str, Any]] = {NULL_TASK: {}}
     for task, name, value in writes:
         tasks.setdefault(task, {})[name] = value

@@ -1,8 +1,8 @@
-"""What a checkpoint tells of its thread without the graph: values, next nodes, interrupts.
+"""A thread's state from its checkpoint, without the graph: values, next nodes, interrupts.
 
-LangGraph says in its channels what comes next (`storage.checkpoints.pending_work`), so most of what
-`graph.get_state` gives can be read from the checkpoint alone. The graph itself knows more: the ids
-of tasks that have written nothing, values that it rebuilds (`DeltaChannel`), subgraphs.
+LangGraph's channels say what comes next (`storage.checkpoints.pending_work`), so most of what
+`graph.get_state` returns can be read from the checkpoint alone. The graph itself knows more: the
+ids of tasks that have written nothing, values that it rebuilds (`DeltaChannel`), subgraphs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.types import Interrupt, PregelTask, Send, StateSnapshot
 
 from langmem_ext.threads.states.held import HELD, Standing
+from langmem_ext.threads.states.rewind import NULL_TASK
 
 Status: TypeAlias = Literal["idle", "interrupted", "error"]
 
@@ -26,35 +27,32 @@ INTERRUPT: Final = "__interrupt__"
 ERROR: Final = "__error__"
 RESUME: Final = "__resume__"
 _INNER: Final = (BRANCH, JOIN, "__")
-"""How the channels begin that are LangGraph's own."""
-
-NO_TASK: Final = "00000000-0000-0000-0000-000000000000"
-"""The task of writes that belong to none: an input, an answer that was not yet handed on."""
+"""Prefixes of LangGraph's own channels."""
 
 
-def snapshot_of(found: CheckpointTuple, *, live: bool = False) -> StateSnapshot:
-    """The state that a checkpoint holds, in the form in which a graph gives it.
+def snapshot_of(checkpoint: CheckpointTuple, *, live: bool = False) -> StateSnapshot:
+    """The state that a checkpoint holds, in the form in which a graph returns it.
 
     Args:
-        found: The checkpoint, with its pending writes.
-        live: It is a thread's newest one, and shows what is still to be done; otherwise it shows
+        checkpoint: The checkpoint, with its pending writes.
+        live: Whether it is a thread's newest one, and shows what is left to do; otherwise it shows
             the whole step.
     """
-    channels = found.checkpoint["channel_values"]
+    channels = checkpoint.checkpoint["channel_values"]
     waiting = [*_next_nodes(channels)]
-    tasks = tuple(_tasks(waiting, found.pending_writes or (), live))
+    tasks = tuple(_tasks(waiting, checkpoint.pending_writes or (), live))
     done = [task.name for task in tasks if task.result is not None] if live else []
     snapshot = StateSnapshot(
         values=values_of(channels),
         next=tuple(_without(waiting, done)),
-        config=found.config,
-        metadata=found.metadata,
-        created_at=found.checkpoint["ts"],
-        parent_config=found.parent_config,
+        config=checkpoint.config,
+        metadata=checkpoint.metadata,
+        created_at=checkpoint.checkpoint["ts"],
+        parent_config=checkpoint.parent_config,
         tasks=tasks,
         interrupts=tuple(interrupt for task in tasks for interrupt in task.interrupts),
     )
-    return Standing.of(snapshot, found).snapshot if live else snapshot
+    return Standing.of(snapshot, checkpoint).snapshot if live else snapshot
 
 
 def status_of(snapshot: StateSnapshot) -> Status:
@@ -65,14 +63,14 @@ def status_of(snapshot: StateSnapshot) -> Status:
 
 
 def values_of(channels: Mapping[str, Any]) -> Any:
-    """The values of a graph's own channels; of a graph with one nameless channel, its value."""
+    """The values of a graph's own channels; if it has one nameless channel, that one's value."""
     if ROOT in channels:
         return channels[ROOT]
     return {name: value for name, value in channels.items() if not name.startswith(_INNER)}
 
 
 def _next_nodes(channels: Mapping[str, Any]) -> Iterator[str]:
-    """The nodes that are to run next; one that was sent several tasks, several times."""
+    """The nodes that run next; a node that was sent several tasks, several times."""
     for name, value in channels.items():
         if name == INPUT:
             yield INPUT
@@ -87,9 +85,8 @@ def _next_nodes(channels: Mapping[str, Any]) -> Iterator[str]:
 def _joined(channel: str, seen: Any) -> str | None:
     """The node waiting for several others, if all have run; channels are named `join:a+b:node`."""
     awaited, _, node = channel.removeprefix(JOIN).rpartition(":")
-    arrived = (
-        seen[0] if isinstance(seen, tuple) else seen
-    )  # of a deferred node, with whether all is done
+    # A deferred node's value also says whether everything else is done.
+    arrived = seen[0] if isinstance(seen, tuple) else seen
     return node if isinstance(arrived, set) and arrived == set(awaited.split("+")) else None
 
 
@@ -100,21 +97,21 @@ def _tasks(
     left = list(waiting)
     by_task: dict[str, list[tuple[str, Any]]] = {}
     for task, channel, value in writes:
-        if task not in (NO_TASK, HELD):
+        if task not in (NULL_TASK, HELD):
             by_task.setdefault(task, []).append((channel, value))
     for task, written in by_task.items():
         kinds = {channel for channel, _ in written}
         asked = tuple(
-            one for channel, value in written if channel == INTERRUPT for one in _interrupts(value)
+            interrupt
+            for channel, value in written
+            if channel == INTERRUPT
+            for interrupt in _interrupts(value)
         )
         error = next((value for channel, value in written if channel == ERROR), None)
         name = _name_of(task, asked, left)
         if name in left:
             left.remove(name)
-        if ERROR not in kinds and kinds - {
-            INTERRUPT,
-            RESUME,
-        }:  # it has ended, whatever it had asked before
+        if ERROR not in kinds and kinds - {INTERRUPT, RESUME}:  # it has ended
             result = {
                 channel: value for channel, value in written if not channel.startswith(_INNER)
             }
@@ -130,14 +127,14 @@ def _path(name: str) -> tuple[str, str]:
 
 
 def _interrupts(value: Any) -> tuple[Interrupt, ...]:
-    """The interrupts of one write, which is one or several."""
+    """The interrupts of one write, which may be one or several."""
     several = value if isinstance(value, tuple | list) else (value,)
-    return tuple(one for one in several if isinstance(one, Interrupt))
+    return tuple(interrupt for interrupt in several if isinstance(interrupt, Interrupt))
 
 
 def _name_of(task: str, asked: Sequence[Interrupt], names: Sequence[str]) -> str:
     """The node of a task, by its interrupt's id; else the only one left, or an empty text."""
-    ids = {one.id for one in asked}
+    ids = {interrupt.id for interrupt in asked}
     made = [
         name for name in dict.fromkeys(names) if Interrupt.from_ns(None, f"{name}:{task}").id in ids
     ]
@@ -145,7 +142,7 @@ def _name_of(task: str, asked: Sequence[Interrupt], names: Sequence[str]) -> str
 
 
 def _without(names: Sequence[str], gone: Sequence[str]) -> list[str]:
-    """The names, each that is gone taken out once."""
+    """The names, without one occurrence of each that is gone."""
     left = list(names)
     for name in gone:
         if name in left:

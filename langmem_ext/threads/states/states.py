@@ -1,7 +1,7 @@
-"""`ThreadStates`: threads with their states, found by their states and notes.
+"""`ThreadStates`: threads with their states, found by their states and metadata.
 
-This is what a user interface lists: each thread with its values, whether it waits, and for what. No
-graph is needed for it; where there is one, ask it for more (`threads.states.snapshot`).
+A user interface lists these: each thread with its values, whether it waits, and for what. No graph
+is needed; if there is one, it knows more (`threads.states.snapshot`).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from langmem_ext.types import ThreadInfo, ThreadKey
 Order: TypeAlias = Literal["updated_at", "created_at", "id", "status"]
 
 PAGE: Final = 64
-"""Threads that are looked at first, where their states or notes decide; each further page is twice
-as long."""
+"""How many threads are read first if their states or metadata decide; each further page is twice as
+long."""
 
 LONGEST_PAGE: Final = 1024
-"""Threads that are looked at together."""
+"""The maximum number of threads that are read together."""
 
 SHOWN: Final = 6
-"""Messages that a notebook shows of a state."""
+"""How many messages of a state a notebook shows."""
 
 MOST_IDS: Final = 1000
-"""Threads that may be asked for by their ids."""
+"""How many threads can be searched for by their ids at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class StatedThread:
     """A thread and its newest state.
 
     Attributes:
-        info: What its row says.
+        info: The thread's description.
         state: The state of its newest checkpoint; None if it has none.
         damage: Why its state cannot be read; None if it can.
     """
@@ -71,10 +71,10 @@ class StatedThread:
     def _repr_html_(self) -> str:
         values = self.state.values if self.state is not None else {}
         others = tuple(values) if isinstance(values, dict) else ()
-        said = values.get("messages") if isinstance(values, dict) else None
+        messages = values.get("messages") if isinstance(values, dict) else None
         rows = [
             (message.type, shown_text(vars(message)) or calls_of(message))
-            for message in (said if isinstance(said, list) else [])[-SHOWN:]
+            for message in (messages if isinstance(messages, list) else [])[-SHOWN:]
             if isinstance(message, BaseMessage)
         ]
         rows += [
@@ -90,14 +90,14 @@ class StatedThread:
 
 @dataclass(frozen=True, slots=True)
 class ThreadQuery:
-    """Which threads are asked for. Archived threads are left out.
+    """Which threads to search for. Archived threads are left out.
 
     Attributes:
-        metadata, values: What their notes and their state contain: each name with an equal value;
-            objects are compared in the same way.
-        given: Notes that every thread has that says nothing else under these names.
-        ids: Only these.
-        status: Only those with this status.
+        metadata, values: What their metadata and their state must contain: each name with an equal
+            value; objects are compared in the same way.
+        given: Metadata that every thread has unless it has other values under these names.
+        ids: Only these threads.
+        status: Only threads with this status.
         order, descending: What they are sorted by.
         offset, limit: How many to skip, and the maximum number to return.
     """
@@ -121,7 +121,7 @@ class ThreadStates:
     """The threads that a saver stores, with their states.
 
     Args:
-        saver: The saver; the threads of another owner than its own are not there.
+        saver: The saver; threads of other owners than its own are not found.
 
     Example:
         `[thread.info.title for thread in
@@ -138,15 +138,15 @@ class ThreadStates:
 
         Raises:
             ThreadNotFound: The thread does not exist, or belongs to another owner.
-            DamagedRow: It does not decode.
+            DamagedRow: Its state does not decode.
         """
-        found: StatedThread = perform(self._get(thread_id), self._answer)
-        return found
+        thread: StatedThread = perform(self._get(thread_id), self._answer)
+        return thread
 
     async def aget(self, thread_id: ThreadId) -> StatedThread:
         """Async twin of `get`."""
-        found: StatedThread = await aperform(self._get(thread_id), self._aanswer)
-        return found
+        thread: StatedThread = await aperform(self._get(thread_id), self._aanswer)
+        return thread
 
     def state(
         self, thread_id: ThreadId, *, checkpoint_id: str | None = None, namespace: str = ""
@@ -154,17 +154,17 @@ class ThreadStates:
         """The state of a thread: the newest, or that of a checkpoint; None if there is none.
 
         Raises:
-            DamagedRow: It does not decode.
+            DamagedRow: The state does not decode.
         """
-        found = self.saver.get_tuple(_config(thread_id, namespace, checkpoint_id))
-        return None if found is None else snapshot_of(found, live=checkpoint_id is None)
+        checkpoint = self.saver.get_tuple(_config(thread_id, namespace, checkpoint_id))
+        return None if checkpoint is None else snapshot_of(checkpoint, live=checkpoint_id is None)
 
     async def astate(
         self, thread_id: ThreadId, *, checkpoint_id: str | None = None, namespace: str = ""
     ) -> StateSnapshot | None:
         """Async twin of `state`."""
-        found = await self.saver.aget_tuple(_config(thread_id, namespace, checkpoint_id))
-        return None if found is None else snapshot_of(found, live=checkpoint_id is None)
+        checkpoint = await self.saver.aget_tuple(_config(thread_id, namespace, checkpoint_id))
+        return None if checkpoint is None else snapshot_of(checkpoint, live=checkpoint_id is None)
 
     def history(
         self,
@@ -179,15 +179,15 @@ class ThreadStates:
 
         Args:
             thread_id: The thread.
-            namespace: That of a subgraph.
-            before: Only those before this checkpoint.
-            metadata: What the checkpoints' metadata must equal, by plain name.
-            limit: At most so many; all by default.
+            namespace: A subgraph's namespace.
+            before: Only states before this checkpoint.
+            metadata: Values that the checkpoints' metadata must have, by plain name.
+            limit: The maximum number. Default: all.
         """
-        found = self.saver.list(
+        checkpoints = self.saver.list(
             _config(thread_id, namespace), **_listed(thread_id, namespace, before, metadata, limit)
         )
-        return map(snapshot_of, found)
+        return map(snapshot_of, checkpoints)
 
     async def ahistory(
         self,
@@ -200,41 +200,41 @@ class ThreadStates:
     ) -> AsyncGenerator[StateSnapshot, None]:
         """Async twin of `history`."""
         options = _listed(thread_id, namespace, before, metadata, limit)
-        async for found in self.saver.alist(_config(thread_id, namespace), **options):
-            yield snapshot_of(found)
+        async for checkpoint in self.saver.alist(_config(thread_id, namespace), **options):
+            yield snapshot_of(checkpoint)
 
     # -- several -----------------------------------------------------------------------------------
 
     def search(self, wanted: ThreadQuery, *, states: bool = True) -> list[StatedThread]:
-        """The threads that are asked for; one whose state is damaged is among them, and says so.
+        """The threads that match; one whose state is damaged is included, with its `damage`.
 
-        A search by metadata reads the rows that may have it; one by status or values reads states
+        A search by metadata reads the rows that may match; one by status or values reads states
         until it has found enough.
 
         Args:
-            wanted: Which.
+            wanted: Which threads.
             states: Whether their states are needed.
 
         Raises:
-            InvalidInput: It cannot be asked for.
+            InvalidInput: The query is invalid.
         """
-        found: list[StatedThread] = perform(self._search(wanted, states), self._answer)
-        return found
+        threads: list[StatedThread] = perform(self._search(wanted, states), self._answer)
+        return threads
 
     async def asearch(self, wanted: ThreadQuery, *, states: bool = True) -> list[StatedThread]:
         """Async twin of `search`."""
-        found: list[StatedThread] = await aperform(self._search(wanted, states), self._aanswer)
-        return found
+        threads: list[StatedThread] = await aperform(self._search(wanted, states), self._aanswer)
+        return threads
 
     def count(self, wanted: ThreadQuery) -> int:
-        """How many threads there are of those asked for; offset and limit do not count."""
-        found: int = perform(self._count(wanted), self._answer)
-        return found
+        """How many threads match; offset and limit are ignored."""
+        number: int = perform(self._count(wanted), self._answer)
+        return number
 
     async def acount(self, wanted: ThreadQuery) -> int:
         """Async twin of `count`."""
-        found: int = await aperform(self._count(wanted), self._aanswer)
-        return found
+        number: int = await aperform(self._count(wanted), self._aanswer)
+        return number
 
     # -- steps -------------------------------------------------------------------------------------
 
@@ -261,34 +261,34 @@ class ThreadStates:
             return (
                 (yield from self._stated(rows)) if states else [StatedThread(row) for row in rows]
             )
-        found: list[StatedThread] = []
+        threads: list[StatedThread] = []
         end = None if wanted.order == "status" else wanted.offset + limit
-        yield from self._sift(sieve, found, end, states)
+        yield from self._sift(sieve, threads, end, states)
         if wanted.order == "status":
-            found.sort(key=lambda thread: thread.status, reverse=wanted.descending)
-        return found[wanted.offset : wanted.offset + limit]
+            threads.sort(key=lambda thread: thread.status, reverse=wanted.descending)
+        return threads[wanted.offset : wanted.offset + limit]
 
     def _count(self, wanted: ThreadQuery) -> Steps:
         sieve = _Sieve.of(wanted, self.saver.owner)
         if sieve.in_rows and wanted.ids is None:
             return (yield listing_ops.count_threads(sieve.filter))
-        found: list[StatedThread] = []
-        yield from self._sift(sieve, found, None, states=False)
-        return len(found)
+        threads: list[StatedThread] = []
+        yield from self._sift(sieve, threads, None, states=False)
+        return len(threads)
 
     def _sift(
-        self, sieve: _Sieve, found: list[StatedThread], enough: int | None, states: bool
+        self, sieve: _Sieve, threads: list[StatedThread], enough: int | None, states: bool
     ) -> Steps:
-        """Go through the rows, and keep the threads that are asked for, until there are enough."""
+        """Read rows, and add the threads that match, until there are enough."""
         at, size = 0, PAGE
-        while enough is None or len(found) < enough:
+        while enough is None or len(threads) < enough:
             rows = yield sieve.page(at, size)
             kept = [row for row in rows if sieve.takes_row(row)]
             needed = states or sieve.by_state
-            threads = (
+            stated = (
                 (yield from self._stated(kept)) if needed else [StatedThread(row) for row in kept]
             )
-            found += [thread for thread in threads if sieve.takes_state(thread)]
+            threads += [thread for thread in stated if sieve.takes_state(thread)]
             if len(rows) < size:
                 return
             at, size = at + size, min(2 * size, LONGEST_PAGE)
@@ -304,7 +304,7 @@ class ThreadStates:
             for row, state in zip(rows, states, strict=True)
         ]
 
-    # -- answers -----------------------------------------------------------------------------------
+    # -- running the steps -------------------------------------------------------------------------
 
     def _answer(self, asked: Page) -> Any:
         """Rows of an operation, or the newest states of threads; `DamagedRow` for damaged ones."""
@@ -313,8 +313,12 @@ class ThreadStates:
         states: list[StateSnapshot | DamagedRow | None] = []
         while len(states) < len(asked):
             try:
-                for found in self.saver.get_all([_config(name) for name in asked[len(states) :]]):
-                    states.append(None if found is None else snapshot_of(found, live=True))
+                for checkpoint in self.saver.get_all(
+                    [_config(name) for name in asked[len(states) :]]
+                ):
+                    states.append(
+                        None if checkpoint is None else snapshot_of(checkpoint, live=True)
+                    )
             except DamagedRow as error:
                 states.append(error)
         return states
@@ -326,10 +330,12 @@ class ThreadStates:
         states: list[StateSnapshot | DamagedRow | None] = []
         while len(states) < len(asked):
             try:
-                async for found in self.saver.aget_all(
+                async for checkpoint in self.saver.aget_all(
                     [_config(name) for name in asked[len(states) :]]
                 ):
-                    states.append(None if found is None else snapshot_of(found, live=True))
+                    states.append(
+                        None if checkpoint is None else snapshot_of(checkpoint, live=True)
+                    )
             except DamagedRow as error:
                 states.append(error)
         return states
@@ -337,7 +343,7 @@ class ThreadStates:
 
 @dataclass(frozen=True, slots=True)
 class _Sieve:
-    """Filters threads: by row in the database, then by notes, then by state."""
+    """Filters threads: by row in the database, then by metadata, then by state."""
 
     wanted: ThreadQuery
     filter: ThreadFilter
@@ -348,8 +354,8 @@ class _Sieve:
     @classmethod
     def of(cls, wanted: ThreadQuery, owner: str | None) -> _Sieve:
         metadata = checked_metadata(wanted.metadata or {})
-        given = wanted.given or {}
-        texts = _leaves({name: value for name, value in metadata.items() if name not in given})
+        defaults = wanted.given or {}
+        texts = _leaves({name: value for name, value in metadata.items() if name not in defaults})
         keys = None
         if wanted.ids is not None:
             if len(wanted.ids) > MOST_IDS:
@@ -404,7 +410,7 @@ class _Sieve:
 
 
 def contains(whole: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
-    """Whether a JSON object has all that another one has; what is not an object must be equal."""
+    """Whether a JSON object has all that another one has; other values must be equal."""
     for name, value in part.items():
         if name not in whole:
             return False
@@ -418,7 +424,7 @@ def contains(whole: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
 
 
 def _leaves(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """The texts in the JSON of any metadata that matches; numbers have several spellings."""
+    """Texts that the JSON of all matching metadata has; numbers have several spellings."""
     for name, value in metadata.items():
         if isinstance(value, Mapping):
             yield from _leaves(value)

@@ -34,7 +34,7 @@ from langmem_ext import (
 )
 from langmem_ext.messages.turns import cut_turns
 from langmem_ext.storage.threads import turns as turn_ops
-from langmem_ext.threads.continuation.files import complete, given_in, message_content
+from langmem_ext.threads.continuation.files import complete, contents_in, message_content
 
 LONG = 400
 
@@ -78,7 +78,7 @@ def with_files(said: list[Any]) -> list[BaseMessage]:
     messages: list[BaseMessage] = []
     for number, one in enumerate(said):
         if isinstance(one, list):
-            content, notes = message_content("look", one, given_in(messages))
+            content, notes = message_content("look", one, contents_in(messages))
             one = HumanMessage(
                 content, additional_kwargs={"langmem_ext": {"files": notes}} if notes else {}
             )
