@@ -1,12 +1,12 @@
-"""The cache of threads in a process: an unchanged message costs a comparison and not a row.
+"""The cache of threads in a process: an unchanged message costs a comparison, not a row.
 
-It is current as long as the thread's row is the one that is remembered: every write moves the row's
-`version`. Where it has moved, what cannot change is still so (rows are immutable, but for an item
-that gets its id late), and the rest is asked for again; where the `generation` has moved, rows were
-replaced or deleted, and nothing is remembered.
+It is current as long as the thread's row is the cached one: every write moves the row's `version`.
+If the version has moved, what cannot change still holds (rows are immutable, except that an item
+may get its id late), and the rest is read again. If the `generation` has moved, rows were replaced
+or deleted, and the thread's cache is dropped.
 
-Whoever works with what is remembered of a thread takes it out, and gives it back at the end: so
-nobody else changes it meanwhile, and what has failed is not given back. It holds bytes, never the
+An operation takes a thread's cache out, and gives it back at the end. So nobody else changes it
+meanwhile, and an operation that fails does not give it back. The cache holds bytes, never the
 caller's objects.
 """
 
@@ -27,45 +27,45 @@ from langmem_ext.storage.rows.delta import Compound
 from langmem_ext.types import Codec, Snapshot
 
 BARE: Final = 256
-"""Of how many messages it is remembered what they were without their id: copies from before they
-got it may still come."""
+"""How many messages are cached by their bytes without the id: copies from before they got it may
+still come."""
 
 HEADERS: Final = 128
-"""How many headers of a thread are remembered."""
+"""How many headers of a thread are cached."""
 
 VALUES: Final = 64
-"""How many of the values stored last are remembered."""
+"""How many of the values stored last are cached."""
 
 BODIES_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of value rows that are remembered of a thread, where reading one costs a trip."""
+"""How many bytes of a thread's value rows are cached, where reading one costs a round trip."""
 
 LISTS: Final = 64
-"""How many lists of messages, and how many large values, of a thread are remembered: its channels,
-and those of its subgraphs."""
+"""How many lists of messages, and how many large values, of a thread are cached: its channels, and
+those of its subgraphs."""
 
 TASKS: Final = 1024
-"""Of how many tasks it is remembered that they have pending writes."""
+"""How many tasks with pending writes are cached."""
 
 NOTED: Final = 1024
-"""Of how many message ids it is remembered what the search index has noted of them."""
+"""How many of the search index's notes on message ids are cached."""
 
 MISSING: Final = 1024
-"""How many threads are remembered that were not found."""
+"""How many ids of missing threads are cached."""
 
 THREADS: Final = 1024
-"""How many threads are remembered."""
+"""How many threads are cached."""
 
 ENTRY_BYTES: Final = 200
-"""What an item costs in memory beyond its own bytes, about."""
+"""About how much memory an item takes beyond its own bytes."""
 
 TEMPLATE_BYTES: Final = 700
-"""What a message of a list costs in memory beyond its texts, about, by which it is recognised."""
+"""About how much memory a message of a list takes, beyond its texts, to be recognised again."""
 
 NUMBER_BYTES: Final = 40
-"""What a number costs in the runs of a list or of a manifest, about."""
+"""About how much memory a number in the runs of a list or a manifest takes."""
 
 INDEX_BYTES: Final = 3000
-"""What an index costs that holds nothing, about."""
+"""About how much memory an empty cache of a thread takes."""
 
 
 @dataclass(slots=True)
@@ -81,12 +81,12 @@ class KnownList:
     """A list of messages as it was last stored or read; only its `templates` ever change.
 
     Attributes:
-        packed: Their exact bytes.
-        runs, nameless: Where they stand (`storage.rows.checkpoint.ValueRef`).
-        entry: The same as a row has it.
-        whole: The reference, if the entry has not all of its runs (`storage.rows.manifest`).
-        templates: What its messages are recognised by and copied from (`templates`), or None.
-        size: Bytes held, about.
+        packed: The messages' exact bytes.
+        runs, nameless: The reference to them (`storage.rows.checkpoint.ValueRef`).
+        entry: The same reference in the form of a row.
+        whole: The reference, if the entry does not have all of its runs (`storage.rows.manifest`).
+        templates: What messages are recognised by and copied from (`log.message_cache`), or None.
+        size: About how many bytes it holds.
     """
 
     packed: Sequence[Snapshot]
@@ -99,29 +99,28 @@ class KnownList:
 
 
 class ThreadIndex:
-    """What is known of one thread.
+    """The cache of one thread.
 
     Attributes:
         number: The thread's number.
-        generation: The thread's generation when it was first looked at.
-        key: The thread's id and the codec's key; None for an index of one operation alone.
-        row: The thread's row (`sql.SELECT_THREAD`) as it was last read or written; None
-            where that is not known.
-        thread: The same as a writer works with it (`thread_row.ThreadRow`), if one has written it.
+        generation: The thread's generation when it was first read.
+        key: The thread's id and the codec's key; None for a cache of one operation alone.
+        row: The thread's row (`sql.SELECT_THREAD`) as it was last read or written; None if that is
+            not known.
+        thread: The same as a writer's `thread_row.ThreadRow`, if a writer has written it.
         met: Whether the process knows of the thread's life (`late_writes.LateWrites.met`).
         asked: Whether it knows since when its runs have asked for it.
         items_end, words_end: Rows below these numbers have been seen or given up; `0` at first.
         content: An item's exact bytes, by its number.
         by_content: An item, by its bytes.
-        bare: An item, by the bytes that it had without its id; of those named last.
-        read: Items lately read with their ids, of which it is not known yet what they were without
-            (`storage.checkpoints.messages`).
+        bare: An item, by its bytes without its id; only the last ones that got an id.
+        read: Items that were lately read with their ids, and whose bytes without it are not known
+            yet (`storage.checkpoints.messages`).
         unnamed: Items that have no id yet.
         texts: Items that are bare texts: the message that holds the text may still come.
-        rows: Columns (`sql.ITEM_BODY`) of items that may still change, of those that were
-            stored here.
-        values: Rows of the values stored last, by a digest of their bodies: a node's result is a
-            pending write first and a channel's value then, and both refer to one row.
+        rows: Columns (`sql.ITEM_BODY`) of items that were stored here and may still change.
+        values: Rows of the values stored last, by a digest of their bodies: a node's result is
+            first a pending write and then a channel's value, and both refer to one row.
         words: Number of a word by its body; `bodies` the other way.
         namespaces: Number by name.
         headers: Lately used headers, by namespace and checkpoint id.
@@ -130,17 +129,17 @@ class ThreadIndex:
         compounds: Large dicts and lists lately stored or read, by namespace and channel.
         manifests: Beginnings of fragmented lists lately stored or read, by namespace and channel:
             row and runs.
-        passed: The item that gave the thread its title, and those that were looked at lately for
-            one that has taken its place; none has.
-        newest: Id and key of a namespace's newest checkpoint, None for one that has none; as long
-            as `row` is current.
-        tasks: Namespace, checkpoint and id of tasks that have pending writes; all of them as long
-            as `knows_tasks`.
-        noted: What the search index has noted of message ids (`storage.search.indexer`), as long as
-            `row` is current; of all, if `knows_notes`.
-        size: Bytes held, about; `accounted` is the part that the bound knows of.
-        held: Bodies of value rows lately stored or read, where reading one costs a trip;
-            `held_bytes` is what they hold.
+        passed: The item that gave the thread its title, and items that were lately found not to
+            replace it.
+        newest: Id and key of a namespace's newest checkpoint, None if it has none; valid as long as
+            `row` is current.
+        tasks: Namespace, checkpoint and id of tasks with pending writes; all of them if
+            `knows_tasks`.
+        noted: The search index's notes on message ids (`storage.search.indexer`), valid as long as
+            `row` is current; all of them if `knows_notes`.
+        size: About how many bytes it holds; `accounted` is the part that counts in `Indexes.size`.
+        held: Bodies of value rows lately stored or read, where reading one costs a round trip;
+            `held_bytes` is their size.
     """
 
     __slots__ = (
@@ -220,7 +219,7 @@ class ThreadIndex:
         self.held_bytes = 0
 
     def learn_item(self, number: int, packed: Snapshot, *, named: bool) -> Item:
-        """Remember an item as its row holds it; `named`: with an id."""
+        """Cache an item as its row holds it; `named`: with an id."""
         before = self.content.get(number)
         if before is None:
             self.size += 2 * len(packed) + ENTRY_BYTES
@@ -239,7 +238,7 @@ class ThreadIndex:
         return item
 
     def _name(self, number: int, before: Snapshot) -> None:
-        """An item's bytes have changed, because it got its id or became a message."""
+        """Update an item whose bytes changed because it got its id or became a message."""
         self.texts.discard(number)
         self.rows.pop(number, None)
         item = self.by_content.get(before)
@@ -248,7 +247,7 @@ class ThreadIndex:
             self.learn_bare(before, item)
 
     def learn_bare(self, bare: Snapshot, item: Item) -> None:
-        """Remember an item by the bytes that it had, or would have had, without its id."""
+        """Cache an item by the bytes that it had, or would have had, without its id."""
         if bare not in self.bare:
             self.size += len(bare) + ENTRY_BYTES
         self.bare[bare] = Item(item.number, named=False)
@@ -256,7 +255,7 @@ class ThreadIndex:
             self.size -= len(self.bare.popitem(last=False)[0]) + ENTRY_BYTES
 
     def learn_value(self, digest: bytes, number: int) -> None:
-        """Remember where a value stands; the one remembered longest goes."""
+        """Cache a value's row; the oldest one is dropped."""
         if digest not in self.values:
             self.size += ENTRY_BYTES
         self.values[digest] = number
@@ -265,7 +264,7 @@ class ThreadIndex:
             self.size -= ENTRY_BYTES
 
     def learn_body(self, number: int, body: bytes) -> None:
-        """Remember the body of a value row; the ones not used longest go."""
+        """Cache the body of a value row; the least recently used ones are dropped."""
         if not self.holds or len(body) > BODIES_BYTES:
             return
         before = self.held.pop(number, None)
@@ -277,14 +276,14 @@ class ThreadIndex:
         self.size += added
 
     def learn_word(self, number: int, body: bytes) -> None:
-        """Remember a word."""
+        """Cache a word."""
         if number not in self.bodies:
             self.size += len(body) + ENTRY_BYTES
         self.words.setdefault(body, number)
         self.bodies[number] = body
 
     def learn_header(self, namespace: int, checkpoint: bytes, header: Header) -> None:
-        """Remember a header; the least lately used one goes."""
+        """Cache a header; the least recently used one is dropped."""
         before = self.headers.pop((namespace, checkpoint), None)
         if before is not None:
             self.size -= before.size
@@ -295,7 +294,7 @@ class ThreadIndex:
             self.size -= self.headers.popitem(last=False)[1].size
 
     def learn_list(self, place: tuple[int, str], known: KnownList) -> None:
-        """Remember a list of messages."""
+        """Cache a list of messages."""
         before = self.lists.pop(place, None)
         known.size = TEMPLATE_BYTES * len(known.packed) + NUMBER_BYTES * (
             len(known.runs) + len(known.nameless)
@@ -306,7 +305,7 @@ class ThreadIndex:
             self.size -= self.lists.popitem(last=False)[1].size
 
     def learn_compound(self, place: tuple[int, str], compound: Compound) -> None:
-        """Remember a compound; the one not used longest goes."""
+        """Cache a compound; the least recently used one is dropped."""
         before = self.compounds.pop(place, None)
         self.size += compound.size() - (before.size() if before is not None else 0)
         self.compounds[place] = compound
@@ -314,7 +313,7 @@ class ThreadIndex:
             self.size -= self.compounds.popitem(last=False)[1].size()
 
     def learn_manifest(self, place: tuple[int, str], row: int, runs: Runs) -> None:
-        """Remember the row that holds the beginning of a fragmented list."""
+        """Cache the row that holds the beginning of a fragmented list."""
         self.size += NUMBER_BYTES * (len(runs) - len(self.manifests.get(place, (0, ()))[1]))
         self.manifests[place] = row, runs
         self.manifests.move_to_end(place)
@@ -324,9 +323,9 @@ class ThreadIndex:
     def find_list(
         self, place: tuple[int, str], runs: Runs, nameless: Runs
     ) -> tuple[Sequence[Snapshot], KnownList] | None:
-        """The bytes of a remembered list, or of one that a remembered list begins with.
+        """The bytes of a cached list, or of one that a cached list begins with.
 
-        The list of an earlier checkpoint is usually the beginning of the remembered one.
+        The list of an earlier checkpoint is usually the beginning of the cached one.
         """
         known = self.lists.get(place)
         if known is None:
@@ -339,14 +338,14 @@ class ThreadIndex:
         return None
 
     def learn_task(self, space: int, checkpoint: bytes, task: bytes) -> None:
-        """Remember that a task has pending writes."""
+        """Note that a task has pending writes."""
         self.tasks[space, checkpoint, task] = None
         if len(self.tasks) > TASKS:
             del self.tasks[next(iter(self.tasks))]
             self.knows_tasks = False
 
     def note(self, message_id: bytes, row: Row) -> None:
-        """Remember what is noted of a message id."""
+        """Cache the note on a message id."""
         if message_id not in self.noted:
             self.size += len(message_id) + ENTRY_BYTES
         self.noted[message_id] = row
@@ -356,18 +355,19 @@ class ThreadIndex:
             self.knows_notes = False
 
     def learn_namespace(self, name: str, number: int) -> None:
-        """Remember a namespace."""
+        """Cache a namespace."""
         self.namespaces[name] = number
         self.size += len(name) + ENTRY_BYTES
 
 
 class Indexes:
-    """What is remembered of recently used threads; bounded, and the least recently used goes first.
+    """The caches of recently used threads; bounded: the least recently used one is dropped first.
 
     Args:
-        max_bytes: What all of them may hold, about.
-        compress, compress_texts: Whether those who write with them compress bytes, and texts.
-        remote: Whether reading a row costs a trip; and a thread's number follows from its id.
+        max_bytes: About how many bytes all of them may hold.
+        compress, compress_texts: Whether writers compress bytes, and texts.
+        remote: Whether reading a row costs a round trip; then a thread's number follows from its
+            id.
     """
 
     def __init__(
@@ -385,7 +385,7 @@ class Indexes:
     def start_anew(self) -> None:
         """Forget everything.
 
-        Called in a forked child: another thread may have been changing what is remembered.
+        Called in a forked child: another thread may have been changing the caches.
         """
         self._lock = threading.Lock()
         self._indexes: OrderedDict[tuple[str, str], ThreadIndex] = OrderedDict()
@@ -394,7 +394,7 @@ class Indexes:
         self.late_writes = LateWrites()
 
     def list_at(self, thread_id: str, codec: str, namespace: str, channel: str) -> KnownList | None:
-        """The remembered list of a channel in a namespace; `codec` is the codec's key."""
+        """The cached list of a channel in a namespace; `codec` is the codec's key."""
         index = self._indexes.get((thread_id, codec))
         return (
             None
@@ -403,7 +403,7 @@ class Indexes:
         )
 
     def take(self, thread_id: str, codec: Codec) -> ThreadIndex | None:
-        """Take what is remembered of a thread; None if there is nothing, or another has taken it.
+        """Take a thread's cache; None if there is none, or another operation has taken it.
 
         It is the caller's until `keep`.
         """
@@ -415,7 +415,7 @@ class Indexes:
         return index
 
     def of(self, thread_id: str, row: Row, codec: Codec) -> ThreadIndex:
-        """What is remembered of a thread and still true; it is the caller's until `keep`.
+        """A thread's cache with what still holds; it is the caller's until `keep`.
 
         Args:
             thread_id: The thread's id.
@@ -435,7 +435,7 @@ class Indexes:
         return index
 
     def borrow(self, thread_id: str, row: tuple[int, int, int], codec: Codec) -> ThreadIndex:
-        """What is remembered of a thread's immutable rows, if only part of its own row was read.
+        """A thread's cache of immutable rows, if only part of its own row was read.
 
         Args:
             thread_id: The thread's id.
@@ -451,7 +451,7 @@ class Indexes:
         return ThreadIndex(number, generation, (thread_id, codec.key), holds=self.remote)
 
     def keep(self, index: ThreadIndex, *, written: bool = False) -> None:
-        """Give back what was taken; after a write it replaces what was given back meanwhile."""
+        """Give a cache back; after a write it replaces one that was given back meanwhile."""
         key = index.key
         if key is None:
             return
@@ -493,7 +493,7 @@ class Indexes:
             self.forget_thread(thread_id)
 
     def note_missing(self, thread_id: str) -> None:
-        """Remember that there is no such thread: who makes it need not ask."""
+        """Note that there is no such thread: making it needs no query then."""
         self.missing[thread_id] = None
         if len(self.missing) > MISSING:
             self.missing.popitem(last=False)

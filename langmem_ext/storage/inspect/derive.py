@@ -1,7 +1,7 @@
-"""Operations that compute again what a thread's row says of the other rows, and put it right.
+"""Operations that recompute what a thread's row says of the other rows, and repair it.
 
 Only what follows from other rows is ever written. A repair is one transaction per thread, and moves
-its generation: what any process has remembered of the thread is void then.
+its generation: then every process's cache of the thread is void.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from langmem_ext.storage.threads.copy import copy_rows
 from langmem_ext.storage.threads.list import STATUSES
 
 NEW_GENERATION: Final = 1 << 31
-"""Where nobody knows which generation a thread has reached, it goes on from here: nobody remembers
-this one."""
+"""If a thread's generation is not known, it goes on from here: no process has cached this one."""
 
 _COUNTERS: Final = ("next_item", "next_value", "next_word", "next_namespace")
 _DERIVED: Final = ("items", "tokens", "active_at", "head_messages", "waiting_for", *_COUNTERS)
@@ -48,7 +47,7 @@ _DERIVED: Final = ("items", "tokens", "active_at", "head_messages", "waiting_for
 
 @operation
 def read_thread(number: int) -> Op[dict[str, Any] | None]:
-    """A thread's row by column; None where it has gone."""
+    """A thread's row by column; None if it is gone."""
     row = yield from fetch_one(sql.SELECT_THREAD_ROW, thread=number)
     return None if row is None else dict(zip(sql.THREAD_COLUMNS, row, strict=True))
 
@@ -59,7 +58,7 @@ def read_thread(number: int) -> Op[dict[str, Any] | None]:
 def derive(
     number: int, contents: Contents, waiting_channel: str
 ) -> Op[tuple[dict[str, Any], dict[str, Any]] | None]:
-    """What a thread's row says, and what it should say; None where it has gone.
+    """What a thread's row says, and what it should say; None if it is gone.
 
     Args:
         number: The thread.
@@ -99,7 +98,7 @@ def _derive_head(
 ) -> Op[dict[str, Any]]:
     """What the thread's row should say of the root's newest checkpoint.
 
-    If the checkpoint cannot be read, that is what the row does say.
+    If the checkpoint cannot be read, it is what the row says now.
     """
     row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=number, namespace=0)
     if row is None:
@@ -151,7 +150,7 @@ def _is_object(text: str) -> bool:
 
 @operation_once
 def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -> Op[int | None]:
-    """Compare a thread's row with its other rows; its generation now, or None where it has gone."""
+    """Compare a thread's row with its other rows; its current generation, or None if it is gone."""
     both = yield from derive(thread.number, contents, waiting_channel)
     if both is None:
         return None
@@ -187,11 +186,11 @@ def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -
 def repair_thread(
     number: int, items: Sequence[int], contents: Contents, waiting_channel: str
 ) -> Op[bool]:
-    """Write again what follows from other rows; whether the thread is still there.
+    """Rewrite what follows from other rows; whether the thread still exists.
 
     Args:
         number: The thread.
-        items: Numbers of the items whose columns are to be derived from their bytes.
+        items: Numbers of the items whose columns are derived again from their bytes.
         contents: Decodes rows.
         waiting_channel: The channel whose value, a name, the thread's row shows.
     """
@@ -227,7 +226,7 @@ def repair_thread(
 
 
 def _as_stored(text: Any, stored: Any) -> Any:
-    """A text as its column holds it: compressed if it was, and unchanged if it says the same."""
+    """A text as its column holds it: compressed if it was, and unchanged if it is the same text."""
     if not isinstance(stored, bytes) or text is None or text is stored:
         return text
     return stored if expand_text(stored) == text else shrink_text(text)
@@ -304,7 +303,7 @@ def _tell_parents(thread: Examined) -> None:
 
 
 def _gap(present: Sequence[int], start: int, end: int) -> int | None:
-    """The first number from `start` to `end` that is not present; None where all are."""
+    """The first number from `start` to `end` that is missing; None if none is."""
     at = bisect_left(present, start)
     if bisect_left(present, end) - at == end - start:
         return None
@@ -356,7 +355,7 @@ def find_orphans(table: str, first: int, last: int) -> Op[tuple[list[int], int |
 
 @operation
 def adopt(number: int, now: int) -> Op[None]:
-    """Give rows of no thread a thread again, with an id that says so."""
+    """Create a thread for rows of no thread, with an id that says so."""
     for name in (f"recovered-{number}", f"recovered-{number}-{now}"):
         times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
         made = yield from fetch_one(sql.ADOPT_THREAD, thread=number, id=name, **times)

@@ -197,7 +197,7 @@ class Examination:
         return findings.told(fixed=fix)
 
     def _examine_thread(self, number: int, counted: bool) -> Steps[Examined | None]:
-        """One thread; None where it has gone."""
+        """One thread; None if it is gone."""
         thread: Examined | None = None
         for _ in range(TRIES):
             try:

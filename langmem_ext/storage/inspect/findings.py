@@ -1,4 +1,4 @@
-"""What an examination finds: each finding names its thread, its checkpoints and its row."""
+"""The findings of an examination: each names its thread, its checkpoints and its row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 Severity: TypeAlias = Literal["note", "wrong", "damaged"]
 
 MOST: Final = 20
-"""Findings of one kind, and checkpoints of one finding, that are told one by one; the rest are
+"""How many findings of one kind, and checkpoints of one finding, are reported; the rest are
 counted."""
 
 
@@ -19,7 +19,7 @@ class Finding:
     """A finding of an examination.
 
     Attributes:
-        kind: What it is, in a word: `file`, `page`, `thread`, `orphan`, `counter`, `head`,
+        kind: Its kind: `file`, `page`, `thread`, `orphan`, `counter`, `head`,
             `column`, `item`, `value`, `word`, `namespace`, `checkpoint`, `write`, `reference`,
             `parent`, `double`, `unused`, `foreign`, `large`, `search`, `store` or `more`.
         severity: `note`: not an error. `wrong`: a derived column does not match, or rows belong to

@@ -18,7 +18,7 @@ from langmem_ext.storage.operation import PAUSE, Op, operation_once
 from langmem_ext.storage.rows.ids import readable
 
 LARGE: Final = "large"
-"""The kind of what is told of a checkpoint that reads, and takes far more memory than its rows."""
+"""The kind of finding for a checkpoint that takes far more memory than its rows."""
 
 
 def find_large(thread: Examined) -> list[tuple[int, bytes]]:

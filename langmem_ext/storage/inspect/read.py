@@ -1,10 +1,9 @@
-"""Operations that read all of a thread, a page at a time, and say what does not hold.
+"""Operations that read a whole thread, a page at a time, and report what is damaged or wrong.
 
 Invariants:
-- Nothing is built that a row names, and nothing that was remembered is believed: every row is read
-  anew.
-- A page is one transaction. What refers is read before what is referred to, so whatever a page
-  refers to is there when its turn comes, however many writers are at work.
+- No object that a row names is built, and no cache is trusted: every row is read again.
+- A page is one transaction. A row that refers to others is read before them, so whatever a page
+  refers to exists when its turn comes, however many writers there are.
 - A row that cannot be read is a finding, never the end of the examination.
 """
 
@@ -62,10 +61,9 @@ class Reading:
     """An item as it decodes.
 
     Attributes:
-        packed: The message's exact bytes; None where another serializer wrote it and is not at
-            hand.
-        columns: The columns that follow from them, as far as they can be told here.
-        is_text: Whether it is a bare text, and no message.
+        packed: The message's exact bytes; None if a serializer wrote it that is not available.
+        columns: The columns that follow from them, as far as they can be derived here.
+        is_text: Whether it is a bare text, not a message.
     """
 
     packed: Snapshot | None
@@ -110,18 +108,18 @@ class Examined:
     Attributes:
         number, generation: The thread's.
         ends: Its `next_item` and `next_value` when the examination began.
-        index: Reads headers and words; of this examination alone.
+        index: Reads headers and words; used for this examination alone.
         findings: What was found.
         counted: Whether token counts can be compared.
         uses: Ids of the checkpoints that need something, by what they need.
         parents: Parent by namespace and id of a checkpoint.
         written: Checkpoints that have pending writes.
-        items: Bytes of the messages that are there and decode, by their numbers.
-        values: How many messages each value refers to that is there and decodes, by its number.
+        items: Bytes of the messages that decode, by their numbers.
+        values: How many messages each value that decodes refers to, by its number.
         bodies: Bytes of these values.
-        broken: Rows that are there and do not, as table and number.
+        broken: Rows that do not decode, as table and number.
         digests: Number of an item, by a digest of its bytes.
-        repairs: Numbers of items whose columns are to be derived again.
+        repairs: Numbers of items whose columns must be derived again.
         unread: Tables whose rows of the thread could not all be read.
     """
 
@@ -144,11 +142,11 @@ class Examined:
     unread: set[str] = field(default_factory=set)
 
     def behind(self, at: Cursor) -> dict[str, int]:
-        """Where the thread's items and values stand that follow one."""
+        """The range of the thread's items or values that follow one."""
         return {"thread": self.number, "after": at[0]}
 
     def rows(self, at: Cursor) -> dict[str, Any]:
-        """Where the thread's rows stand that follow one, in the other tables."""
+        """The range of the thread's rows that follow one, in the other tables."""
         return {"thread": self.number} | dict(zip(("first", "second", "third"), at, strict=False))
 
     def damaged(
@@ -166,7 +164,7 @@ class Examined:
 
 @operation
 def require_zstd() -> Op[None]:
-    """See that what is compressed can be read: without zstd it is not damaged.
+    """Require that compressed rows can be read: without zstd they would seem damaged.
 
     Raises:
         MissingExtra: Something is compressed, and there is no zstd.
@@ -344,7 +342,7 @@ def read_item(index: ThreadIndex, contents: Contents, row: Row) -> Op[Reading]:
 
 
 def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:
-    """The columns that follow from an item's bytes must say what they do."""
+    """Check the columns that follow from an item's bytes."""
     stored = {
         "name": row[3],
         "text": expand_text(row[4]),
@@ -413,9 +411,9 @@ class Table:
 
     Attributes:
         name: Its name.
-        page: Looks at the rows behind a key, at most so many; the last one's key, or None where no
-            more follow.
-        next_key: SQL of the key behind a key.
+        page: Reads the rows after a key, up to a limit; the last one's key, or None if no more
+            follow.
+        next_key: SQL of the key after a key.
         parts: How many columns the key has.
     """
 
@@ -430,7 +428,7 @@ class Table:
 
     @operation
     def key(self, thread: Examined, at: Cursor) -> Op[Cursor | None]:
-        """The key behind a key, read without the rest of its row."""
+        """The key after a key, read without the rest of its row."""
         if self.name not in ("item", "value"):
             return (yield from fetch_one(self.next_key, **thread.rows(at)))
         row = yield from fetch_one(self.next_key, **thread.behind(at))

@@ -33,7 +33,7 @@ PAGE: Final = 256
 """Items that one step compares."""
 
 THREADS: Final = 256
-"""Threads of which one step looks whether they are there."""
+"""How many threads one step looks up."""
 
 KIND: Final = "search"
 
@@ -42,14 +42,14 @@ KIND: Final = "search"
 
 
 def examine_index(codec: Codec, *, fix: bool) -> Steps[Iterable[Finding]]:
-    """Whether the index can be read and belongs to threads.
+    """Examine whether the index can be read, and its rows belong to threads.
 
-    What cannot be repaired in place is built anew.
+    What cannot be repaired in place is rebuilt.
 
     Args:
         codec: Reads items.
-        fix: Mend it. Only then FTS5 compares its own tables: it does so in one transaction that
-            writers wait for.
+        fix: Repair it. Only then does FTS5 compare its own tables, in one transaction that writers
+            wait for.
     """
     findings = Findings(None)
     try:
@@ -106,7 +106,7 @@ def examine_words(thread: Examined, codec: Codec) -> Steps[None]:
 
 @operation
 def repair_words(number: int, codec: Codec) -> Op[None]:
-    """Index a thread anew."""
+    """Reindex a thread."""
     yield from fetch(LOCK_NUMBER, thread=number)
     row = yield from fetch_one(sql.SELECT_PROGRESS, thread=number)
     if row is not None:

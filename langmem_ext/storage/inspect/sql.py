@@ -69,7 +69,7 @@ ADOPT_THREAD = (
 
 # -- what a thread has -----------------------------------------------------------------------------
 
-# What is compared stands after what decodes an item.
+# Columns to compare come after those that decode an item.
 SELECT_ITEM_PAGE = (
     f"SELECT {ITEM_COLUMNS}, {TOKENS} FROM item WHERE {BEHIND} ORDER BY {KEY} LIMIT :limit"
 )

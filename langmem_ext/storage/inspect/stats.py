@@ -11,14 +11,14 @@ from langmem_ext.storage.prune.prune import measure_thread
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is counted of one thread.
+    """Counts of one thread.
 
     Attributes:
         number, id: The thread's.
-        bytes: Bytes of the thread's rows, about, with their entries in indexes.
+        bytes: About how many bytes the thread's rows take, with their entries in indexes.
         text, rest: Bytes of its messages' texts, and of what the columns do not hold.
-        messages, human: Its messages, and those of a person.
-        checkpoints: How many it has.
+        messages, human: How many messages it has, and how many from a person.
+        checkpoints: How many checkpoints it has.
     """
 
     number: int
@@ -33,9 +33,9 @@ class Measured:
 
 @operation
 def measure_file() -> Op[tuple[dict[str, int], bool]]:
-    """Bytes by table and index, `free` and all of the `file`; and whether they are pages.
+    """Bytes by table and index, `free` and of the whole `file`; and whether pages were counted.
 
-    Where they are not, only the last two are there.
+    If they were not, only the last two are included.
     """
     [(page, pages, free)] = yield from fetch(sql.SELECT_PAGES)
     sizes = {"free": page * free, "file": page * pages}

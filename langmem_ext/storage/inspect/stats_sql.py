@@ -14,7 +14,7 @@ HAS_PAGE_TABLE = HAS_SIZES
 SUM_PAGES = SIZES
 SELECT_THREADS = "SELECT number, id FROM thread WHERE number > :after ORDER BY number LIMIT :limit"
 
-# A row with neither role nor rest is no message yet; the roles are those of a user's message:
+# A row with neither role nor rest is not a message yet; the roles are those of a user's message:
 # `messages.identity.CLASSES`.
 MEASURE_MESSAGES = (
     f"SELECT coalesce(sum({bytes_of('text')}), 0), coalesce(sum(length(rest)), 0),"

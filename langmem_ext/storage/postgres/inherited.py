@@ -1,8 +1,8 @@
 """A forked child neither uses its parent's connections nor keeps them open.
 
-Both hold the same sockets. A word of the child's would be one of its parent's session, an answer
-that it reads would be missed there, and a killed parent's session, with its locks, would last for
-as long as the child.
+Both hold the same sockets. What the child sends would arrive in its parent's session, an answer
+that it reads would be missing there, and a killed parent's session, with its locks, would last as
+long as the child.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _left: Final[list[object]] = []
 
 
 def keep_from_children(connection: psycopg.BaseConnection[Any]) -> None:
-    """Replace a connection's socket in forked children, whatever still refers to it there."""
+    """Replace a connection's socket in forked children, even if something still refers to it."""
     _begun.add(connection)
 
 

@@ -14,21 +14,21 @@ from langmem_ext.storage.postgres.server import Server, waited
 from langmem_ext.storage.postgres.tasks import start
 
 _JOINING: Final = 3
-"""How often a flusher gives way first, at most: what follows at once still joins."""
+"""How often a flusher yields at most before it sends: jobs that follow at once still join."""
 
 
 class Lane:
-    """What one event loop needs.
+    """The jobs and connections of one event loop.
 
     Args:
-        server: Where to.
+        server: The server.
         loop: The event loop.
-        busy: The threads that are being written, by whomever.
-        store: Carries out jobs together, and tells their callers.
+        busy: The threads that this process is writing.
+        store: Runs jobs together, and notifies their callers.
 
     Attributes:
         lineup: The jobs that wait.
-        writing: The threads that are being written on it.
+        writing: The threads that are being written on this event loop.
         pool: Its connections.
     """
 
@@ -88,11 +88,11 @@ class Lane:
             self.abandon()
 
     def add(self, job: Job[Any]) -> None:
-        """Have a job carried out; it fails where it is not taken up within the deadline."""
+        """Queue a job; it fails if it does not get its turn within the deadline."""
         self.lineup.add(job)
         if (
             job.thread is None or job.thread not in self.writing
-        ):  # else who writes the thread will take this up next
+        ):  # else whoever writes the thread takes this job next
             self.kick()
         if self._patience is None:
             self._patience = self.loop.call_later(self._server.deadline, self._expire)
@@ -107,7 +107,7 @@ class Lane:
             self._patience = self.loop.call_at(oldest + self._server.deadline, self._expire)
 
     def kick(self) -> None:
-        """See to it that what waits is carried out."""
+        """Make sure that waiting jobs are run."""
         if self._joining is None and len(self.lineup) and len(self._flushers) < self.pool.size:
             self._joining = flusher = start(self.loop, self._flush())
             self._flushers.add(flusher)
@@ -130,7 +130,7 @@ class Lane:
                 del self._at_work[id(jobs)]
             if not len(self.lineup):
                 break
-        # Here and not in `_end`, which comes later: who is told of an answer may bring the next job
+        # Here and not in `_end`, which comes later: a caller that gets its answer may add a job
         # before that.
         self._flushers.difference_update({asyncio.current_task()})
 
@@ -140,7 +140,7 @@ class Lane:
             return
         self._flushers.discard(flusher)
         if not flusher.cancelled():
-            flusher.exception()  # an interrupt, which whoever runs the event loop has got
+            flusher.exception()  # an interrupt, which the event loop's runner has received
         if self._joining is flusher:
             self._joining = None
         if self.lineup.is_wanted:

@@ -22,11 +22,11 @@ from langmem_ext.storage.schema.migrations import MIGRATIONS, Migration, unknown
 from langmem_ext.storage.schema.store import pgvector
 
 _LOCK: Final = 0x6C6D6578
-"""The advisory lock of those who migrate: "lmex"."""
+"""The advisory lock of migrations: "lmex"."""
 
 _DATABASE: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
 _IDENTITY: Final = f"SELECT system_identifier, ({_DATABASE}) FROM pg_control_system()"
-"""Which database it is, whatever it is called: a standby's is its primary's."""
+"""Identifies the database, by whatever name it is reached; a standby is the same as its primary."""
 
 _APPLIED: Final = "SELECT name FROM langmem_migration"
 _HAS_SCHEMA: Final = f"SELECT 1 FROM pg_namespace WHERE oid = to_regnamespace('{SCHEMA}')"
@@ -48,7 +48,7 @@ _EXTENSION: Final = (
     "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid ="
     " extnamespace WHERE extname = 'vector'"
 )
-"""The schema of pgvector, where it is there."""
+"""The schema of pgvector, if it is installed."""
 
 _COUNT_UP_TO: Final = "SELECT count(*) FROM (SELECT FROM store_vector LIMIT :most) AS few"
 
@@ -67,15 +67,14 @@ def migrate(server: Server) -> None:
     """Make the tables or migrate them; a role that may only write is enough if nothing is missing.
 
     Args:
-        server: The database, and whether the tables must be there already, and of this release.
+        server: The database, and whether the tables must exist already, from this release.
 
     Raises:
         SchemaTooNew: The database has a migration that this release does not know; nothing was
             changed.
         NotADatabase: Its schema holds another program's tables under our names; nothing was
             changed.
-        InvalidInput: Its tables were made with another number of partitions than the one that is
-            asked for.
+        InvalidInput: Its tables have another number of partitions than the URL says.
         StorageUnavailable: It cannot be reached, or refuses.
     """
     dialect = postgres(server.schema)
@@ -118,7 +117,7 @@ def migrate(server: Server) -> None:
 
 
 def _require_same(connection: psycopg.Connection[Any], server: Server) -> None:
-    """See that what goes past a pooler comes to the database that the pooler stands before."""
+    """Require that the URL past a pooler leads to the same database as the pooler."""
     if server.direct == server.conninfo:
         return
     with psycopg.connect(server.conninfo, **server.options()) as other:
@@ -133,12 +132,12 @@ def _require_same(connection: psycopg.Connection[Any], server: Server) -> None:
 def _identity(connection: psycopg.Connection[Any]) -> tuple[Any, ...]:
     try:
         return connection.execute(_IDENTITY).fetchone() or ()
-    except errors.InsufficientPrivilege:  # a server that tells nobody
+    except errors.InsufficientPrivilege:  # a server that does not say
         return connection.execute(_DATABASE).fetchone() or ()
 
 
 def _require_unicode(connection: psycopg.Connection[Any], server: Server) -> None:
-    """See that the database can hold what people say."""
+    """Require that the database can hold any text."""
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in (None, "UTF8"):
         raise StorageUnavailable(
@@ -160,7 +159,7 @@ def _missing(connection: psycopg.Connection[Any], dialect: Dialect) -> list[Migr
 
 
 def _partitions(connection: psycopg.Connection[Any], dialect: Dialect) -> int:
-    """Among how many partitions each table's rows are shared out; 0 where they are not."""
+    """The number of partitions of each table; 0 if it has none."""
     row = connection.execute(dialect.render(_COUNT_PARTITIONS), {}).fetchone()
     return int(row[0]) if row is not None else 0
 
@@ -168,7 +167,7 @@ def _partitions(connection: psycopg.Connection[Any], dialect: Dialect) -> int:
 def _require_partitions(
     connection: psycopg.Connection[Any], dialect: Dialect, server: Server
 ) -> None:
-    """Tables that are there keep the partitions that they were made with."""
+    """Require that the URL does not change the partitions of existing tables."""
     if server.partitions and server.partitions != (there := _partitions(connection, dialect)):
         raise InvalidInput(
             f"the tables of the {server.place} were made with {there or 'no'} partitions: leave"
@@ -178,7 +177,7 @@ def _require_partitions(
 
 
 def _begin(connection: psycopg.Connection[Any], dialect: Dialect) -> None:
-    """Make the schema if it is not there: who may make tables in one may not always make one."""
+    """Make the schema if it is missing: not every role that may make tables may make schemas."""
     if connection.execute(dialect.render(_HAS_SCHEMA), {}).fetchone() is None:
         connection.execute(dialect.render(postgres_schema.CREATE_SCHEMA), {})
     connection.execute(dialect.render(postgres_schema.MIGRATION_TABLE), {})

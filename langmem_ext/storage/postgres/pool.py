@@ -29,7 +29,7 @@ from langmem_ext.storage.postgres.tasks import obtain, start_held
 from langmem_ext.storage.postgres.wire.exchange import GRACE_S, aprobe, begin_session, probe
 
 _AT_ONCE_S: Final = 0.01
-"""How long a connection is waited for that is there unless another caller has just taken it."""
+"""How long to wait for a connection that is free unless another caller has just taken it."""
 
 _IDLE: Final = pq.TransactionStatus.IDLE
 
@@ -39,10 +39,10 @@ most, before its pool has it back."""
 
 
 class _Attempts:
-    """What came of the last attempt to connect: psycopg's pool tells nobody.
+    """The outcome of the last attempt to connect, which psycopg's pool does not report.
 
     Attributes:
-        reason: Why it failed; None where it has not.
+        reason: Why it failed; None if it succeeded.
     """
 
     def __init__(self) -> None:
@@ -91,10 +91,10 @@ class _Pool(ConnectionPool[psycopg.Connection[Any]]):
 
 
 class SyncPool:
-    """What the sync callers of all threads need.
+    """The connections of the sync callers of all threads.
 
     Args:
-        server: Where to.
+        server: The server.
     """
 
     def __init__(self, server: Server) -> None:
@@ -171,18 +171,18 @@ class SyncPool:
 
 
 class AsyncPool:
-    """What the tasks of one event loop need.
+    """The connections of the tasks of one event loop.
 
-    A connection that is given back is kept at hand for a moment: a turn of a graph needs one four
-    times, and to ask psycopg's pool for it costs more than to send a statement.
+    A returned connection is kept at hand for a moment: a turn of a graph needs one four times, and
+    getting it from psycopg's pool costs more than sending a statement.
 
     Args:
-        server: Where to.
+        server: The server.
         loop: The event loop.
 
     Attributes:
-        size: Connections, at most.
-        lent: Those that are in use.
+        size: The maximum number of connections.
+        lent: How many connections are in use.
     """
 
     def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
@@ -197,7 +197,7 @@ class AsyncPool:
         self._timer: asyncio.TimerHandle | None = None
         self._returning: set[asyncio.Task[Any]] = (
             set()
-        )  # what gives connections back to psycopg's pool
+        )  # tasks that return connections to psycopg's pool
         self._attempts = _Attempts()
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
             server.conninfo,
@@ -213,7 +213,7 @@ class AsyncPool:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it gives no connections: not yet, or no more."""
+        """Whether it has no connections to lend: not yet, or no longer."""
         return self._pool.closed
 
     async def open(self) -> None:
@@ -225,10 +225,10 @@ class AsyncPool:
         self._opened.add(connection)
 
     async def lend(self) -> psycopg.AsyncConnection[Any]:
-        """A connection, until it is given back.
+        """A connection, until it is returned.
 
         Raises:
-            StorageUnavailable: None is free, or can be made, within the deadline.
+            StorageUnavailable: No connection is free, or can be made, within the deadline.
         """
         if self._at_hand:
             connection = self._at_hand.pop()
@@ -238,7 +238,7 @@ class AsyncPool:
         return connection
 
     async def _get(self) -> psycopg.AsyncConnection[Any]:
-        """A connection of psycopg's pool; one that comes as its caller is cancelled goes back."""
+        """A connection of psycopg's pool; if its caller is cancelled, it is returned."""
         self._asking += 1
         try:
             return await obtain(self._pool.getconn(), self._pool.putconn, self._returning)
@@ -255,7 +255,7 @@ class AsyncPool:
         if self._asking or not self._keeps or connection.pgconn.transaction_status != _IDLE:
             await self._put(
                 [connection]
-            )  # the pool gives it to whoever asks, and makes another in place of one that has ended
+            )  # the pool lends it to the next caller, or replaces it if it has ended
             return
         self._at_hand.append(connection)
         if self._timer is None:
@@ -327,7 +327,7 @@ class AsyncPool:
             connection.pgconn.finish()
 
     def _keep_nothing(self) -> None:
-        """What is given back from here on is not kept at hand."""
+        """From now on, keep no returned connection at hand."""
         self._keeps = False
         if self._timer is not None:
             self._timer.cancel()

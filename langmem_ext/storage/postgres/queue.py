@@ -2,9 +2,9 @@
 
 Invariants:
 - A thread is written by one connection of this process at a time: two would wait for each other in
-  the database, and forget what they know.
-- What goes together is sorted by thread: so two processes take the rows of two threads in the same
-  order.
+  the database, and invalidate each other's cache.
+- Jobs that go together are sorted by thread, so that two processes lock the rows of two threads in
+  the same order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 from langmem_ext.storage.driver import Job
 
 TOGETHER: Final = 32
-"""Operations that share a transaction, at most."""
+"""The maximum number of operations that share a transaction."""
 
 
 class Busy:
@@ -51,7 +51,7 @@ class Busy:
             wake()
 
     def call_back(self, wake: Callable[[], None]) -> None:
-        """Have `wake` called once some thread is given back; with `changed` held."""
+        """Call `wake` once a thread is released; with `changed` held."""
         self._waiting.append(wake)
 
 
@@ -81,7 +81,7 @@ class Lineup:
             self._jobs.append(job)
 
     def expire(self, deadline: float) -> list[Job[Any]]:
-        """Take the jobs back that have waited for so many seconds."""
+        """Remove the jobs that have waited for so many seconds."""
         since = monotonic() - deadline
         with self._busy.changed:
             expired = [job for job in self._jobs if job.since <= since]
@@ -146,7 +146,7 @@ class Lineup:
         while self._jobs and len(taken) < TOGETHER:
             job = self._jobs.popleft()
             thread = job.thread
-            # Of one thread, what came first goes first; what is of many threads goes alone.
+            # Jobs of one thread go in their order; a job of many threads goes alone.
             free = (
                 thread not in passed
                 and (only is None or job is only)

@@ -16,9 +16,9 @@ def start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> asyn
 
     An event loop keeps no reference to its tasks.
 
-    Not by `create_task`: where the event loop's task factory is an eager one, that carries out the
-    first steps itself, before anybody has noted the task, or what it is to work on. In a context of
-    its own: what a caller's holds is not the others', and is not to be kept.
+    `create_task` is not used: with an eager task factory it would run the first steps itself,
+    before anybody has noted the task or its work. The task has a context of its own: a caller's
+    context must not be shared with others, nor kept.
     """
     return asyncio.Task(work, loop=loop, context=Context())
 
@@ -26,7 +26,7 @@ def start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> asyn
 def start_held(
     loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], held: set[asyncio.Task[Any]]
 ) -> asyncio.Task[T]:
-    """`start`, where the task is among those that are held until it ends."""
+    """`start`, holding the task until it ends."""
     task = start(loop, work)
     held.add(task)
     task.add_done_callback(held.discard)
@@ -40,14 +40,14 @@ async def obtain(
 ) -> T:
     """The result of work; a cancelled caller does not wait for it, and its result is disposed of.
 
-    psycopg waits by `asyncio.wait_for` in places. Before Python 3.12 that keeps a cancellation to
-    itself where what is waited for comes at that moment. To raise another one in its place would
-    not do: anyio knows its own by what they say.
+    psycopg uses `asyncio.wait_for` in places. Before Python 3.12 that swallows a cancellation if
+    the awaited result arrives at that moment. Raising another one instead would not help: anyio
+    recognises its own by their messages.
 
     Args:
-        work: What is waited for.
-        let_go: Disposes of what nobody waits for any more.
-        held: Holds the tasks that do that, until they have.
+        work: The awaited work.
+        let_go: Disposes of a result that nobody waits for any more.
+        held: Holds the tasks that do that until they end.
     """
     loop = asyncio.get_running_loop()
     task = start(loop, work)

@@ -24,12 +24,12 @@ _OWNS: Final = (
 
 
 def compaction(server: Server, *, full: bool) -> Generator[None, None, int]:
-    """Have each table vacuumed, one at a step; returns how many bytes they have become smaller.
+    """Vacuum each table, one in each step; returns by how many bytes they have shrunk.
 
     Args:
         server: The database.
-        full: Write each table anew, which those who use it wait for; else only the empty pages at
-            its end are given back, and the space of what was deleted is used again.
+        full: Rewrite each table, while its users wait; else only the empty pages at its end are
+            returned, and the space of deleted rows is used again.
 
     Raises:
         StorageUnavailable: The role does not own the tables.

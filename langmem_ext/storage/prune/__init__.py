@@ -1,1 +1,1 @@
-"""What may go, and its removal."""
+"""What may be deleted, and its deletion."""

@@ -1,7 +1,7 @@
 """The operation that clears a thread's view; the thread still refers to all earlier messages.
 
-What is set aside stands in a namespace of its own, which no graph reads: of every namespace the
-newest checkpoint stays, whatever goes.
+What is set aside is kept in a namespace of its own, which no graph reads: pruning always keeps the
+newest checkpoint of every namespace.
 """
 
 from __future__ import annotations
@@ -50,16 +50,15 @@ def clear_view(
     Args:
         key: The thread.
         channel: The channel that holds the list.
-        emptied: What becomes of channels that only make sense with the list, as far as they are
-            there.
+        emptied: New values of channels that only make sense with the list, as far as they exist.
         edit: The id and times of the checkpoint that has the empty list.
-        aside: Those of the one that refers to what was set aside.
-        indexes: What this process knows.
+        aside: The id and times of the checkpoint that refers to what was set aside.
+        indexes: The caches of this process.
         codec: Reads and writes items.
 
     Raises:
         ThreadNotFound: The thread does not exist.
-        InvalidInput: The channel holds no list of messages.
+        InvalidInput: The channel does not hold a list of messages.
     """
     if (yield from find_thread(key, indexes)) is None:
         raise ThreadNotFound(f"thread {key.id!r} not found; see `langmem-ext threads list`")
@@ -105,9 +104,9 @@ def _set_aside(writer: Writer, channel: str, ref: ValueRef, aside: Edit) -> Op[N
 
 
 def _appended(earlier: ValueRef, later: ValueRef) -> ValueRef:
-    """A list of the messages of two, each once.
+    """The messages of two lists, each once.
 
-    What is brought back into a view may be set aside again.
+    Messages that were brought back into a view may be set aside again.
     """
     known, bare, length = (
         set(numbers_of(earlier.runs)),

@@ -49,7 +49,7 @@ EVER: Final = Cutoff.at(1 << 62)
 """Later than any moment: all threads."""
 
 NO_MOMENT: Final = -1
-"""Before any moment: no thread."""
+"""A time before that of any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class Surroundings:
     """What every operation here needs.
 
     Attributes:
-        owner: Threads of others are not there.
+        owner: Only this owner's threads are seen.
         meaning: What checkpoints mean.
-        indexes: What this process knows.
+        indexes: The caches of this process.
         dry_run: Show what would be deleted; change nothing.
     """
 
@@ -130,12 +130,12 @@ def read_live(key: ThreadKey, before: Cutoff | None, meaning: Meaning) -> Op[Thr
 
     Args:
         key: The thread.
-        before: Threads that were last written before it have expired; None: none has.
+        before: Threads that were last written before this have expired; None if none has.
         meaning: What checkpoints mean.
 
     Raises:
-        ThreadNotFound: There is none, or it is another owner's.
-        ThreadExpired: It has expired, and nothing has deleted it yet.
+        ThreadNotFound: It does not exist, or belongs to another owner.
+        ThreadExpired: It has expired, and is not deleted yet.
     """
     info = yield from read_info(key)
     if before is not None:
@@ -198,9 +198,9 @@ def thin(key: ThreadKey, last: int, slack: int, around: Surroundings) -> Op[tupl
 
     Args:
         key: The thread.
-        last: How many of each namespace stay.
-        slack: How many more there may be before it is worth the work.
-        around: What is needed.
+        last: How many checkpoints of each namespace stay.
+        slack: How many more there may be before pruning is worth the work.
+        around: What every operation here needs.
 
     Returns:
         What was deleted, and how many checkpoints the thread has now.

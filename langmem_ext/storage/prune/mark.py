@@ -1,9 +1,9 @@
 """What a thread's remaining checkpoints need: other checkpoints, and rows.
 
-A checkpoint needs the rows that its values and its pending writes refer to. Where a channel is not
-stored in it but rebuilt from what ancestors wrote, it needs those too, back to the nearest that
-holds the channel's value. They stay whole: each is kept with all that it needs itself, so that
-nothing that is left reads differently than before.
+A checkpoint needs the rows that its values and its pending writes refer to. If a channel is not
+stored in it but rebuilt from what ancestors wrote, it needs those, too, back to the nearest one
+that holds the channel's value. They stay whole: each is kept with all that it needs itself, so that
+what is left reads as before.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Place: TypeAlias = tuple[int, bytes]
 
 
 class Meaning(Protocol):
-    """What checkpoints mean to the framework that wrote them, as far as pruning must know it."""
+    """What pruning must know of the framework that wrote the checkpoints."""
 
     waiting_channel: str
     """The channel whose value, a name, the thread's row shows."""
 
     interrupt_channel: str
-    """The channel of the pending writes by which a task says that it waits."""
+    """The channel of the pending writes that mark a task as waiting."""
 
     @property
     def codec(self) -> Codec:
@@ -60,11 +60,10 @@ class CheckpointRow:
     """What a checkpoint's row says without being decoded.
 
     Attributes:
-        key: What the thread's checkpoints are in the order of; mostly the id (`ids.key_behind`).
-        parent: Id of the parent; `implied` where the row leaves it out, as the row before it is
-            that.
+        key: The key that orders the thread's checkpoints; mostly the id (`ids.key_behind`).
+        parent: Id of the parent; `implied` if the row leaves it out because it is the row before.
         words: Numbers of the words that it names.
-        size: Bytes that it takes, about.
+        size: About how many bytes it takes.
     """
 
     key: bytes
@@ -260,7 +259,7 @@ class Reach:
             return ()
 
     def keep_writes(self, writes: Iterable[WriteRow]) -> Op[None]:
-        """Let pending writes stay, with whatever they need."""
+        """Mark pending writes that stay, and all that they need."""
         for count, write in enumerate(writes, start=1):
             self.namespaces.add(write.place[0])
             if write.shape is not None:
@@ -288,7 +287,7 @@ def entries_of(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
 
 
 def newest_of(rows: dict[Place, CheckpointRow], last: int) -> Iterator[Place]:
-    """The newest checkpoints of each namespace, at most `last` of each."""
+    """The newest checkpoints of each namespace, up to `last` of each."""
     left: dict[int, int] = {}
     for place in reversed(rows):
         left.setdefault(place[0], last)
@@ -298,7 +297,7 @@ def newest_of(rows: dict[Place, CheckpointRow], last: int) -> Iterator[Place]:
 
 
 def gaps(ranges: Iterable[tuple[int, int]], end: int) -> Ranges:
-    """What `ranges`, merged, leave out of the numbers from zero to `end`.
+    """The ranges of numbers from zero to `end` that `ranges`, which are merged, leave out.
 
     >>> gaps([(0, 3), (4, 9)], 12)
     [(3, 4), (9, 12)]

@@ -1,12 +1,12 @@
-"""A checkpoint's own bytes: everything about it but the values, which it refers to.
+"""A checkpoint's own bytes: everything except the values, which it refers to.
 
 What repeats from turn to turn is stored once per thread as a *word*, the checkpoint's form: the
 names of channels and nodes, which of them have the same version, which were updated, which hold a
-value. What is left is small: versions as numbers, values as references to rows, runs of items, or a
-few bytes in place.
+value. The rest is small: versions as numbers, values as references to rows, runs of items, or a few
+bytes in place.
 
-A reference is plain data, as it stands in a row (its *entry*), and is carried on, compared and
-written so. `ValueRef` is the same for those who look into it.
+A reference is plain data as a row has it (its *entry*), and is copied, compared and written in that
+form. `ValueRef` is the same reference, decoded.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ Entry: TypeAlias = list[Any]
 id]]`."""
 
 SMALL_DETAILS: Final = 32
-"""Bytes of details (metadata beyond plain scalars) up to which they are a part of the pattern: an
-empty `parents`, mostly."""
+"""Details (metadata beyond plain scalars) of up to so many bytes are a part of the pattern: mostly
+an empty `parents`."""
 
 
 PATTERN_BYTES: Final = 1 << 14
-"""What a form takes at most as a word, for which a row of a few bytes stands
-(`messages.proportion`). A larger one stands in the row."""
+"""The maximum bytes of a form that is stored as a word, to which a row of a few bytes refers
+(`messages.proportion`). A larger form is stored in the row."""
 
 
 MOST_NAMED: Final = 16 * LONGEST
-"""Messages that all values of a row may name together, each as often as it is named."""
+"""How many messages all values of a row may name together, counting repetitions."""
 
 
 @dataclass(slots=True)  # not frozen: that takes several times as long to make
 class ValueRef:
-    """Where a value stands. Never changed.
+    """A reference to a value. Never changed.
 
     Attributes:
-        body: The encoded value, where it is small enough to stand in place; None for a plain list
+        body: The encoded value, if it is small enough to be stored in place; None for a plain list
             of messages.
         row: Number of the value row that holds the body instead.
         deltas: If the value is a compound (`storage.rows.delta`), the value rows that change what
@@ -82,7 +82,7 @@ class ValueRef:
         return rows if self.manifest is None else (*rows, self.manifest[0])
 
     def with_beginning(self, runs: Runs) -> ValueRef:
-        """The reference as it was before its first runs went to a row of their own.
+        """The reference as it was before its first runs were moved to a row of their own.
 
         Raises:
             ValueError: They do not belong together.
@@ -98,7 +98,7 @@ class ValueRef:
 
 
 HEADER_BYTES: Final = 2000
-"""What a header costs in memory, about."""
+"""About how much memory a header takes."""
 
 
 class Header:
@@ -110,16 +110,17 @@ class Header:
         versions: Version by channel.
         seen: Versions seen, by node and channel.
         updated: Channels updated by the step, or None.
-        entries: Where each value stands, by channel, as a row says it.
-        extra: Further keys of the checkpoint, encoded; None where there are none.
-        details: The part of its metadata that is not a plain scalar, encoded; None where there is
+        entries: The reference to each value, by channel, in the form of a row.
+        extra: Further keys of the checkpoint, encoded; None if there are none.
+        details: The part of its metadata that is not a plain scalar, encoded; None if there is
             none.
-        whole: Where lists stand whose runs are not all in their entries (`storage.rows.manifest`).
+        whole: References to lists whose runs are not all in their entries
+            (`storage.rows.manifest`).
         row: The row that it was read from; None while it is not stored.
 
     Attributes:
-        names: Id of the checkpoint and of its parent as texts, once they are known.
-        size: Bytes that it holds in memory, about. Most of a long fragmented list's are its runs.
+        names: Ids of the checkpoint and of its parent as texts, once they are known.
+        size: About how many bytes it holds in memory; of a long fragmented list, mostly its runs.
     """
 
     __slots__ = (
@@ -163,10 +164,10 @@ class Header:
 
     @property
     def values(self) -> dict[str, ValueRef]:
-        """Where each value stands, by channel.
+        """The reference to each value, by channel.
 
         Raises:
-            ValueError: An entry is none (also `TypeError`).
+            ValueError: An entry is invalid (also `TypeError`).
         """
         known = self._values
         if known is None or known[0] is not self.entries:
@@ -178,7 +179,7 @@ class Header:
         return known[1]
 
     def following(self, ts: str, versions: Versions, refs: Mapping[str, ValueRef]) -> Header:
-        """A header with other values in some channels, which does not say which were updated."""
+        """A header with other values in some channels, without the list of updated channels."""
         entries = {**self.entries, **{channel: entry_of(ref) for channel, ref in refs.items()}}
         whole = {channel: ref for channel, ref in self.whole.items() if channel not in refs}
         return Header(
@@ -193,15 +194,15 @@ class PackedCheckpoint:
     Attributes:
         id: Checkpoint id.
         parent: Id of the checkpoint that it follows, or None.
-        header: All of it but where its values stand.
-        values: The value of each channel that has one, in their order; for one that stands
-            unchanged in the parent, a way to pack it where the parent has none.
+        header: All of it except the references to its values.
+        values: The value of each channel that has one, in their order; for one that is unchanged
+            since the parent, a function that packs it, in case the parent does not have it.
         label: The scalar part of its metadata, as JSON text.
         step: The metadata's step, or None.
         waiting_for: Name of the parameter that it waits for, or None.
         follows_head: Whether it must follow the newest checkpoint, and that must be
             `expected_head`.
-        expected_head: Id of the checkpoint that must be the newest; None: there must be none.
+        expected_head: Id of the checkpoint that must be the newest; None if there must be none.
     """
 
     id: str
@@ -216,10 +217,10 @@ class PackedCheckpoint:
 
 
 def require_plain(header: Header) -> None:
-    """See that a header says what LangGraph could have said.
+    """Require that LangGraph could have written a header.
 
     Raises:
-        ValueError: It does not.
+        ValueError: Something in it is invalid.
     """
     seen = header.seen.values()
     names = [
@@ -244,7 +245,7 @@ def require_plain(header: Header) -> None:
 
 
 def longest_list(values: Mapping[str, ValueRef]) -> int | None:
-    """Length of the longest list of messages among a checkpoint's values; None if it has none."""
+    """Length of the longest list of messages in a checkpoint; None if it has none."""
     return max(
         (length_of(ref.runs) for ref in values.values() if ref.body is None and ref.row is None),
         default=None,
@@ -252,7 +253,7 @@ def longest_list(values: Mapping[str, ValueRef]) -> int | None:
 
 
 def longest_runs(values: Mapping[str, ValueRef]) -> Runs:
-    """The longest list of messages among a checkpoint's values; empty where it has none."""
+    """The longest list of messages in a checkpoint; empty if it has none."""
     return max(
         (ref.runs for ref in values.values() if ref.body is None and ref.row is None),
         key=length_of,
@@ -264,9 +265,9 @@ def longest_runs(values: Mapping[str, ValueRef]) -> Runs:
 
 
 def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any]]:
-    """The header in two parts: its form, which repeats each turn, and the checkpoint's own."""
+    """The header in two parts: its form, which repeats each turn, and the checkpoint's own part."""
     details, extra, seen, entries = header.details, header.extra, header.seen, header.entries
-    table: dict[Any, int] = {}  # 1 and 1.0 are equal, and not the same
+    table: dict[Any, int] = {}  # 1 and 1.0 are equal, but differ
     forms: list[dict[str, int]] = []
     for versions in (header.versions, *seen.values()):
         places: dict[str, int] = {}
@@ -298,7 +299,7 @@ def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any
 
 
 def decode_header(form: bytes, body: Sequence[Any], checkpoint_id: bytes) -> Header:
-    """The header that `encode_header` was given.
+    """The header that `encode_header` encoded.
 
     Raises:
         ValueError: The parts are not a header (also `KeyError`, `IndexError`, `TypeError`,
@@ -306,7 +307,7 @@ def decode_header(form: bytes, body: Sequence[Any], checkpoint_id: bytes) -> Hea
     """
     v, versions, seen, updated, held, small = unpack(form)
     time, packed_versions, entries, *rest = body
-    extra, details = [*rest, None, None][: max(2, len(rest))]  # more of them are a newer release's
+    extra, details = [*rest, None, None][: max(2, len(rest))]  # fails on a newer release's fields
     table = list(map(_decode_version, packed_versions))
     return Header(
         v,
@@ -332,17 +333,17 @@ def decode_values(entries: Iterable[Any]) -> list[ValueRef]:
 
 
 def require_countable(refs: Iterable[ValueRef]) -> None:
-    """See that what a row refers to can be listed, whether it is there or not.
+    """Require that the messages that a row refers to can be listed, whether they exist or not.
 
     Raises:
-        ValueError: It names too many messages.
+        ValueError: The row names too many messages.
     """
     if sum([length_of(ref.runs) for ref in refs]) > MOST_NAMED:
         raise ValueError("it refers to more messages than can be listed")
 
 
 def entry_of(ref: ValueRef) -> Entry:
-    """A reference as it stands in a row."""
+    """A reference in the form of a row."""
     where = (
         [ref.row, *ref.deltas]
         if ref.deltas is not None
@@ -357,10 +358,10 @@ def entry_of(ref: ValueRef) -> Entry:
 
 
 def value_ref(entry: Sequence[Any]) -> ValueRef:
-    """The reference that `entry_of` was given.
+    """The reference that `entry_of` encoded.
 
     Raises:
-        ValueError: It is none (also `TypeError`).
+        ValueError: The entry is invalid (also `TypeError`).
     """
     where, *rest = entry
     bare = rest.pop() if rest and isinstance(rest[-1], list) else []
@@ -388,10 +389,10 @@ def _manifest(entry: dict[Any, Any]) -> tuple[int, int]:
 
 # -- versions --------------------------------------------------------------------------------------
 #
-# LangGraph's versions are "%032d." and a random number that tells apart equal steps of different
-# forks. There are three spellings of the number: ours (seven digits), InMemorySaver's and the agent
-# server's. Ours is stored as one number, step and random; the others as `[spelling, step, random]`,
-# a number as `[number]`; a version that does not come back to the letter is stored as it is.
+# LangGraph's versions are "%032d." and a random number that distinguishes equal steps of different
+# forks. There are three spellings of that number: ours (seven digits), InMemorySaver's and the
+# agent server's. Ours is stored as one number, step and random; the others as `[spelling, step,
+# random]`, a number as `[number]`. A version that cannot be restored exactly is stored as it is.
 
 MINOR_DIGITS: Final = 10_000_000
 _SPELLINGS: Final[tuple[Callable[[int, float], str], ...]] = (
@@ -405,7 +406,7 @@ def next_version(current: Version | None, random: int) -> Version:
 
     Args:
         current: The highest version so far, or None.
-        random: Seven digits that tell this version from the same step of another fork; 0 to
+        random: Seven digits that distinguish this version from the same step of another fork; 0 to
             `MINOR_DIGITS` - 1.
     """
     if isinstance(current, str):
@@ -422,11 +423,11 @@ def next_version(current: Version | None, random: int) -> Version:
 
 
 VERSIONS: Final = 8192
-"""Versions that are remembered as numbers."""
+"""How many versions are cached as numbers."""
 
 
 class _Encoded(dict[str, Any]):
-    """Versions as rows have them: to take one apart takes longer than to look it up."""
+    """Versions in the form of rows, cached: parsing one takes longer than a lookup."""
 
     def __missing__(self, version: str) -> Any:
         if len(self) >= VERSIONS:
@@ -456,7 +457,7 @@ def _encode_version(version: str) -> int | str | list[Any]:
 
 
 MOST_STEPS: Final = 1 << 39
-"""Steps below which a version fits into one number of 64 bits."""
+"""Versions of fewer steps than this fit into one number of 64 bits."""
 
 
 def _decode_version(stored: Any) -> Version:
@@ -494,16 +495,16 @@ def _id_time(checkpoint_id: bytes) -> int | None:
 
 @lru_cache(maxsize=64)
 def _second(since: int) -> str:
-    """A second since 1582, as a time begins that is in it."""
+    """The beginning of an ISO time, up to its second, given as seconds since 1582."""
     return (_UUID_EPOCH + timedelta(seconds=since)).isoformat()[:19]
 
 
 def _encode_time(ts: str, checkpoint_id: bytes) -> int | str:
-    """Microseconds between the id's time and `ts`, where that spells `ts` again; else `ts`."""
+    """Microseconds between the id's time and `ts`, if `ts` can be restored from them; else `ts`."""
     base = _id_time(checkpoint_id)
     if base is None or not ts.endswith("+00:00"):
         return ts
-    # Most are of the second in which their id was made.
+    # Most times are within the second in which their id was made.
     second, apart = divmod(base, 1_000_000)
     micros = ts[20:26]
     if ts == f"{_second(second)}.{micros}+00:00" and micros.isdecimal() and micros.isascii():
@@ -513,7 +514,7 @@ def _encode_time(ts: str, checkpoint_id: bytes) -> int | str:
     except ValueError:
         return ts
     if moment.isoformat() != ts:
-        return ts  # such as 2024-01-01+00:00, which is a time without a zone to Python
+        return ts  # like 2024-01-01+00:00, which Python takes for a time without a zone
     since = moment - _UUID_EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds - base
 

@@ -1,21 +1,20 @@
-"""A row's check: the number by which a reader sees that the row is as it was written.
+"""A row's check: the number that shows a reader whether the row has changed since it was written.
 
-SQLite has no checksums: a flipped bit in the middle of a text is another letter there, and one in a
-reference is another message. So every row that a thread has holds a CRC-32, and whoever reads the
-row to use it compares.
+SQLite has no checksums: a flipped bit in a text is another letter, and one in a reference is
+another message. So every row of a thread holds a CRC-32, and every reader that uses the row
+compares it.
 
 Invariants:
-- It covers where the row stands within its thread, and its columns as they are stored, compressed
-  or not, with their types.
-- The thread's number is added to it, modulo 2**32. So a row that comes to stand in another thread
-  does not match there, and a copy's check is its original's and the difference of their threads
-  (`moved`).
-- A checkpoint's parent is covered as it is meant, not as it stands: naming one that was implied
-  leaves the check as it is, and a row that vanishes is noticed by the one that followed it.
-- It does not cover what is derived from other columns and read by nobody who restores a message: an
-  item's tokens. The doctor compares.
+- It covers the row's key within its thread, and its columns as they are stored, compressed or not,
+  with their types.
+- The thread's number is added to it, modulo 2**32. So a row that gets into another thread does not
+  match there, and a copy's check is its original's plus the difference of their threads (`moved`).
+- A checkpoint's parent is covered by its id, even if the row only implies it: writing it out does
+  not change the check, and a missing row is noticed by the row that followed it.
+- It does not cover what is derived from other columns and not needed to restore a message: an
+  item's tokens. The doctor compares those.
 
-It tells what has been damaged, not what has been forged: who can write a row can write its check.
+It detects damage, not forgery: anyone who can write a row can write its check.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from langmem_ext.messages.packed import pack
 from langmem_ext.storage.operation import Row
 
 CHANGED: Final = "its checksum does not match"
-"""What is said of a row whose check does not match."""
+"""The description of a row whose check does not match."""
 
 HALF: Final = 1 << 31
 """Taken off, so that half of all checks are negative and none needs more than the four bytes that
@@ -43,8 +42,8 @@ def check_of(thread: int, *columns: Any) -> int:
 
     Args:
         thread: The thread's number.
-        columns: What tells the row from others of its table and thread, and its columns, in the
-            order of `storage.schema.migrations`.
+        columns: The row's key within its table and thread, and its columns, in the order of
+            `storage.schema.migrations`.
     """
     return (crc32(pack(columns)) + thread & ALL) - HALF
 
@@ -84,12 +83,12 @@ def changed_items(rows: Sequence[Row], thread: int) -> set[int]:
 
 
 def holds(check: object, thread: object, *columns: Any) -> bool:
-    """Whether a row matches its check, whatever stands in it."""
+    """Whether a row matches its check, even if its columns have invalid types."""
     return isinstance(thread, int) and check == check_of(thread, *columns)
 
 
 def verify(check: object, thread: int, *columns: Any) -> None:
-    """See that a row matches its check.
+    """Require that a row matches its check.
 
     Raises:
         ValueError: It does not.

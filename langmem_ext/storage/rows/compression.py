@@ -1,15 +1,15 @@
 """Compressed columns, each marked as such: a database may hold both kinds.
 
 A compressed column is a BLOB of `MARK`, a byte that names the format, and a zstd frame without its
-magic number. No msgpack begins with the mark, and a text that is not compressed is no BLOB. The
-frame tells the length of what it holds. It carries no checksum of its own: its row has a check
-(`storage.rows.checksum`), which a reader compares before it expands anything. A frame that has one
-is read too.
+magic number. No msgpack begins with the mark, and a text that is not compressed is not a BLOB. The
+frame holds the length of its content. It has no checksum of its own: its row has a check
+(`storage.rows.checksum`), which a reader compares before it expands anything. A frame with a
+checksum is read, too.
 
-The format's byte also names the dictionary: what conversations, programs and data say everywhere,
-which is what makes a short message shrink. A released dictionary is never changed; another one gets
-another byte. It is made of no conversation: a dictionary of a thread's own messages would have to
-outlive them, and what was deleted must not stand anywhere.
+The format's byte also names the dictionary: phrases that are common in conversations, programs and
+data, without which a short message would not shrink. A released dictionary is never changed; a new
+one gets another byte. It is not made from conversations: a dictionary of a thread's own messages
+would have to outlive them, but deleted messages must not be stored anywhere.
 """
 
 from __future__ import annotations
@@ -35,28 +35,27 @@ LEVEL: Final = 6
 """Level 19 makes texts 2 to 4 % smaller and takes three to five times as long."""
 
 MIN_BYTES: Final = 64
-"""From this size on. Of shorter texts, few get smaller by a tenth."""
+"""The minimum size. Few shorter texts shrink by a tenth."""
 
 WORTH: Final = 0.9
-"""What is left must be at most so much of the whole: a saved byte or two is not worth a column that
-nobody can read."""
+"""The maximum share that must be left: a saved byte or two is not worth an unreadable column."""
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Up to this size. What is larger is stored as it is, and a frame that claims to hold more is
+"""The maximum size. Larger content is stored as it is, and a frame that claims to hold more is
 damaged or forged."""
 
 RATIO: Final = 256
-"""How many bytes one compressed byte may stand for: a file that somebody sends must not hold more
-than it seems to (`messages.proportion`). What shrinks further is mostly the same byte again and
-again; it is stored as it is."""
+"""How many bytes one compressed byte may expand to: a file that somebody sends must not hold far
+more than it seems to (`messages.proportion`). Content that shrinks further is mostly one byte
+repeated; it is stored as it is."""
 
 HEAD_BYTES: Final = 12
-"""So many bytes of a column tell how long its content is."""
+"""The first bytes of a column, which hold its content's length."""
 
 _PREFIX: Final = MARK + FORMAT
 _FLIPPED: Final = frozenset(MARK[0] ^ 1 << bit for bit in range(8) if bit != 2)
-"""What a flipped bit makes of the mark. None but C5, a long `bytes` value, can stand before C1 in
-msgpack of more than three bytes."""
+"""What a flipped bit can turn the mark into. In msgpack of more than three bytes, only C5, a long
+`bytes` value, can come before C1."""
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
@@ -67,11 +66,11 @@ class Engine(Protocol):
         """A whole frame."""
 
     def decompress(self, frame: bytes, length: int) -> bytes:
-        """What a frame holds, so many bytes of it at most; any exception for what is no frame."""
+        """The content of a frame, up to a limit; raises any exception if it is not a frame."""
 
 
 def require() -> None:
-    """See that compressed columns can be written and read here.
+    """Require that compressed columns can be written and read here.
 
     Raises:
         MissingExtra: There is no zstd.
@@ -80,7 +79,7 @@ def require() -> None:
 
 
 def shrink(body: bytes) -> bytes:
-    """Bytes as a column holds them: compressed, where that saves a tenth.
+    """Bytes as a column holds them: compressed, if that saves a tenth.
 
     Raises:
         MissingExtra: There is no zstd.
@@ -105,7 +104,7 @@ def shrink_text(text: str) -> str | bytes:
 
 
 def expand(stored: bytes) -> bytes:
-    """The bytes that `shrink` was given.
+    """The bytes that `shrink` compressed.
 
     Raises:
         ValueError: They are damaged, or of a newer release (also zstd's own errors; the caller
@@ -130,10 +129,10 @@ def expand(stored: bytes) -> bytes:
 
 
 def expand_text(stored: object) -> object:
-    """The text that `shrink_text` was given; whatever else stands in the column as it is.
+    """The text that `shrink_text` compressed; any other content of the column as it is.
 
     Raises:
-        ValueError: As `expand`; also a BLOB that is no compressed text.
+        ValueError: As `expand`; also for a BLOB that is not a compressed text.
         MissingExtra: It is compressed, and there is no zstd.
     """
     if not isinstance(stored, bytes):
@@ -147,14 +146,12 @@ def original_length(stored: bytes) -> int:
     """How many bytes a compressed column holds, from its first `HEAD_BYTES`; no zstd is needed.
 
     Raises:
-        ValueError: It does not say.
+        ValueError: The length is missing.
     """
     if stored[: len(_PREFIX)] != _PREFIX:
         raise ValueError("its compression is unknown: a newer release may have written it")
     flags = stored[len(_PREFIX)] if len(stored) > len(_PREFIX) else 0
-    whole = bool(
-        flags & 0x20
-    )  # a "single segment": its length stands where else the size of a window does
+    whole = bool(flags & 0x20)  # a "single segment": its length takes the place of a window's size
     size = (int(whole), 2, 4, 8)[flags >> 6]
     start = len(_PREFIX) + 1 + (not whole)
     if flags & 0x03 or not size or len(stored) < start + size:

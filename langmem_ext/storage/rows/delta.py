@@ -3,8 +3,8 @@
 A value that is stored whole at every step costs its size at every step. A compound is stored once,
 as its *base* row; each later state names that row and the *deltas* that lead from it to the state.
 Small deltas are merged into larger ones by a rule of eight (eight of a level make one of the next),
-so that a state of n changes names about 8 log8(n) rows and a change is written again only log8(n)
-times. Where the deltas have outgrown the base, the value is stored whole and is the next base.
+so that a state of n changes names about 8 log8(n) rows and a change is rewritten only log8(n)
+times. When the deltas have outgrown the base, the value is stored whole as the next base.
 
 A dict's row is `[level, [key, value, …], [removed key, …]]`, a list's `[level, count, elements]`;
 keys, values and elements are packed.
@@ -27,8 +27,8 @@ MAX_PARTS: Final = 64
 """Rows that a state may name, each once."""
 
 REMOVING: Final = 255
-"""Level of a delta that removes keys: it is not merged, because a key that comes back goes to the
-end."""
+"""Level of a delta that removes keys: it is not merged, because a key that is set again moves to
+the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Delta:
     Attributes:
         body: The row's body.
         part: The row, without its number.
-        merged: How many of the stored state's last rows it stands for too.
+        merged: How many of the stored state's last rows it replaces.
     """
 
     body: bytes
@@ -203,7 +203,7 @@ def _dict_delta(stored: Compound, value: Compound) -> Delta | None:
 
 
 def _list_delta(stored: Compound, value: Compound) -> Delta | None:
-    """The elements that were appended; None where something else changed."""
+    """The elements that were appended; None if something else changed."""
     elements = stored.body[stored.elements_at() :]
     if (
         stored.pieces is not None

@@ -2,13 +2,13 @@
 
 Each decodes to the same id, and within each form the order is the same.
 
-A thread's checkpoints come in the order of their keys. A checkpoint's key is its id, but for one
-that followed the newest and has a lower id, because its clock was behind: its key sorts behind all
-that the thread has (`key_behind`).
+A thread's checkpoints are ordered by their keys. A checkpoint's key is its id, unless it followed
+the newest and has a lower id, because its clock was behind: then its key sorts after all others of
+the thread (`key_behind`).
 
-Between the two forms the order is another than that of the texts. To sort alike, every other id
-would have to be stored behind the bytes of the UUID before it, 16 more in every row that names one.
-LangGraph names its checkpoints by UUIDs alone; a thread that mixes both is made by hand.
+Ids of different forms do not sort as their texts do. To sort alike, every other id would have to be
+stored after the bytes of the UUID before it, 16 more bytes in every row that names one. LangGraph
+names its checkpoints by UUIDs alone; a thread that mixes both is made by hand.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def encode_id(text: str) -> bytes:
     """An id as bytes that sort as the ids of its form do.
 
     A canonical UUID (lower case, with dashes) is its 16 bytes. Any other text is its UTF-8 with a
-    zero byte behind it (a second one where that makes 16), so that the two forms never meet.
+    zero byte appended (and a second one if that makes 16), so that the two forms never collide.
 
     Raises:
-        InvalidInput: The id holds a zero character.
+        InvalidInput: The id has a NUL character.
     """
     if len(text) == 36 and text[8] == text[13] == text[18] == text[23] == "-":
         try:
@@ -50,10 +50,10 @@ def encode_id(text: str) -> bytes:
 
 
 def decode_id(raw: bytes) -> str:
-    """The id that `encode_id` was given.
+    """The id that `encode_id` encoded.
 
     Raises:
-        DamagedRow: There was none.
+        DamagedRow: The bytes are not an id.
     """
     if not isinstance(raw, bytes):
         raise DamagedRow(
@@ -69,9 +69,9 @@ _COUNT_LENGTH = 8
 
 
 def key_behind(raw: bytes) -> bytes:
-    """A key that sorts behind `raw`, a checkpoint's key.
+    """A key that sorts after `raw`, a checkpoint's key.
 
-    It is the same with a count behind it; no id is encoded like it.
+    It is the same key with a count appended; no id is encoded so.
     """
     base, count = (
         (raw[:-_COUNT_LENGTH], raw[-_COUNT_LENGTH:])
@@ -90,7 +90,7 @@ def is_behind(raw: bytes) -> bool:
 
 
 def is_uuid(raw: bytes) -> bool:
-    """Whether an id is a UUID's."""
+    """Whether an id is a UUID."""
     return len(raw) == UUID_LENGTH
 
 
@@ -101,7 +101,7 @@ _UUID_EPOCH_MS = 12_219_292_800_000
 def first_id_at(milliseconds: int) -> bytes:
     """The lowest version 6 UUID of a Unix time in milliseconds.
 
-    LangGraph names a checkpoint that is made then by such an id.
+    LangGraph gives such ids to checkpoints that are made then.
     """
     ticks = (milliseconds + _UUID_EPOCH_MS) * 10_000
     high = (ticks >> 12 & (1 << 48) - 1) << 16 | 6 << 12 | ticks & 0xFFF
@@ -109,7 +109,7 @@ def first_id_at(milliseconds: int) -> bytes:
 
 
 def readable(raw: object) -> str:
-    """An id for people, whatever stands where it should."""
+    """An id for people, even if it is invalid."""
     if not isinstance(raw, bytes):
         return repr(raw)
     with suppress(ValueError):
@@ -119,7 +119,7 @@ def readable(raw: object) -> str:
 
 @lru_cache(maxsize=4096)
 def thread_number(thread_id: str) -> int:
-    """A thread's number where it follows from its id: 63 bits, alike in every database."""
+    """A thread's number if it follows from the id: 63 bits, the same in every database."""
     return (
         int.from_bytes(
             blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
@@ -134,10 +134,10 @@ def new_generation() -> int:
 
 
 def new_version() -> int:
-    """A thread's version after a write: none that it had before."""
+    """A thread's version after a write: one that it did not have before."""
     return _chance.getrandbits(62)
 
 
-_chance = random.Random()  # of this module alone: a program may seed that of `random`
+_chance = random.Random()  # this module's own: a program may seed the global one
 if hasattr(os, "register_at_fork"):  # else there is no fork
     os.register_at_fork(after_in_child=_chance.seed)

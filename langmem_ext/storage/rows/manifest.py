@@ -14,7 +14,7 @@ from langmem_ext.messages.manifest import Runs, checked
 from langmem_ext.messages.packed import pack, unpack
 
 MAX_RUNS: Final = 64
-"""Runs that stand in a checkpoint itself, at most."""
+"""The maximum number of runs in a checkpoint itself."""
 
 
 def plan_row(known: Runs, runs: Runs) -> Runs:
@@ -34,10 +34,10 @@ def encode_runs(runs: Runs) -> bytes:
 
 
 def decode_runs(body: bytes) -> Runs:
-    """The runs that `encode_runs` was given.
+    """The runs that `encode_runs` encoded.
 
     Raises:
-        ValueError: The bytes are none (also `TypeError`; the caller names the row).
+        ValueError: The bytes are invalid (also `TypeError`; the caller names the row).
     """
     differences = unpack(body)
     if not isinstance(differences, list) or not all(type(number) is int for number in differences):

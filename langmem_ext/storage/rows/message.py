@@ -19,10 +19,10 @@ _TEXTS: Final = frozenset({str, type(None)})
 
 
 def require_item(thread: int, row: Row) -> None:
-    """See that the row of an item of a thread is as it was written.
+    """Require that an item's row has not changed since it was written.
 
     Raises:
-        DamagedRow: It is not.
+        DamagedRow: It has.
     """
     if row[9] != checks.item_check(thread, row):
         raise damaged_item(thread, row, checks.CHANGED)
@@ -89,9 +89,9 @@ def whole_item(row: Row, keys: bytes | None) -> Row:
     """Id, role, name, text, tool call's id and rest of an item, whole and uncompressed.
 
     Raises:
-        ValueError: The word with its keys does not belong to it; what is compressed is damaged
-            (also zstd's own errors).
-        MissingExtra: Something of it is compressed, and there is no zstd.
+        ValueError: The word with its keys does not match; a compressed column is damaged (also
+            zstd's own errors).
+        MissingExtra: A column is compressed, and there is no zstd.
     """
     _, message_id, role, name, text, tool_call_id, _, rest, shape, _ = row
     if type(text) is bytes:

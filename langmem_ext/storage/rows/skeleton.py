@@ -1,4 +1,4 @@
-"""The keys of a message's metadata, which repeat from message to message: most of its bytes.
+"""The keys of a message's metadata: they repeat from message to message, and are most of its bytes.
 
 `{"usage": {"in": 3, "out": 4}, "model": "m"}` is the skeleton `{"usage": {"in": None, "out": None},
 "model": None}` and the leaves `[3, 4, "m"]`. A short list of dicts (tool calls) belongs to the
@@ -13,14 +13,14 @@ from typing import Any, Final
 from langmem_ext.messages.packed import opaque, pack, unpack
 
 MAX_LENGTH: Final = 8
-"""Dicts in a list up to which it belongs to the skeleton: longer ones hardly repeat."""
+"""A list of up to so many dicts belongs to the skeleton: longer ones hardly repeat."""
 
 
 DEEPEST: Final = 255
-"""Dicts and lists in each other: msgpack is not written with more."""
+"""The maximum depth of nested dicts and lists: msgpack writes no more."""
 
 KEYS: Final = 32
-"""Bytes of keys for a byte of values, at most. Many numbers under long names have 16."""
+"""The maximum bytes of keys for each byte of values. Many numbers under long names have 16."""
 
 
 def split_keys(packed: bytes) -> tuple[bytes, bytes]:
@@ -31,7 +31,7 @@ def split_keys(packed: bytes) -> tuple[bytes, bytes]:
 
 
 def is_in_keeping(skeleton: bytes, leaves: bytes) -> bool:
-    """Whether keys are so few that a row with these values may refer to them.
+    """Whether there are so few keys that a row with these values may refer to them.
 
     The limits are those of `messages.proportion`.
     """
@@ -39,10 +39,10 @@ def is_in_keeping(skeleton: bytes, leaves: bytes) -> bool:
 
 
 def join_keys(skeleton: bytes, leaves: bytes) -> bytes:
-    """The dict that `split_keys` was given.
+    """The dict that `split_keys` split.
 
     Raises:
-        ValueError: The two do not belong together.
+        ValueError: Skeleton and leaves do not match.
     """
     rest = iter(unpack(leaves, opaque))
     whole = _join(unpack(skeleton), rest, 0)

@@ -1,13 +1,12 @@
-"""What SQLite and PostgreSQL say differently, each by a name: all other SQL is one text for both.
+"""Where SQLite and PostgreSQL differ, each place by a name: all other SQL is one text for both.
 
-A statement holds a marker in square brackets wherever the two differ; a dialect puts its own words
-there. A marker may have an argument behind a colon, which takes the place of the question mark in
-them.
+A statement has a marker in square brackets wherever the two differ; a dialect inserts its own SQL
+there. A marker may have an argument after a colon, which replaces the question mark in that SQL.
 
 On SQLite a thread's items and values are one range of rowids, `key = thread << 32 | number`, so
 they need no second index. On PostgreSQL thread and number are columns of their own. So a row's
-first column (`KEY`) is a key or a number: whoever reads it takes the number out of it (`NUMBER`),
-and has the thread from the context.
+first column (`KEY`) is a key or a number: a reader takes the number out of it (`NUMBER`), and knows
+the thread from the context.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ NUMBER: Final = (1 << KEY_BITS) - 1
 # -- rows of `item` and `value` --------------------------------------------------------------------
 
 KEY: Final = "[key]"
-"""What tells a row from others of its thread, and orders them."""
+"""The key of a row within its thread, which also orders rows."""
 
 PLACE: Final = "[place]"
 PLACE_VALUES: Final = "[:place]"
-"""The columns that say where a new row stands, and their values, from `:thread` and `:number`."""
+"""The key columns of a new row, and their values, from `:thread` and `:number`."""
 
 ROW_PLACE: Final = "[row place]"
 """Thread and number of a row, as two columns."""
@@ -51,7 +50,7 @@ OF_THREAD: Final = "[of thread]"
 """All rows of `:thread`."""
 
 BEHIND: Final = "[behind]"
-"""Rows of `:thread` behind `:after`."""
+"""Rows of `:thread` after `:after`."""
 
 ITEM_OF_THREAD: Final = "[item of thread]"
 """Joins `item` to `thread`."""
@@ -65,10 +64,10 @@ AT_1_2: Final = "[numbered at]"
 OF_ID_1_2: Final = "[numbered of id]"
 THREAD_1_2: Final = "[numbered thread]"
 THREAD_OF_ROW: Final = "[numbered thread of row]"
-"""The same where parameters are numbered: a place's values, and the row there, by `?1` and `?2`, a
-thread and a number; the thread of the id `?2`, and its number, also where a row of it is joined:
-PostgreSQL plans for one partition where a parameter names the thread. `?1` is what follows from the
-id (`ids.thread_number`), which SQLite does not look at."""
+"""The same with numbered parameters: a key's values, and the row with it, by `?1` and `?2`, a
+thread and a number; the thread of the id `?2`, and its number, also if a row of it is joined:
+PostgreSQL plans for one partition if a parameter names the thread. `?1` is the number that follows
+from the id (`ids.thread_number`), which SQLite ignores."""
 
 # -- threads ---------------------------------------------------------------------------------------
 
@@ -76,13 +75,13 @@ OF_ID: Final = "[of id]"
 """The thread `:id`. PostgreSQL's driver adds `:id_number` (`ids.thread_number`)."""
 
 CHECKPOINT_OF_ID: Final = "[checkpoint of id]"
-"""A checkpoint, joined to its thread, of the thread `:id`. PostgreSQL's planner is told the number:
-so it reads a list in its order."""
+"""A checkpoint, joined to its thread, of the thread `:id`. PostgreSQL's planner also gets the
+number, so that it reads a list in its order."""
 
 NEW_THREAD: Final = "[new thread]"
 NEW_THREAD_VALUES: Final = "[:new thread]"
-"""The first columns of a new thread, and their values, from `:id` and `:new_generation`: a number
-that comes again with a deleted thread's id brings along a generation that nobody remembers."""
+"""The first columns of a new thread, and their values, from `:id` and `:new_generation`: if a
+deleted thread's number is used again, with its id, the generation is one that nobody has cached."""
 
 NUMBERED: Final = "[numbered]"
 """The thread whose number is that of the thread `:id`, whichever that is."""
@@ -110,8 +109,8 @@ LAST_THREAD: Final = "[last thread]"
 UP_TO: Final = "[up to]"
 ONWARD: Final = "[onward]"
 """Rows of pending writes up to a checkpoint's, and from them on, in the order of their keys. SQLite
-looks into other threads too, where a flipped bit may have taken a row; PostgreSQL keeps to one
-thread, which may stand on a machine of its own."""
+also looks into other threads, where a flipped bit may have moved a row; PostgreSQL keeps to one
+thread, which may be on a machine of its own."""
 
 # -- functions and operators -----------------------------------------------------------------------
 
@@ -119,13 +118,13 @@ UNINDEXED: Final = "[+]"
 """Before a column: not by its index. PostgreSQL's planner counts, and is left alone."""
 
 INSTR: Final = "[instr]"
-"""A function that says where in the first of two texts, or two blobs, the second begins, or 0."""
+"""A function that returns where in a text, or blob, a second one begins, or 0."""
 
 LIKE: Final = "[like]"
-"""LIKE, whatever the case of letters."""
+"""LIKE, ignoring case."""
 
 COSINE: Final = "[cosine]"
-"""That of a store's vector and `:query`, where the database compares vectors
+"""The cosine of a store's vector and `:query`, if the database compares vectors
 (`Driver.compares_vectors`)."""
 
 RUN: Final = "[run]"
@@ -133,12 +132,12 @@ RUN: Final = "[run]"
 
 
 def label(at: int) -> str:
-    """A scalar of the label `word.body`, by its name `:name…`; NULL where there is none."""
+    """A scalar of the label `word.body`, by its name `:name…`; NULL if there is none."""
     return f"[label:{at}]"
 
 
 def scalar(at: int) -> str:
-    """What `label` is compared with: the JSON text `:value…`."""
+    """The value to compare `label` with: the JSON text `:value…`."""
     return f"[scalar:{at}]"
 
 
@@ -156,7 +155,7 @@ def field(at: int) -> str:
 
 
 def truth(at: int) -> str:
-    """Whether that is true or false, where the database takes these for no numbers."""
+    """Whether the field is true or false, if these are not numbers to the database."""
     return f"[truth:{at}]"
 
 
@@ -166,17 +165,17 @@ VALUE_SIZE: Final = "[value size]"
 WORD_SIZE: Final = "[word size]"
 CHECKPOINT_SIZE: Final = "[checkpoint size]"
 WRITE_SIZE: Final = "[write size]"
-"""How many bytes are free when a row is deleted: what it takes with its entries in indexes, about,
-without those of a search."""
+"""About how many bytes are free when a row is deleted: its size with its entries in indexes, except
+the search index."""
 
 
 SCHEMA: Final = "[schema]"
-"""PostgreSQL's schema in which the tables stand."""
+"""PostgreSQL's schema of the tables."""
 
 BY_THREAD: Final = "[by thread]"
 BY_NUMBER: Final = "[by number]"
-"""Behind the columns of a new table on PostgreSQL: its rows are shared out among partitions by
-their thread, where that was asked for."""
+"""Follows the columns of a new table on PostgreSQL: partitions its rows by their thread, if the
+database is partitioned."""
 
 # -- whole statements ------------------------------------------------------------------------------
 
@@ -188,7 +187,7 @@ PAGES: Final = "[pages]"
 
 HAS_SIZES: Final = "[has sizes]"
 SIZES: Final = "[sizes]"
-"""Whether the database can tell the bytes of each table and index; and these."""
+"""Whether the database knows the bytes of each table and index; and these bytes."""
 
 SIZE: Final = "[size]"
 """Bytes of the whole database."""
@@ -196,7 +195,7 @@ SIZE: Final = "[size]"
 # -- dialects --------------------------------------------------------------------------------------
 
 STATEMENTS: Final = 1024
-"""Statements that a dialect remembers."""
+"""How many rendered statements a dialect caches."""
 
 _MARKER: Final = re.compile(r"\[(:?[a-z+][a-z ]*)(?::(\w+))?\]")
 
@@ -206,11 +205,11 @@ class Dialect:
 
     Args:
         name: Its name.
-        fragments: What stands for each marker.
-        finish: What else becomes of a statement.
+        fragments: The SQL of each marker.
+        finish: The last change of a statement.
 
     Attributes:
-        render: Makes the dialect's SQL of a statement; it remembers what it has made.
+        render: Renders a statement in the dialect's SQL; cached.
     """
 
     def __init__(
@@ -234,7 +233,7 @@ def _lengths(*columns: str) -> str:
 
 
 def _held(more: int, *columns: str) -> str:
-    """What a row takes in SQLite that holds these, and so much more."""
+    """The size of a SQLite row with these columns, plus some bytes."""
     return f"({more} + ({_lengths(*columns)}) * 34 / 33)"
 
 
@@ -312,7 +311,7 @@ SQLITE: Final = Dialect(
 )
 
 DEFAULT_SCHEMA: Final = "langmem_ext"
-"""The schema of PostgreSQL in which the tables stand."""
+"""The default schema of the tables in PostgreSQL."""
 
 TABLES: Final = (
     "thread",
@@ -336,9 +335,10 @@ TABLES: Final = (
 
 
 def _stored(*columns: str) -> str:
-    """What columns take in PostgreSQL, as a term to be added.
+    """The size of columns in PostgreSQL, as a term to add.
 
-    It includes what pages leave empty, and more for values that are stored apart, in pieces.
+    It includes the space that pages leave empty, and more for values that are stored separately, in
+    pieces.
     """
     more = "CASE WHEN {0} > 2000 THEN 800 + {0} / 32 ELSE greatest({0} - 1000, 0) / 8 END"
     sizes = [f"pg_column_size({column})" for column in columns]
@@ -408,7 +408,7 @@ _POSTGRES: Final = {
     "integrity": "SELECT 'ok'",
     "has sizes": "SELECT 1",
 }
-"""What PostgreSQL says, whatever the schema."""
+"""PostgreSQL's SQL, the same in every schema."""
 
 
 @cache
@@ -417,11 +417,10 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
 
     Args:
         schema: The schema's name.
-        partitioned: Whether tables that are made have partitions; to other statements it is all the
-            same.
+        partitioned: Whether new tables have partitions; other statements do not depend on it.
 
     Raises:
-        InvalidInput: The schema's name is none.
+        InvalidInput: The schema's name is invalid.
     """
     if not _SCHEMA_NAME.fullmatch(schema):
         raise InvalidInput(

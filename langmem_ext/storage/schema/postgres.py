@@ -2,8 +2,8 @@
 
 Their keys are a thread's number and a row's.
 
-All stand in one schema of their own, which the dialect puts before their names. Numbers and checks
-are four bytes, a thread's number, times and steps eight; fixed columns stand before those that vary
+All are in one schema of their own, which the dialect puts before their names. Numbers and checks
+are four bytes, a thread's number, times and steps eight; fixed columns come before those that vary
 in length, so that no byte is lost to alignment.
 """
 
@@ -53,9 +53,9 @@ LABEL: Final = rf"""FUNCTION {SCHEMA}.label(body bytea, name text) RETURNS jsonb
             END;
         END
     $$"""
-"""A scalar of a label, by its name: NULL where the label has none, or the word is no label. As in
-SQLite, true is 1. Of what jsonb does not take (zero characters, halves of a character), a question
-mark is left."""
+"""A scalar of a label, by its name: NULL if the label has none, or the word is not a label. As in
+SQLite, true is 1. What jsonb does not accept (NUL characters, halves of a character) becomes a
+question mark."""
 
 
 def partition(table: str, at: int, count: int) -> str:
@@ -173,7 +173,7 @@ M001_TABLES: Final = (
             ALTER TABLE pending_write ALTER COLUMN body SET COMPRESSION lz4;
         END IF;
     END $$""",
-    # Which roles may use all of this, and how: `postgres.roles` has the server do what it says.
+    # Which roles may use all of this, and how: `postgres.roles` makes the server enforce it.
     # owner: of the only threads that the role sees; NULL: it sees all.
     """CREATE TABLE grantee (
         role NAME PRIMARY KEY,
@@ -210,8 +210,8 @@ M001_TABLES: Final = (
         FROM thread JOIN item ON item.thread = thread.number
         WHERE item.role IS NOT NULL OR item.rest IS NOT NULL
         ORDER BY item.thread, item.number""",
-    # Who reads the view sees the rows that they see in the tables, and not those that its maker
-    # sees. PostgreSQL 14 knows no such thing.
+    # A reader of the view sees the rows that it sees in the tables, not those that the view's owner
+    # sees. PostgreSQL 14 has no such option.
     """DO $$ BEGIN
         IF current_setting('server_version_num')::int >= 150000 THEN
             ALTER VIEW conversation SET (security_invoker = true);

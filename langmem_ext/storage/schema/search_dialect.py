@@ -4,10 +4,9 @@ All other markers are in `storage.schema.dialect`.
 
 SQLite's index is FTS5: a row for each message, its rowid the item's key, so that a thread is one
 range of rowids. PostgreSQL's is a table whose key begins with the thread, and a GIN index of its
-words: those of `messages.search.words` and no others, whatever the text-search configuration is.
-Beside a message's words the GIN index has two marks that no text can have, the thread's and its
-owner's: so what is looked for in one thread, or in one owner's, is found without a look at what
-others have said.
+words: those of `messages.search.words` and no others, in any text-search configuration. Besides a
+message's words the GIN index has two marks that no text can have, the thread's and its owner's: so
+a search in one thread, or in one owner's threads, does not look at the messages of others.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from typing import Final
 # -- the index -------------------------------------------------------------------------------------
 
 HINDRANCE: Final = "[hindrance]"
-"""Why the index cannot be made here; no row where it can."""
+"""Why the index cannot be made here; no row if it can."""
 
 HOLD_THREADS: Final = "[hold threads]"
-"""Nobody writes to any thread, and whoever has begun to has ended, until the transaction ends."""
+"""Waits for all writers of threads, and keeps new ones out until the transaction ends."""
 
 IF_FREE: Final = "[if free]"
 """At the end of a SELECT: `storage.schema.dialect.FOR_UPDATE`, without the rows for which one would
@@ -30,8 +29,8 @@ have to wait."""
 MAKE_WORDS: Final = "[make words]"
 MAKE_NEWEST: Final = "[make newest]"
 MAKE_LEAVING: Final = "[make leaving]"
-"""The words of messages; the newest item of each message id, and its newest that is marked; and who
-deletes an item takes both along."""
+"""Makes the words of messages, and for each message id its newest item and its newest marked one;
+deleting an item deletes its entries in both."""
 
 UNMAKE_LEAVING: Final = "[unmake leaving]"
 
@@ -39,16 +38,16 @@ CHECK_WORDS: Final = "[check words]"
 """The database's own check of the index."""
 
 MARK_STALE: Final = "[mark stale]"
-"""Note that words of `:thread` were deleted, where the database keeps them until it is told to
-forget them."""
+"""Notes that words of `:thread` were deleted, if the database keeps them until they are merged
+away."""
 
 # -- a message's words -----------------------------------------------------------------------------
 
 PUT_WORDS: Final = "[put words]"
-"""Have the item `:thread`, `:number` found by `:words`."""
+"""Indexes the item `:thread`, `:number` by `:words`."""
 
 COPY_WORDS: Final = "[copy words]"
-"""Have the thread `:target` found as `:source` is."""
+"""Indexes the thread `:target` as `:source` is indexed."""
 
 WORDS_AT: Final = "[words at]"
 WORDS_OF_THREAD: Final = "[words of thread]"
@@ -60,34 +59,34 @@ WORDS_THREAD: Final = "[words thread]"
 WORDS_NUMBER: Final = "[words number]"
 WORDS_ONWARD: Final = "[words onward]"
 WORDS_BEHIND: Final = "[words behind]"
-"""Of which item words are; words of the threads from `:first` on, in order, and of those behind
-`found.thread`."""
+"""The item that words belong to; words of the threads from `:first` on, in order, and of those
+after `found.thread`."""
 
 WORDS_IN_PLACE: Final = "[words in place]"
-"""Words, unless what stands beside them is not what it is made of."""
+"""Words, unless the columns derived from them do not match."""
 
 # -- what is found ---------------------------------------------------------------------------------
 
 FOUND: Final = "[found]"
-"""Of words: the time by which they are compared with those of other threads, thread, number, and
-themselves."""
+"""The columns of words: the time that orders them among other threads' words, thread, number, and
+the words."""
 
 LATEST_FIRST: Final = "[latest first]"
 
 LATEST_OF_THREAD: Final = "[latest of thread]"
 LATEST_OF_OWNER: Final = "[latest of owner]"
 LATEST_OF_ALL: Final = "[latest of all]"
-"""The latest `:latest` messages, as `search`: of `:thread`, or of all. Of `:owner`, who has few,
-all."""
+"""The latest `:latest` messages, as `search`: of `:thread`, or of all; and all of `:owner`'s, who
+has few."""
 
 BOUND: Final = "[bound]"
-"""The owner whose threads alone the database shows; NULL where it shows all."""
+"""The owner whose threads alone the database shows; NULL if it shows all."""
 
 OF_OWNER: Final = "[of owner]"
 OF_ROLE: Final = "[of role]"
 SINCE: Final = "[since]"
-"""Of `search`: words of `:owner`; of a message of `:role`; of one that was stored at `:since` or
-later."""
+"""Conditions on `search`: words of `:owner`; of a message of `:role`; of a message stored at
+`:since` or later."""
 
 MATCHES: Final = "[matches]"
 MATCHING: Final = "[matching]"
@@ -97,7 +96,7 @@ condition, and what ends it."""
 
 
 def looked_at(at: int) -> str:
-    """Whether words that the index finds contain a term (`:term…`) in order; FTS5 knows that."""
+    """Whether words that the index finds contain a term (`:term…`) in order; FTS5 checks that."""
     return f"[looked at:{at}]"
 
 
@@ -177,12 +176,12 @@ _SQLITE: Final = {
 
 
 def of_sqlite() -> Mapping[str, str]:
-    """What stands for each marker on SQLite."""
+    """The SQL of each marker on SQLite."""
     return _SQLITE
 
 
 _IS_LONG: Final = f"least(octet_length(search.words) / {LONG}, 1) = 1"
-"""Whether a message's words do not all stand in the GIN index; said so that the planner takes it
+"""Whether some of a message's words are not in the GIN index; written so that the planner takes it
 for rare."""
 
 _OWNER_NUMBER: Final = "hashtextextended(thread.owner, 0)"
@@ -231,7 +230,7 @@ _POSTGRES_WORDS: Final = {
     "if free": "FOR UPDATE SKIP LOCKED",
     "unmake leaving": "DROP TRIGGER IF EXISTS item_leaves_search ON item",
     "check words": "SELECT 1",
-    # Vacuum forgets them by itself: nothing is to be noted.
+    # Vacuum removes them by itself: nothing needs to be noted.
     "mark stale": "DELETE FROM search_message WHERE thread = :thread AND FALSE",
     "put words": (
         "INSERT INTO search (thread, stored, owner, number, words) SELECT item.thread,"
@@ -259,7 +258,7 @@ _POSTGRES_WORDS: Final = {
         " words ELSE '' END"
     ),
 }
-"""What PostgreSQL says of the index, and of a message's words in it, whatever the schema."""
+"""PostgreSQL's SQL of the index and of a message's words in it, the same in every schema."""
 
 _POSTGRES_FOUND: Final = {
     "found": "search.stored, search.thread, search.number, search.words",
@@ -268,7 +267,7 @@ _POSTGRES_FOUND: Final = {
         "(SELECT stored, thread, number, words FROM search WHERE thread = :thread ORDER BY number"
         " DESC LIMIT :latest) AS search"
     ),
-    # Thread by thread, whatever the planner thinks of their number.
+    # Thread by thread, however many the planner expects.
     "latest of owner": (
         "(SELECT one.stored, one.thread, one.number, one.words FROM thread CROSS JOIN LATERAL"
         " (SELECT stored, thread, number, words FROM search WHERE search.thread = thread.number"
@@ -285,7 +284,7 @@ _POSTGRES_FOUND: Final = {
         " :role"
     ),
     "since": "search.stored >= :since",
-    # The words first, and all of them: what else is asked for is looked at in what has these.
+    # The words first, and all of them: other conditions are checked on what has these.
     "matches": (
         "WITH found AS MATERIALIZED (SELECT search.stored, search.thread, search.number FROM search"
     ),
@@ -296,7 +295,7 @@ _POSTGRES_FOUND: Final = {
         " found.stored DESC, found.thread DESC, found.number DESC LIMIT :limit"
     ),
 }
-"""What it says of what is found."""
+"""PostgreSQL's SQL of what is found."""
 
 # `stored` is the item's time in Unix seconds, `owner` a number of the thread's owner. What writers
 # add to the GIN index is gathered first, in so few pages that a search looks through them at once.
@@ -374,7 +373,7 @@ _HINDRANCE: Final = (
 
 
 def of_postgres(schema: str) -> Mapping[str, str]:
-    """What stands for each marker on PostgreSQL, with the tables in a schema."""
+    """The SQL of each marker on PostgreSQL, with the tables in a schema."""
     item = f"CAST('\"{schema}\".item' AS regclass)"
     lexemes = f'"{schema}".search_lexemes(search.thread, search.owner, search.words)'
     partitions, function = _PARTITIONS.format(item=item), _LEXEMES.format(schema=schema)

@@ -1,11 +1,11 @@
 """Operations that fill the search index with messages stored before it was made.
 
-Messages that have become the newest of their id again are filled in too.
+Messages that have become the newest of their id again are added, too.
 
-A thread is filled from its end: so an earlier message whose id a later one has never gets in. What
-is written meanwhile is indexed with its write (`storage.search.index.keep_indexed`). A step indexes
-some messages and notes where it is, in one transaction: a killed process loses nothing, and whoever
-comes next goes on.
+A thread is filled from its end, so an earlier message with the id of a later one is never indexed.
+What is written meanwhile is indexed with its write (`storage.search.index.keep_indexed`). A step
+indexes some messages and notes its position, in one transaction: if the process is killed, nothing
+is lost, and the next one goes on.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ EDITS: Final = 100
 
 
 def build_steps(codec: Codec) -> Steps[None]:
-    """Make the index where there is none, and fill it; restartable at any point."""
+    """Make the index if there is none, and fill it; restartable at any point."""
     yield open_index(), True
     while (yield fill_some(codec), True):
         pass
@@ -68,7 +68,7 @@ def open_index() -> Op[None]:
     if "search" in (yield from read_state()):
         return
     yield from require_maker()
-    # Whoever writes meanwhile, to a thread or a new one, would not know of the index.
+    # Otherwise a process that writes meanwhile, even a new thread, would not know of the index.
     yield from lock_state()
     yield from fetch(HOLD_THREADS)
     if "search" in (yield from lock_state()):
@@ -82,7 +82,7 @@ def open_index() -> Op[None]:
 
 @operation
 def require_maker() -> Op[None]:
-    """See that the index can be made here.
+    """Require that the index can be made here.
 
     Raises:
         SearchUnavailable: It cannot.
@@ -106,8 +106,8 @@ def fill_some(codec: Codec) -> Op[bool]:
         waits = not (yield from fetch(LOCK_NUMBER, thread=thread))
     while left > 0:
         if below <= 0:
-            # For one thread this may wait. Who holds one and waits for another would stand in the
-            # way of those who write to several.
+            # This may wait for one thread. Holding one while waiting for another would block
+            # processes that write to several.
             row = yield from fetch_one(
                 sql.SELECT_UNINDEXED if waits else sql.SELECT_FREE, after=thread
             )
@@ -138,9 +138,9 @@ def _is_left(thread: int) -> Op[bool]:
 
 
 def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
-    """Have writers of the thread index what they write from now on.
+    """Make the thread's writers index what they write from now on.
 
-    Returns the number below which it is still to be filled.
+    Returns the number below which the thread is still to be filled.
     """
     index, held = ThreadIndex(thread), None
     high = end
@@ -162,7 +162,7 @@ def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
 
 
 def index_thread(thread: int, end: int, codec: Codec) -> Op[None]:
-    """Index all of a thread anew, in one transaction."""
+    """Reindex a whole thread, in one transaction."""
     yield from forget_thread(thread)
     below = yield from begin_thread(thread, end, codec)
     while rows := (
@@ -174,7 +174,7 @@ def index_thread(thread: int, end: int, codec: Codec) -> Op[None]:
 
 
 def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
-    """Index earlier messages again, where the newest of an id was deleted from the index."""
+    """Index earlier messages again, if the newest of their id was deleted from the index."""
     state = yield from read_state()
     filled, _, below = state.get("search_backfill", "").partition(":")
     low = int(below) if filled == str(thread) else 0
@@ -199,7 +199,7 @@ def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
 def _find_unnamed(index: ThreadIndex, codec: Codec) -> Op[int | None]:
     """The first message of an input that has no id yet.
 
-    What a node says of it names the id that it gets (`Writer.by_task`).
+    A node's mark names the id that it will get (`Writer.by_task`).
     """
     try:
         row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
@@ -215,9 +215,9 @@ def _find_unnamed(index: ThreadIndex, codec: Codec) -> Op[int | None]:
 
 
 def _is_final(index: ThreadIndex, number: int, codec: Codec) -> Op[bool]:
-    """Whether a thread's last message stands as it is.
+    """Whether a thread's last message is final.
 
-    Its graph has nothing left to do, it was set aside, or an edit beside the graph has brought it.
+    Its graph has no work left, the message was set aside, or an edit without the graph added it.
     """
     try:
         row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
@@ -244,7 +244,7 @@ def _is_final(index: ThreadIndex, number: int, codec: Codec) -> Op[bool]:
 
 
 def _is_edited(index: ThreadIndex, number: int, row: Row | None, codec: Codec) -> Op[bool]:
-    """Whether a message came with an edit beside the graph.
+    """Whether a message was added by an edit without the graph.
 
     The checkpoints are read from the newest (`row`) on.
     """

@@ -36,7 +36,7 @@ from langmem_ext.storage.search.indexer import Indexer, Item, item_of
 from langmem_ext.types import Codec, Snapshot
 
 PAGES_AT_ONCE: Final = 250
-"""Pages of the index that one step writes anew."""
+"""How many pages of the index one step rewrites."""
 
 
 # -- with a write ----------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def read_state() -> Op[dict[str, str]]:
 
 
 def lock_state() -> Op[dict[str, str]]:
-    """`read_state`, and nobody else goes on with the index until the operation has ended."""
+    """`read_state`, keeping others from working on the index until the operation has ended."""
     return dict((yield from fetch(sql.LOCK_STATE)))
 
 
@@ -137,13 +137,13 @@ def forget_thread(thread: int) -> Op[None]:
 
 
 def leave_open(thread: int, number: int, raw: bytes | None, indexed: int) -> Op[int]:
-    """Remove an item that gets its id anew from the index; the end of the thread's indexed part.
+    """Remove an item that will get another id from the index; the new end of the indexed part.
 
     Args:
         thread: The thread's number.
-        number: The item's.
+        number: The item's number.
         raw: The id that it had.
-        indexed: Up to where the thread was done (`thread.indexed`).
+        indexed: The end of the thread's indexed part (`thread.indexed`).
     """
     yield from fetch(sql.DELETE_WORDS, thread=thread, number=number)
     yield from fetch(MARK_STALE, thread=thread)
@@ -191,7 +191,7 @@ def read_packed_item(index: ThreadIndex, row: Row, codec: Codec) -> Op[Snapshot]
 
 
 def copy_indexed(source: int, target: int) -> Op[None]:
-    """Have a copy of a thread found as the thread is."""
+    """Index a copy of a thread as the thread is indexed."""
     [(indexed,)] = yield from fetch(sql.SELECT_INDEXED, thread=source)
     [(on,)] = yield from fetch(sql.SELECT_INDEXED, thread=target)
     if on is None:
@@ -207,7 +207,7 @@ def copy_indexed(source: int, target: int) -> Op[None]:
 
 @operation
 def needs_merge() -> Op[bool]:
-    """Whether words of deleted messages may still stand in the index."""
+    """Whether words of deleted messages may still be in the index."""
     return "search_stale" in (yield from read_state())
 
 
@@ -216,7 +216,7 @@ def merge_some(*, first: bool) -> Op[bool]:
     """Merge FTS5's segments a few pages at a time, which removes the words of deleted messages.
 
     Args:
-        first: Whether the work begins: then all segments are to become one, however old they are.
+        first: Whether this is the first step: then all segments become one, however old they are.
 
     Returns:
         Whether there is more to do.

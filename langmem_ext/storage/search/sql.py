@@ -131,7 +131,7 @@ DELETE_THREAD: Final = (
 
 # -- examining -------------------------------------------------------------------------------------
 
-# From one thread to the next, past all words of each.
+# From one thread to the next, skipping all words of each.
 NEXT_THREADS = (
     f"WITH RECURSIVE found (thread) AS (SELECT (SELECT {WORDS_THREAD} FROM search WHERE"
     f" {WORDS_ONWARD} LIMIT 1) UNION ALL SELECT (SELECT {WORDS_THREAD} FROM search WHERE"

@@ -25,7 +25,7 @@ BUSY_TIMEOUT_MS: Final = 5_000
 """How long SQLite itself waits for another process's lock, in milliseconds."""
 
 LOCK_DEADLINE_S: Final = 60.0
-"""How long an operation keeps trying to begin before it gives up, in seconds."""
+"""How many seconds an operation keeps trying to begin before it gives up."""
 
 _LARGEST_PAGE: Final = 65_536
 """Bytes that a page of SQLite's has at most."""
@@ -35,7 +35,7 @@ _WITH_LOG: Final = b"\2\2"
 
 
 class SharedLock:
-    """The lock of a connection: all who use one connection in this process use one lock.
+    """The lock of a connection: all users of a connection in this process share it.
 
     Attributes:
         connection: The connection.
@@ -116,7 +116,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Stora
 
 
 def _misplaced(path: str) -> str:
-    """Why no file can be at a path, and what to do; empty where one can."""
+    """Why there can be no file at a path, and what to do; empty if there can."""
     if path in {"", ":memory:"}:
         return ""
     if Path(path).is_dir():
@@ -144,8 +144,8 @@ def is_busy(error: sqlite3.Error) -> bool:
 
     The message may be that of an application's trigger.
     """
-    # Extended codes (a snapshot that is too old, a shared cache) say more in their upper bits. What
-    # Python itself raises has no code.
+    # Extended codes (a snapshot that is too old, a shared cache) say more in their upper bits.
+    # Errors of Python itself have no code.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
@@ -153,7 +153,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def connect(path: str, read_only: bool, private: bool) -> sqlite3.Connection:
-    """Open a database, and make it if there is none: where it is private, for its user's eyes only.
+    """Open a database, or create it; if it is private, only its user can read it.
 
     Raises:
         StorageError: It cannot be opened (its subclasses say why).
@@ -161,12 +161,12 @@ def connect(path: str, read_only: bool, private: bool) -> sqlite3.Connection:
     name = path
     if read_only:
         folder, log = Path(path).parent, Path(f"{path}-wal")
-        # Where no file can be made beside it, nobody writes it: then SQLite needs none either.
+        # If no file can be made beside it, nobody writes it: then SQLite needs none either.
         immutable = "" if os.access(folder, os.W_OK) or log.exists() else "&immutable=1"
         name = f"file:{quote(path)}?mode=ro{immutable}"
     elif private and path not in {"", ":memory:"}:
-        # What SQLite keeps beside a database gets the permissions of that.
-        with suppress(OSError):  # it is there, or cannot be made: SQLite says why
+        # SQLite gives the files beside a database its permissions.
+        with suppress(OSError):  # it exists, or cannot be made: SQLite says why
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         return sqlite3.connect(
@@ -181,11 +181,12 @@ def connect(path: str, read_only: bool, private: bool) -> sqlite3.Connection:
 
 
 def require_log(path: str) -> None:
-    """See that a file is not what is left of a database whose write-ahead log was lost.
+    """Require that a file is not the rest of a database whose write-ahead log was lost.
 
     Until SQLite first copies the log into it (after 4 MB, or when the last process closes it), the
     file of a database that this package has made is one page, which says whose it is and that there
-    is a log (`migrate.mark_new`). Later losses cannot be told: the file is then as it once was.
+    is a log (`migrate.mark_new`). A later loss cannot be noticed: the file is then a valid earlier
+    state.
 
     Raises:
         StorageError: There is no log, so all that was stored is missing.

@@ -1,8 +1,8 @@
 """Leases of threads among all processes that use one file.
 
 A lease is one byte of `<database>-lock`, chosen by the thread id's hash, under an
-open-file-description lock: it ends with its process, however that ends. It is given back
-explicitly, because a forked child shares the description and would keep it.
+open-file-description lock: it ends with its process, however that ends. It is released explicitly,
+because a forked child shares the description and would keep it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ try:
     _SET_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 except ImportError:  # pragma: no cover - not on POSIX
     _SET_LOCK = None
-# Where the system has no such locks (they are Linux's), leases hold within one process.
+# If the system has no such locks (they are Linux's), leases hold within one process.
 
 _OPEN_MODE = 0o600
 _WRITE = 0o222
@@ -92,7 +92,7 @@ class FileLeases(Leases):
 
 
 def _byte_of(thread_id: str, kind: int) -> bytes:
-    """A `struct flock` for the one byte that stands for a thread."""
+    """A `struct flock` for a thread's byte."""
     offset = int.from_bytes(
         hashlib.blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big"
     )

@@ -31,11 +31,11 @@ Again = Callable[[Callable[[], Any]], Any]
 
 
 def migrate(connection: sqlite3.Connection, again: Again) -> None:
-    """Apply what is missing; never undoes, never skips.
+    """Apply missing migrations; never undoes, never skips.
 
     Args:
         connection: The open database.
-        again: Calls its argument until another process's lock is gone.
+        again: Calls its argument until another process's lock is released.
 
     Raises:
         SchemaTooNew: The database has a migration that this release does not know; nothing was
@@ -68,10 +68,10 @@ def migrate(connection: sqlite3.Connection, again: Again) -> None:
 
 
 def mark_new(connection: sqlite3.Connection) -> None:
-    """Say in a file that has nothing yet whose it is, so that it is known again if its log is lost.
+    """Mark an empty file as this package's, so that it is recognised if its log is lost.
 
-    What `connection.require_log` reads is said only once there is a log: a process that is killed
-    here leaves a file that can be opened.
+    The mark that `connection.require_log` reads is written only once there is a log: if the process
+    is killed here, the file can still be opened.
 
     Args:
         connection: The open database, with a write-ahead log.
@@ -116,18 +116,18 @@ def pending(connection: sqlite3.Connection) -> list[Migration]:
 def refuse_others(
     connection: sqlite3.Connection, path: str, *, complete: bool, alone: bool
 ) -> None:
-    """Leave alone the files of other programs, and those that were cut off.
+    """Refuse the files of other programs, and truncated ones.
 
     Args:
         connection: The open database.
         path: Its file.
-        complete: Nothing may be added to it: it must be a database of this package, and of this
+        complete: Whether nothing may be added: it must be a database of this package, and of this
             release.
-        alone: Nothing may be added to another program's tables.
+        alone: Whether nothing may be added to another program's tables.
 
     Raises:
         NotADatabase: It is another program's.
-        StorageUnavailable: It is complete only after a migration.
+        StorageUnavailable: It needs a migration first.
         StorageError: Its end is missing.
     """
     size = _size_of(path)
@@ -169,7 +169,7 @@ def _size_of(path: str) -> int:
 def read_rows(
     connection: sqlite3.Connection, statement: str, params: Params | None = None
 ) -> list[tuple[Any, ...]]:
-    """The rows as tuples, whatever row factory a passed connection has."""
+    """The rows as tuples, even if a passed connection has a row factory."""
     cursor = connection.cursor()
     cursor.row_factory = None
     return cursor.execute(statement, params or {}).fetchall()

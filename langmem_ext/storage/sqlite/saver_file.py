@@ -1,9 +1,9 @@
 """A database of langgraph-checkpoint-sqlite, opened read-only: it and its folder stay unchanged.
 
 Everything is read as of one moment. A database that its application has open is read through its
-own write-ahead log; one that nobody has open is read as an immutable file, because SQLite would
-leave two files beside it otherwise, and is looked at again and again: if somebody opens it
-meanwhile, reading ends with an error.
+own write-ahead log. One that nobody has open is read as an immutable file, because SQLite would
+otherwise leave two files beside it, and is checked again and again: if somebody opens it meanwhile,
+reading ends with an error.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _COLUMNS: Final = {
 _OF_THIS_PACKAGE: Final = "langmem_migration"
 
 _MAGIC: Final = b"SQLite format 3\0"
-"""What byte 18 of a file says that is in WAL mode."""
+"""The value of byte 18 of a file in WAL mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class SourceCheckpoint:
     """A checkpoint's row.
 
     Attributes:
-        thread, namespace, id, parent: What names it, and the checkpoint that it follows, or None.
-        kind, blob: The checkpoint, as a serializer gave it.
+        thread, namespace, id, parent: Its key, and the checkpoint that it follows, or None.
+        kind, blob: The checkpoint, as a serializer wrote it.
         metadata: The metadata, mostly as JSON.
     """
 
@@ -115,9 +115,9 @@ class SaverFile:
         path: The file.
 
     Raises:
-        StorageUnavailable: There is none, or it cannot be read.
-        NotADatabase: It is no SQLite database, or not one of langgraph-checkpoint-sqlite.
-        InvalidInput: It is one of this package.
+        StorageUnavailable: It does not exist, or cannot be read.
+        NotADatabase: It is not a SQLite database, or not one of langgraph-checkpoint-sqlite.
+        InvalidInput: It is a database of this package.
     """
 
     def __init__(self, path: Address) -> None:
@@ -133,7 +133,7 @@ class SaverFile:
             self._connection = self._open()
             self._stamp = self._stat()
             self._has_path = self._look_at_tables()
-            # From here on everything is read as of now, whatever the application writes.
+            # From here on everything is read as of now, even if the application writes.
             self._connection.execute("BEGIN")
             self.threads: Mapping[str, int] = dict(self._read(_SELECT_THREADS))
         except sqlite3.Error as error:
@@ -167,7 +167,7 @@ class SaverFile:
         return connection
 
     def _says_log(self) -> bool:
-        """Whether the file says that it has a write-ahead log; asked where there is none."""
+        """Whether the file says that it has a write-ahead log, if there is none."""
         try:
             header = read_header(self.path)
         except OSError as error:
@@ -237,7 +237,7 @@ class SaverFile:
     def checkpoint(
         self, thread: str, namespace: str, checkpoint_id: str
     ) -> SourceCheckpoint | None:
-        """A checkpoint; None where there is none.
+        """A checkpoint; None if there is none.
 
         Raises:
             DamagedRow: The row cannot be read.

@@ -1,8 +1,8 @@
 """Space in a SQLite file: how much of it is used, and returning the rest to the file system.
 
-Deleted rows leave free space inside the file. It is given back in short steps, each a transaction
-of its own, so that writers in between get on. What was deleted is overwritten where it stood
-(`secure_delete = FAST`) or goes with the pages that are given back.
+Deleted rows leave free space inside the file. It is returned in short steps, each a transaction of
+its own, so that others can write in between. Deleted content is overwritten in place
+(`secure_delete = FAST`), or is gone with the pages that are returned.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from langmem_ext.storage.search.index import merge_some, needs_merge
 T = TypeVar("T")
 
 PAGES_AT_ONCE: Final = 256
-"""Pages that one step gives back: a megabyte, mostly."""
+"""How many pages one step returns: mostly a megabyte."""
 
 FORGET_BYTES: Final = "PRAGMA secure_delete = FAST"
-"""Have what is deleted overwritten wherever its page is written anyway. A connection's own setting,
-not the file's."""
+"""Overwrites deleted content wherever its page is written anyway. A setting of the connection, not
+of the file."""
 
 _INCREMENTAL: Final = 2
 
@@ -40,8 +40,8 @@ class Space:
     Attributes:
         page_size: Bytes of a page.
         pages: Pages of the database.
-        free: Those that hold nothing.
-        incremental: Whether they can be given back without writing the file anew.
+        free: Pages that hold nothing.
+        incremental: Whether they can be returned without rewriting the file.
     """
 
     page_size: int
@@ -86,12 +86,12 @@ def _release() -> Op[bool]:
 def compaction(
     driver: Runner, alone: Callable[[str], Rows], *, full: bool
 ) -> Generator[None, None, int]:
-    """Give free space back, a step at a time; returns the bytes given back.
+    """Return free space to the file system, in steps; returns how many bytes.
 
     Args:
         driver: Runs operations.
         alone: Runs one statement outside any transaction.
-        full: Write the whole file anew.
+        full: Rewrite the whole file.
     """
     if driver.run(needs_merge(), write=False):
         first = True
@@ -104,7 +104,7 @@ def compaction(
         alone("VACUUM")
         yield
     else:
-        # Looked at first: a database that has nothing to give back is not locked for it.
+        # Checked first: a database without free space is not locked for it.
         while before.free and driver.run(_release(), write=True):
             yield
     after = driver.run(measure(), write=False)

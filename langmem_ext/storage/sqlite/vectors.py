@@ -1,4 +1,4 @@
-"""sqlite-vec, an extension of SQLite that compares vectors, as far as it is there."""
+"""sqlite-vec, an extension of SQLite that compares vectors, if it is installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def has_sqlite_vec(connection: sqlite3.Connection, *, load: bool) -> bool:
 
     Args:
         connection: The connection.
-        load: Load them where they are not: if the package is installed, and this Python's SQLite
+        load: Load them if they are missing, the package is installed, and this Python's SQLite
             loads extensions.
     """
     try:

@@ -29,11 +29,11 @@ class ChannelsRead:
     """Some channels of a thread's newest checkpoint, and how far its graph has come.
 
     Attributes:
-        values: Value by channel, of those that were asked for and have one.
+        values: Value by channel, of the requested channels that have one.
         held: Every channel that has a value.
         versions: Version by channel.
         seen: Versions seen, by node and channel.
-        written: Channels of its pending writes, if they were asked for.
+        written: Channels of its pending writes, if requested.
     """
 
     values: Values = field(default_factory=dict)
@@ -90,12 +90,12 @@ def change_channels(
 
     Args:
         key: The thread; it is made if there is none and there is something to write.
-        channels: The channels that `change` looks at.
-        change: Gives the new values, by channel, from those that there are now. Pure.
+        channels: The channels that `change` reads.
+        change: Returns the new values, by channel, from the current ones. Pure.
         edit: The new checkpoint's id and times.
         emptied: A channel whose list of messages becomes empty.
-        waiting_for: The parameter that the thread waits for then, if that is changed.
-        indexes: What this process knows.
+        waiting_for: The parameter that the thread waits for then, if that changes.
+        indexes: The caches of this process.
         codec: Reads and writes items.
 
     Raises:

@@ -19,8 +19,7 @@ from langmem_ext.storage.search.index import copy_indexed
 from langmem_ext.types import ThreadKey
 
 CHANGES: Final = 1024
-"""How often a copy may have changed since it was made, so that its generation still tells which
-copy it is."""
+"""How often a copy may have changed since it was made if its generation is still to identify it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +35,9 @@ class Copy(Trace):
     generation: int
 
     def is_left(self, thread_id: str) -> Op[bool]:
-        """Whether the copy is there and was made of this thread.
+        """Whether the copy exists and was made of this thread.
 
-        A thread that has its id and was made by others is another.
+        A thread with its id that others have made is not this copy.
         """
         yield from fetch(LOCK_THREAD, id=thread_id)
         params = {"low": self.generation, "high": self.generation + CHANGES}
@@ -49,7 +48,7 @@ class Copy(Trace):
 
 @operation
 def copy_thread(source: ThreadKey, target: Copy, *, now: int, indexes: Indexes) -> Op[bool]:
-    """Copy everything that a thread has under another id; whether there was anything to copy.
+    """Copy everything of a thread under another id; whether there was anything to copy.
 
     The copy has rows of its own under the same numbers: ids, versions and references are the
     source's, and nothing is shared. Metadata that names the source's thread id names the copy's.
@@ -58,7 +57,7 @@ def copy_thread(source: ThreadKey, target: Copy, *, now: int, indexes: Indexes) 
         source: The thread; nothing happens if there is none.
         target: The copy; its owner is the source's.
         now: Unix milliseconds.
-        indexes: What this process knows.
+        indexes: The caches of this process.
 
     Raises:
         InvalidInput: The target is the source, or is not empty.
@@ -95,7 +94,7 @@ def copy_thread(source: ThreadKey, target: Copy, *, now: int, indexes: Indexes) 
 
 
 def copy_rows(source: int, target: int) -> Op[None]:
-    """Copy all that a thread has, but for its own row."""
+    """Copy all of a thread except its own row."""
     for statement in sql.COPY_ROWS:
         yield from fetch(
             statement, thread=source, target=target, apart=(target - source) & checks.ALL
@@ -116,7 +115,7 @@ def rename_labels(number: int, source: str, target: str) -> Op[None]:
 
 
 def _renamed(body: bytes, source: str, target: str) -> bytes | None:
-    """A label that names another thread; None where it names none, or another already."""
+    """A label that names another thread; None if it names none, or another one already."""
     with suppress(ValueError, RecursionError):
         named = json.loads(body)
         if isinstance(named, dict) and named.get("thread_id") == source:

@@ -1,7 +1,7 @@
 """An edit of a thread without its graph: a checkpoint that changes only the edited channels.
 
-So a graph that runs next finds the edit, and whatever it was about to do is still to be done: a
-question that waits is asked again.
+So a graph that runs next finds the edit, and still does what it was about to do: a question that
+waits is asked again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EDIT: Final = b'{"source":"update"}'
 
 @dataclass(frozen=True, slots=True)
 class Edit(Trace):
-    """What an edit needs from outside: operations have no clock and no chance.
+    """What an edit needs from outside: operations have no clock and no random numbers.
 
     Attributes:
         checkpoint_id: A new checkpoint's id.
@@ -46,7 +46,7 @@ class Edit(Trace):
     details: bytes | None
 
     def is_left(self, thread_id: str) -> Op[bool]:
-        """Whether the checkpoint that it makes is there."""
+        """Whether the checkpoint that it makes exists."""
         thread = yield from find_settled(thread_id, now=self.now)
         if thread is None:
             return False
@@ -76,7 +76,7 @@ class Head:
 
 
 def find_head(index: ThreadIndex) -> Op[Head | None]:
-    """The root's newest checkpoint; None where there is none."""
+    """The root's newest checkpoint; None if there is none."""
     newest = index.newest.get(0)
     known = None if newest is None else index.headers.get((0, newest[0]))
     if known is not None and known.row is not None:
@@ -100,9 +100,9 @@ def follow(
     Args:
         writer: Where the values were stored.
         head: The newest checkpoint.
-        refs: Where the new values stand, by channel.
+        refs: References to the new values, by channel.
         edit: The new checkpoint's id and times.
-        waiting_for: The parameter that the new checkpoint waits for; left out, the one that the
+        waiting_for: The parameter that the new checkpoint waits for. Default: the one that the
             thread's row shows.
     """
     header = (

@@ -32,20 +32,20 @@ def fork_thread(
     meaning: Meaning,
     indexes: Indexes,
 ) -> Op[None]:
-    """Copy a thread up to a place in it.
+    """Copy a thread up to a point in it.
 
     Args:
         source: The thread.
         target: The copy; its owner is the source's.
-        checkpoint: Id of the root's checkpoint that the copy ends with; None: all of the thread.
-        message: Instead of it, id of the message that the copy's conversation ends with.
+        checkpoint: Id of the root's checkpoint that the copy ends with; None for the whole thread.
+        message: Id of the message that the copy's conversation ends with, instead of a checkpoint.
         now: Unix milliseconds.
         meaning: What checkpoints mean.
-        indexes: What this process knows.
+        indexes: The caches of this process.
 
     Raises:
         ThreadNotFound: The thread does not exist.
-        InvalidInput: It has no such checkpoint or message; the target has something already.
+        InvalidInput: It has no such checkpoint or message; or the target is not empty.
     """
     thread = yield from find_thread(source, indexes, lock=True)
     if thread is None:

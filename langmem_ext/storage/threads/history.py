@@ -1,7 +1,7 @@
 """Operations on a thread's list of messages without a graph: read it, add to it, narrow it.
 
-A change is an edit (`storage.threads.edit`); the log keeps every message, whatever becomes of the
-list.
+A change is an edit (`storage.threads.edit`); the log keeps every message, even if the list does
+not.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ FIRST: Final = 16
 """Messages of the end of a list that are read before it is known how large they are."""
 
 SPARE: Final = 4
-"""Messages that are read beyond those."""
+"""How many more messages are read."""
 
 MOST: Final = 512
-"""Messages that are read at a time, at most, where only some of the end may be needed."""
+"""The maximum number of messages read at a time if only some of the last may be needed."""
 
 
 @operation
 def read_history(
     key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec
 ) -> Op[list[Snapshot]]:
-    """The messages of the newest checkpoint, oldest first; empty where there are none.
+    """The messages of the newest checkpoint, oldest first; empty if there are none.
 
     Raises:
         InvalidInput: The channel holds something else.
@@ -165,14 +165,14 @@ def read_back(
     Args:
         key: The thread.
         channel: The channel that holds the list.
-        limit: What they may weigh together.
-        weigh: Loads a message, and says its weight, which is more than 0.
-        indexes: What this process knows.
+        limit: The maximum of their weights' sum.
+        weigh: Loads a message, and returns its weight, which is more than 0.
+        indexes: The caches of this process.
         codec: Reads items.
 
     Returns:
-        Those that were weighed, the last one first; and whether they are all of them, and within
-        the limit.
+        The messages that were weighed, the last one first; and whether they are all messages, and
+        within the limit.
 
     Raises:
         InvalidInput: The channel holds something else.
@@ -229,10 +229,9 @@ def list_of_conversation(
 
 
 def find_risks(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[str]]:
-    """The sensitive parameters whose values may be said while a thread waits, from its question.
+    """The sensitive parameters whose values an answer may contain, by the question that waits.
 
-    Nobody else writes to the thread until the operation has ended: it goes on to write what rests
-    on this.
+    The thread is locked until the operation has ended: what it writes next relies on this.
     """
     thread = yield from find_thread(key, indexes, lock=True)
     if thread is None:
@@ -279,7 +278,7 @@ def add_to_history(
         edit: The new checkpoint's id and times.
         fresh: Positions of messages whose ids were made for them: no other message has them, and
             the list is not searched.
-        indexes: What this process knows.
+        indexes: The caches of this process.
         codec: Reads and writes items.
     """
     writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
@@ -330,13 +329,13 @@ def narrow_history(
     """Keep the last messages in the list; the others stay in the log and in earlier checkpoints.
 
     Args:
-        key: The thread; nothing happens where there is none.
+        key: The thread; nothing happens if there is none.
         channel: The channel that holds the list.
-        last: How many stay, at most.
-        cannot_begin: Whether a message makes no sense without the one before it: the list does not
-            begin with it then.
+        last: The maximum number of messages that stay.
+        cannot_begin: Whether a message makes no sense without the one before it, so that the list
+            must not begin with it.
         edit: The new checkpoint's id and times.
-        indexes: What this process knows.
+        indexes: The caches of this process.
         codec: Reads and writes items.
     """
     if (yield from find_thread(key, indexes)) is None:
@@ -366,7 +365,7 @@ def narrow_history(
 
 
 def list_ref(codec: Codec, runs: Runs, nameless: Runs = ()) -> ValueRef:
-    """Where a list of messages stands: its items, or an empty list in place."""
+    """The reference to a list of messages: its items, or an empty list in place."""
     return ValueRef(runs=runs, nameless=nameless) if runs else ValueRef(body=codec.empty_list())
 
 

@@ -1,9 +1,9 @@
-"""Operations that carry a thread out of a database or into one: whole rows, page by page.
+"""Operations that export a thread from a database or import it: whole rows, page by page.
 
-A thread leaves in one read transaction, so it is whole, whoever writes; and it arrives in one write
-transaction, perhaps with others, so it is there whole or not at all. On its way it stands in a
-database of its own, which nobody else sees: what happens to it there holds nobody up, and it may be
-larger than the memory.
+A thread is exported in one read transaction, so it is consistent, even if others write. It is
+imported in one write transaction, perhaps with others, so it is stored whole or not at all. In
+between it is in a database of its own, which nobody else sees: work on it there blocks nobody, and
+it may be larger than the memory.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def list_ids(wanted: ThreadFilter, after: int) -> Op[Rows]:
 
 @operation
 def read_page(number: int, table: Table, after: Row | None) -> Op[Rows]:
-    """A page of a thread's rows, behind one."""
+    """A page of a thread's rows, after a row."""
     return (yield from fetch(table.page(), **table.position(number, after), limit=PAGE))
 
 
@@ -120,14 +120,14 @@ def drop(number: int) -> Op[None]:
 
 @operation
 def read_thread(thread_id: str) -> Op[dict[str, Any]]:
-    """The row of a thread that is there, by column."""
+    """The row of an existing thread, by column."""
     [row] = yield from fetch(sql.SELECT_THREAD, id=thread_id, owner=None)
     return dict(zip(("number", *sql.THREAD_COLUMNS), row, strict=True))
 
 
 @operation
 def read_runs(number: int, codec: Codec) -> Op[Runs]:
-    """The longest list of messages of a thread's newest checkpoint; empty where it has none.
+    """The longest list of messages of a thread's newest checkpoint; empty if it has none.
 
     Raises:
         DamagedRow: The checkpoint is damaged, or the list names messages too often.
@@ -142,10 +142,10 @@ def read_runs(number: int, codec: Codec) -> Op[Runs]:
 
 @operation
 def find(keys: Sequence[ThreadKey]) -> Op[list[bool]]:
-    """Which of some ids are those of threads.
+    """Which of some ids belong to threads.
 
     Raises:
-        ThreadNotFound: One of these belongs to another owner.
+        ThreadNotFound: One of the threads belongs to another owner.
     """
     return (yield from side_by_side([_find(key) for key in keys]))
 
@@ -161,19 +161,19 @@ def _find(key: ThreadKey) -> Op[bool]:
 
 @operation
 def rename(number: int, source: str, target: str) -> Op[None]:
-    """Have metadata that names the id that a thread had name the one that it is given."""
+    """Change metadata that names a thread's old id to name its new one."""
     yield from rename_labels(number, source, target)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A thread that is to be added.
+    """A thread to add.
 
     Attributes:
-        key: Its id here, and who adds it.
-        thread: Its own row by column, with the number that it had.
-        pages: Reads its rows from another database: as they were under that number, and none of
-            them compressed.
+        key: Its id here, and its owner.
+        thread: Its own row by column, with its old number.
+        pages: Reads its rows from another database: as they were under that number, and not
+            compressed.
     """
 
     key: ThreadKey
@@ -185,18 +185,18 @@ class Arrival:
 def copy_in(
     arrivals: Sequence[Arrival], *, now: int, indexes: Indexes, codec: Codec
 ) -> Op[list[bool]]:
-    """Add threads with all that they have, all or none; whether each was added.
+    """Add threads with everything they have, all or none; whether each was added.
 
-    Nothing happens where a thread of that id exists.
+    Nothing happens if a thread with that id exists.
 
     Args:
         arrivals: The threads.
         now: Unix milliseconds.
-        indexes: Say whether their rows are compressed, where that saves enough.
-        codec: Says what a search may find of them, if the database has an index.
+        indexes: The caches of this process, which say whether to compress rows.
+        codec: Decides what a search may find of them, if the database has an index.
 
     Raises:
-        ThreadNotFound: There is one of these ids, and it belongs to another owner.
+        ThreadNotFound: A thread with one of these ids exists, and belongs to another owner.
     """
     numbers = yield from side_by_side([_make(arrival, now) for arrival in arrivals])
     for number, arrival in zip(numbers, arrivals, strict=True):
@@ -210,7 +210,7 @@ def copy_in(
 
 
 def _make(arrival: Arrival, now: int) -> Op[int | None]:
-    """Add a thread's own row; its number, or None where there is one of its id."""
+    """Add a thread's own row; its number, or None if there is one with its id."""
     key, thread = arrival.key, arrival.thread
     columns = {name: thread[name] for name in sql.THREAD_COLUMNS} | {"born": first_id_at(now)}
     made = yield from fetch_one(
@@ -239,13 +239,13 @@ def _copy_in(arrival: Arrival, own: int, indexes: Indexes) -> Op[None]:
 
 
 def moved(table: Table, rows: Rows, source: int, target: int) -> Rows:
-    """Rows as they stand under another thread's number."""
+    """Rows as they are under another thread's number."""
     at, apart = table.columns.index("crc"), target - source
     return [(target, *row[1:at], checks.moved(row[at], apart), *row[at + 1 :]) for row in rows]
 
 
 def _compressed(table: Table, row: Row, indexes: Indexes) -> Row:
-    """A row with its texts and bytes compressed, where that saves enough."""
+    """A row with its texts and bytes compressed, if that saves enough."""
     if table is ITEM:
         (
             thread,

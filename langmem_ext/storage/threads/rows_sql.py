@@ -26,7 +26,7 @@ class Table:
     Attributes:
         name: Its name.
         columns: All of its columns, the thread's number and the rest of the key first.
-        keys: How many of them, behind the thread's number, are the rest of the key.
+        keys: How many of them, after the thread's number, are the rest of the key.
         placed: Whether thread and number may be one column (`storage.schema.dialect.KEY`).
     """
 
@@ -47,7 +47,7 @@ class Table:
         )
 
     def page(self) -> str:
-        """The statement that reads the rows behind one, in the order of their keys."""
+        """The statement that reads the rows after a row, in the order of their keys."""
         if self.placed:
             return (
                 f"SELECT {ROW_PLACE}, {', '.join(self.columns[2:])} FROM {self.name} WHERE {BEHIND}"
@@ -65,7 +65,7 @@ class Table:
 
         Args:
             thread: The thread's number.
-            after: The row to go on behind; None: from the first one on.
+            after: The row after which to go on; None to begin with the first.
         """
         key = (-1, b"", b"")[: self.keys] if after is None else after[1 : 1 + self.keys]
         return {"thread": thread} | dict(
@@ -89,7 +89,7 @@ WRITE: Final = Table(
 )
 
 TABLES: Final = (NAMESPACE, WORD, ITEM, VALUE, CHECKPOINT, WRITE)
-"""What is referred to stands before what refers to it."""
+"""The tables, each before those that refer to it."""
 
 THREAD_COLUMNS: Final = (
     "id",
@@ -114,7 +114,7 @@ THREAD_COLUMNS: Final = (
     "next_word",
     "next_namespace",
 )
-"""What a thread's own row says, but for its number, and for what counts in one database alone."""
+"""A thread's own columns, except its number and those that matter in one database alone."""
 
 SELECT_THREAD = f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE {OF_ID} AND {OWNED}"
 SELECT_OWNER = f"SELECT owner FROM thread WHERE {OF_ID}"

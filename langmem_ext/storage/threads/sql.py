@@ -14,7 +14,7 @@ LISTED: Final = (
 )
 SELECT_LISTED = f"SELECT {LISTED} FROM thread WHERE {OF_ID} AND {OWNED}"
 LOCK_LISTED = f"{SELECT_LISTED} {FOR_UPDATE}"
-# A damaged row may say a time that is none: lists go on without it, and the doctor names it.
+# A damaged row may have an invalid time: lists go on without it, and the doctor reports it.
 SOUND: Final = (
     f"created_at BETWEEN {FIRST_MS} AND {LAST_MS} AND updated_at BETWEEN {FIRST_MS} AND {LAST_MS}"
     " AND (tags IS NULL OR tags = CAST(tags AS TEXT))"
@@ -34,8 +34,7 @@ SELECT_ANY_ITEM = "SELECT 1 FROM store_item LIMIT 1"
 SELECT_OWNED = "SELECT id FROM thread WHERE owner = :owner LIMIT :limit"
 SELECT_PAGE = f"SELECT {LISTED} FROM thread{{where}} ORDER BY {NEWEST_FIRST} LIMIT :limit"
 RANKS: Final = {"stored_messages": "items", "tokens": "tokens"}
-"""What threads are compared by, and its column. No index has it: every row that is asked for is
-looked at."""
+"""What threads are ranked by, and its column. It is not indexed: every row that matches is read."""
 RANKED_AFTER: Final = "({column}, number) < (:rank, :number)"
 SELECT_RANKED = (
     f"SELECT {LISTED} FROM thread{{where}} ORDER BY {{column}} DESC, number DESC LIMIT :limit"
@@ -49,7 +48,7 @@ ORDERS: Final = {
     "id desc": "id DESC",
     "id asc": "id",
 }
-"""By the minute first, where an index has that."""
+"""By the minute first, if an index has that."""
 COUNT_PAGE = "SELECT count(*) FROM thread{where}"
 CONDITIONS: Final = {
     "owner": "owner = :owner",

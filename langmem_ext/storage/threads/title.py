@@ -1,4 +1,4 @@
-"""Operations that give a thread its title: its first prompt, as that stands now."""
+"""Operations that give a thread its title: its first prompt, as it is now."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def keep_title(writer: Writer, runs: Runs, *, ready: bool) -> Op[None]:
     Args:
         writer: Writes to the thread.
         runs: The longest list of messages of the root's newest checkpoint.
-        ready: Whether the prompt may be shown: a node that has yet to look at it may mark it.
+        ready: Whether the prompt may be shown: a node that has not seen it yet may mark it.
     """
     thread = writer.thread
     if thread.titled:
@@ -33,10 +33,10 @@ def keep_title(writer: Writer, runs: Runs, *, ready: bool) -> Op[None]:
 
 
 def _title_in(writer: Writer, runs: Runs) -> tuple[str | None, int | None]:
-    """A title from the first prompt of a list, and the item that gives it.
+    """A title from the first prompt of a list, and the item that it comes from.
 
-    Only what this process knows is looked at: at the beginning of a conversation it knows it all,
-    and the next checkpoint comes soon.
+    Only the cache is searched: at the beginning of a conversation it has all messages, and the next
+    checkpoint comes soon.
     """
     for number in _beginning(runs):
         packed = writer.index.content.get(number)
@@ -47,7 +47,7 @@ def _title_in(writer: Writer, runs: Runs) -> tuple[str | None, int | None]:
 
 
 def _follow_prompt(writer: Writer, runs: Runs, titled: int) -> Op[None]:
-    """Have the later message give the title that stands where the one stood that gave it."""
+    """Take the title from the later message that replaced the one that gave it."""
     if any(start <= titled < end for start, end in ranges_of(runs)):
         return
     index, codec, numbers = writer.index, writer.codec, tuple(_beginning(runs))

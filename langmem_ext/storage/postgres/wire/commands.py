@@ -12,7 +12,7 @@ from langmem_ext.storage.operation import Params
 _RETURNS: Final = re.compile(r"\s*(SELECT|WITH)\b|.*\bRETURNING\b", re.DOTALL | re.IGNORECASE)
 
 COMMAND_BYTES: Final = 1024
-"""What a statement weighs beside its texts and bytes, about."""
+"""About how many bytes a statement takes beyond its texts and bytes."""
 
 
 class Command(NamedTuple):
@@ -27,7 +27,7 @@ class Command(NamedTuple):
     params: Params | tuple[Any, ...] | None = None
 
     def weight(self) -> int:
-        """What it takes to send it, in bytes, about."""
+        """About how many bytes are sent for it."""
         values = (
             (self.params or ()) if not isinstance(self.params, Mapping) else self.params.values()
         )
@@ -47,7 +47,7 @@ def one_snapshot(commands: Iterable[Command]) -> list[Command]:
 
 
 class Kind(NamedTuple):
-    """What the text of a statement with named parameters tells of it.
+    """What the text of a statement with named parameters shows.
 
     Attributes:
         names_thread: Whether it names a thread by its id.

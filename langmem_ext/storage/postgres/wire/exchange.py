@@ -1,8 +1,8 @@
 """One round trip: one pipeline with one Sync, on a sync or an async connection.
 
-psycopg's own pipeline hands over each statement to the network by itself, and looks for answers
-each time. Here all statements of a trip are put into libpq's buffer first, so that it costs one
-call, whatever their number.
+psycopg's own pipeline passes each statement to the network by itself, and looks for answers each
+time. Here all statements of a trip are put into libpq's buffer first, so that they cost one call,
+however many they are.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ GRACE_S: Final = 5.0
 """How long a server has for stopping what takes too long, in seconds."""
 
 PREPARED: Final = 400
-"""Statements that a connection has prepared, at most: those that come first. What comes once is not
-prepared."""
+"""The maximum number of statements that a connection prepares: the first ones that are repeated."""
 
 _NAMED: Final = re.compile(r"%\((\w+)\)s|%%")
 _BINARY: Final = pq.Format.BINARY
@@ -51,17 +50,17 @@ _NOTHING: Final = Command("SELECT 1")
 
 _FAILED: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED})
 _OUTDATED: Final = (errors.FeatureNotSupported, errors.InvalidSqlStatementName)
-"""What was prepared is of no use: a table has got other columns, or it is not there."""
+"""A prepared statement is of no use: a table has other columns now, or the statement is gone."""
 
 _TUPLES: Final = pq.ExecStatus.TUPLES_OK
 
 
 class Session:
-    """What a connection has prepared.
+    """The statements that a connection has prepared.
 
     Args:
         connection: The connection.
-        prepare: Whether it may; not behind a pooler in transaction mode.
+        prepare: Whether it may prepare any; not behind a pooler in transaction mode.
     """
 
     def __init__(self, connection: psycopg.BaseConnection[Any], *, prepare: bool) -> None:
@@ -188,13 +187,13 @@ class Session:
 
 
 def _name_of(form: _Form, time: int) -> bytes:
-    """The name that a statement is prepared by: a hash of it, so that it is safe behind a pooler.
+    """The name of a prepared statement: its hash, so that it is safe behind a pooler.
 
-    Nobody has another statement by its name there.
+    There, nobody has another statement with its name.
 
     Args:
         form: The statement.
-        time: How often it was prepared by other names, which are not free again.
+        time: How often it was prepared under other names, which are still in use.
     """
     statement, types = form
     # Short: it is sent each time.
@@ -203,8 +202,8 @@ def _name_of(form: _Form, time: int) -> bytes:
 
 
 _SESSION: Final = "langmem_ext_session"
-"""Where a connection has its session, which refers to it: both go together, and no table of
-sessions holds any."""
+"""The attribute of a connection that holds its session, which refers to it: both are collected
+together, and no table of sessions keeps them alive."""
 
 
 def begin_session(connection: psycopg.BaseConnection[Any], *, prepare: bool) -> None:
@@ -224,10 +223,10 @@ def _session_of(connection: psycopg.BaseConnection[Any]) -> Session:
 
 
 class Talk:
-    """What was sent to a server that may be silent, and is not answered yet.
+    """An exchange that was sent and is not answered yet; the server may be silent.
 
     Args:
-        talk: The rest of the talk.
+        talk: The rest of the exchange.
     """
 
     def __init__(self, talk: Generator[Any, Any, list[Rows]]) -> None:
@@ -257,10 +256,10 @@ Step: TypeAlias = Callable[[], list[Command]]
 
 
 def begin(connection: psycopg.BaseConnection[Any], step: Step) -> Talk | None:
-    """Take a step, and send what comes of it; None where that is nothing. It waits for nothing.
+    """Take a step, and send its commands; None if there are none. It waits for nothing.
 
-    What is sent is let go at once: a collection in the midst of it would look at all of it, free
-    nothing, and take it for what lives long.
+    The commands are released at once: a garbage collection in between would visit all of them, free
+    nothing, and move them to an older generation.
 
     Raises:
         psycopg.Error: A command cannot be sent, or the connection has ended. Also what the step
@@ -277,18 +276,17 @@ def _begin(connection: psycopg.BaseConnection[Any], step: Step) -> Talk | None:
 def answers(
     connection: psycopg.Connection[Any], talk: Talk | None, *, deadline: float
 ) -> Sequence[Rows]:
-    """What comes of the commands that were sent: the rows of each.
+    """The answers to the commands that were sent: the rows of each.
 
     Args:
-        connection: Where they were sent to.
-        talk: What `begin` has begun.
-        deadline: How long an answer is waited for, in seconds. Then the server is asked to stop,
-            and where it does not do that either, the connection is closed.
+        connection: The connection.
+        talk: The exchange that `begin` has begun.
+        deadline: How many seconds to wait for an answer. Then the server is asked to stop, and if
+            it does not do that either, the connection is closed.
 
     Raises:
-        psycopg.Error: One has failed, and with it, where no transaction was begun, all.
-        `QueryCanceled`: it took too long.
-            `NoAnswer`: the server has been silent.
+        psycopg.Error: A command has failed, and with it all, unless a transaction was begun.
+            `QueryCanceled`: it took too long. `NoAnswer`: the server has been silent.
     """
     if talk is None:
         return []
@@ -309,7 +307,7 @@ def answers(
 async def aanswers(
     connection: psycopg.AsyncConnection[Any], talk: Talk | None, *, deadline: float
 ) -> Sequence[Rows]:
-    """Async twin of `answers`; others get on where nothing was sent."""
+    """Async twin of `answers`; if nothing was sent, other tasks run."""
     if talk is None:
         await asyncio.sleep(0)
         return []
@@ -360,7 +358,7 @@ async def aprobe(connection: psycopg.AsyncConnection[Any], *, deadline: float) -
 
 
 def is_left_open(connection: psycopg.BaseConnection[Any]) -> bool:
-    """Whether a transaction is to be rolled back.
+    """Whether a transaction must be rolled back.
 
     A connection that a signal has stopped in the middle of an exchange is closed instead.
     """
@@ -373,7 +371,7 @@ def is_left_open(connection: psycopg.BaseConnection[Any]) -> bool:
 
 
 def failure(error: psycopg.Error) -> ExchangeFailed:
-    """What an operation's transaction is told of an error."""
+    """An error in the form that an operation's transaction receives."""
     failed = ExchangeFailed()
     failed.__cause__ = error
     return failed
@@ -388,9 +386,9 @@ _Values: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Any]]
 
 @lru_cache(maxsize=2048)
 def _positional(sql: str) -> tuple[bytes, _Values | None, Sequence[PyFormat]]:
-    """A statement with numbered parameters, and what gives their values and formats.
+    """A statement with numbered parameters, and functions for their values and formats.
 
-    The values are None if it has no parameters.
+    The functions are None if it has no parameters.
     """
     names: dict[str, int] = {}
 

@@ -1,13 +1,13 @@
-"""Operations carried out in few round trips: what is sent together. Nothing here does any I/O.
+"""Runs operations in few round trips: which statements are sent together. Nothing here does I/O.
 
-An operation yields one statement after the other, and what it has not to wait for
-(`storage.operation.Change`) is gathered: it is sent along with what is asked next, or at the end,
-in one pipeline. A write that rests on what is remembered asks nothing: it is one pipeline with one
-Sync, which PostgreSQL itself makes one transaction. Its guard fails the transaction where another
-process has written meanwhile, and the operation runs again, and asks.
+An operation yields one statement after the other. Changes, which it need not wait for
+(`storage.operation.Change`), are gathered: they are sent with the next query, or at the end, in one
+pipeline. A write that relies on the cache has no queries: it is one pipeline with one Sync, which
+PostgreSQL makes one transaction. If another process has written meanwhile, its guard fails the
+transaction, and the operation runs again, with queries.
 
 Invariants:
-- A write is one transaction: a pipeline with one Sync, or from BEGIN to COMMIT where it had to ask.
+- A write is one transaction: a pipeline with one Sync, or from BEGIN to COMMIT if it has queries.
 - A read sees one snapshot.
 """
 
@@ -57,7 +57,7 @@ class GroupFailed(Exception):
 
 
 Wire: TypeAlias = Generator[list[Command], Sequence[Rows], T]
-"""Yields what is to be sent in one pipeline with one Sync, and receives the rows of each statement.
+"""Yields statements to send in one pipeline with one Sync, and receives the rows of each.
 
 The sender empties the list, so that a batch of writes is not kept while its answer is awaited. An
 empty list is a place where others may run. If an exchange fails, `ExchangeFailed` is raised where
@@ -186,7 +186,7 @@ class Write(Transaction):
         """Run operations as one transaction.
 
         Raises:
-            GroupFailed: None is stored, and each is to be run by itself.
+            GroupFailed: None is stored, and each must run by itself.
         """
         for job in jobs:
             try:

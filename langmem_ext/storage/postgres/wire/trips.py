@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 
 def play(pool: SyncPool, wire: Wire[T], *, deadline: float) -> T:
-    """Carry out a wire; what it returns.
+    """Run a wire; its result.
 
     Args:
         pool: Lends the connection.
-        wire: What is to be sent. Where the server refuses, it is told, and may say what then.
-        deadline: How long an answer is waited for, in seconds.
+        wire: Yields what to send. An error of the server is raised in it, and it may go on.
+        deadline: How many seconds to wait for an answer.
 
     Raises:
         StorageUnavailable: There is no connection. Also what the wire raises.
