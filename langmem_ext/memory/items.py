@@ -21,7 +21,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.memory.calls import Call, Steps
-from langmem_ext.store.operations import Standing
+from langmem_ext.store.operations import SourceThread
 from langmem_ext.store.planning import on_threads
 from langmem_ext.store.store import DeltaStore
 
@@ -75,7 +75,7 @@ class OwnedStores:
         return self._bound[owner]
 
 
-def standing(store: BaseStore, put: PutOp, threads: Iterable[Standing]) -> PutOp:
+def with_sources(store: BaseStore, put: PutOp, threads: Iterable[SourceThread]) -> PutOp:
     """A put whose item goes with its threads, in a store that can do that."""
     return on_threads(put, threads) if isinstance(store, DeltaStore) else put
 

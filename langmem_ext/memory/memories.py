@@ -14,9 +14,16 @@ from langmem_ext.errors import ThreadDeleted, ThreadNotFound
 from langmem_ext.log.message_log import Database, is_address
 from langmem_ext.memory.calls import Call, Steps, arun, run
 from langmem_ext.memory.facts.facts import facts_in, standing_without
-from langmem_ext.memory.items import ROOT, Namespace, OwnedStores, items_below, label_of, standing
+from langmem_ext.memory.items import (
+    ROOT,
+    Namespace,
+    OwnedStores,
+    items_below,
+    label_of,
+    with_sources,
+)
 from langmem_ext.storage.rows.clock import moment_of, now_ms, unix_ms
-from langmem_ext.store.operations import Standing
+from langmem_ext.store.operations import SourceThread
 from langmem_ext.store.store import DeltaStore
 from langmem_ext.threads.rows import ThreadId
 from langmem_ext.threads.threads import Threads
@@ -50,7 +57,7 @@ class StoredMemory:
     written_at: datetime
 
     def _repr_html_(self) -> str:
-        rows = [*self.data.items(), ("stands on", f"{len(self.messages)} messages")]
+        rows = [*self.data.items(), ("from", f"{len(self.messages)} messages")]
         return html.titled(f"Memory of {self.thread_id}", html.table(rows))
 
     def value(self) -> dict[str, Any]:
@@ -236,15 +243,19 @@ class ConversationMemories:
         noted = PutOp(place, thread.id, failure.value(), index=False)
         return (yield from self._storing(thread, noted))
 
-    def standing(self, thread: ThreadInfo, put: PutOp) -> PutOp:
+    def with_source(self, thread: ThreadInfo, put: PutOp) -> PutOp:
         """A put whose item goes with a thread, and is refused where that is gone (`is_own`)."""
         return (
-            standing(self.store, put, [Standing(thread.id, began(thread))]) if self.is_own else put
+            with_sources(self.store, put, [SourceThread(thread.id, began(thread))])
+            if self.is_own
+            else put
         )
 
     def _storing(self, thread: ThreadInfo, put: PutOp, *others: PutOp) -> Steps[bool]:
         try:
-            yield Call(self.stores.of(thread.owner), "batch", [self.standing(thread, put), *others])
+            yield Call(
+                self.stores.of(thread.owner), "batch", [self.with_source(thread, put), *others]
+            )
         except ThreadDeleted:
             return False
         return self.is_own or (yield from self._is_there(thread))
@@ -351,7 +362,7 @@ class ConversationMemories:
 
 
 def began(thread: ThreadInfo) -> int:
-    """When a thread began, as `Standing` tells it from an earlier one."""
+    """When a thread began, as `SourceThread` tells it from an earlier one."""
     return unix_ms(thread.created_at)
 
 

@@ -1,4 +1,4 @@
-"""What the doctor looks at in the store: each item's row, and rows that belong to none."""
+"""The doctor's examination of the store: each item's row, and rows that belong to no item."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langmem_ext.store.names import labels_of, text_of
 from langmem_ext.store.values import is_plain, load_value
 
 PAGE: Final = 256
-"""Items that one step reads."""
+"""How many items one step reads."""
 
 _NEXT: Final = "put the item anew, delete it, or restore the file from a copy"
 
@@ -26,7 +26,7 @@ class ExaminedStore:
 
     Attributes:
         items: How many items can be read.
-        findings: What does not hold.
+        findings: What is damaged or wrong.
     """
 
     items: int
@@ -34,12 +34,12 @@ class ExaminedStore:
 
 
 def examine_store(*, fix: bool) -> Steps[ExaminedStore]:
-    """Look at all items, in pages.
+    """Examine all items, in pages.
 
     Args:
-        fix: Put right what follows from other rows, and delete vectors of no item.
+        fix: Repair what follows from other rows, and delete vectors of no item.
     """
-    findings, found, items, fixed = Findings(None), Findings(None), 0, fix
+    findings, orphaned, items, fixed = Findings(None), Findings(None), 0, fix
     after = -1
     try:
         while rows := (yield _read_page(after), False):
@@ -49,19 +49,19 @@ def examine_store(*, fix: bool) -> Steps[ExaminedStore]:
         for table, count in zip(("store_vector", "store_thread"), orphans, strict=True):
             if count:
                 message = f"{count} rows belong to no item: they mean nothing and can be deleted"
-                found.add("orphan", "wrong", table, message, fixable=True)
-        if fix and (found.fixable or findings.fixable):
+                orphaned.add("orphan", "wrong", table, message, fixable=True)
+        if fix and (orphaned.fixable or findings.fixable):
             yield _repair(), True
     except StorageError as error:
         fixed = False
         message = f"the store's items cannot be read ({error}): restore the file from a copy"
         findings.add("store", "damaged", "store_item", message)
-    findings.take(found)
+    findings.take(orphaned)
     return ExaminedStore(items, list(findings.told(fixed=fixed)))
 
 
 def _examine_item(row: Row, findings: Findings) -> bool:
-    """Whether an item can be read; what does not hold is noted."""
+    """Whether an item can be read; adds what is damaged or wrong to the findings."""
     number, path, key, value, plain, crc = row
     place = f"store_item {number}"
     try:
@@ -91,7 +91,7 @@ def _count_orphans() -> Op[Row]:
 
 @operation
 def _repair() -> Op[None]:
-    """Delete rows of no item, and note of each item whether SQL can read it."""
+    """Delete rows of no item, and mark for each item whether SQL can read it."""
     for statement in sql.DELETE_ORPHANS:
         yield from execute(statement)
     after = -1

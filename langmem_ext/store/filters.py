@@ -1,9 +1,9 @@
-"""Filters on values: what a search's `filter` lets through, exactly, and what SQL can sort out.
+"""Filters on values: which values pass a search's `filter`, exactly, and which SQL can exclude.
 
-All keys must hold. A bare value must be equal (`True == 1`, `10 == 10.0`), None also where the key
-is missing; a list element by element; a dict in what it names, at any depth, with operators inside.
-`$eq` and `$ne` compare as Python does. `$gt`, `$gte`, `$lt` and `$lte` compare numbers with numbers
-and texts with texts; nothing else matches.
+All keys must match. A bare value must be equal (`True == 1`, `10 == 10.0`); None also matches a
+missing key. A list is compared element by element, a dict by the keys that it names, at any depth,
+with operators inside. `$eq` and `$ne` compare as Python does. `$gt`, `$gte`, `$lt` and `$lte`
+compare numbers with numbers and texts with texts; nothing else matches.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _ORDERED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 _OPERATORS: Final = frozenset({"$eq", "$ne", *_ORDERED})
 
 _EXACT: Final = 1 << 53
-"""Whole numbers below it are the same in every database."""
+"""Whole numbers below this are the same in every database."""
 
 _SLACK: Final = 1e-9
-"""By how much SQL's bound is wider than the filter's, of the bound: a database may round."""
+"""The part of a bound by which SQL's is wider than the filter's: a database may round."""
 
 MOST: Final = 8
-"""Conditions that SQL is asked to look at."""
+"""The maximum number of conditions in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What SQL can sort out; what it lets through is still to be looked at.
+    """What SQL can exclude; the filter must still check the rest.
 
     Attributes:
-        sql: A condition on `store_item`, to be joined by AND; empty where there is none.
+        sql: A condition on `store_item`, to be joined by AND; empty if there is none.
         params: Its parameters.
     """
 
@@ -49,10 +49,10 @@ class Narrowing:
 
 
 def require_filter(wanted: object) -> None:
-    """See that a filter can be evaluated, whatever is stored.
+    """Require that a filter can be evaluated, whatever is stored.
 
     Raises:
-        InvalidInput: It is no dict, or names an operator that there is not.
+        InvalidInput: It is not a dict, or names an unknown operator.
     """
     if not isinstance(wanted, dict):
         raise InvalidInput(f"a filter is a dict, not {type(wanted).__name__}")
@@ -77,14 +77,14 @@ def _require(wanted: object) -> None:
 
 
 def passes(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether a value is let through."""
-    return all(_equals(value.get(key), one) for key, one in wanted.items())
+    """Whether a value passes a filter."""
+    return all(_equals(value.get(key), expected) for key, expected in wanted.items())
 
 
 def _equals(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, dict):
         if _has_operators(wanted):
-            return all(_compares(value, name, one) for name, one in wanted.items())
+            return all(_compares(value, name, expected) for name, expected in wanted.items())
         return isinstance(value, dict) and passes(value, wanted)
     if isinstance(wanted, list | tuple):
         return (
@@ -113,30 +113,34 @@ def _compares(value: Any, name: str, wanted: Any) -> bool:
 
 
 def narrowing(wanted: Mapping[str, Any]) -> Narrowing:
-    """What of a filter SQL can sort out: numbers by their size, texts and numbers by equality."""
+    """The part of a filter that SQL can check: numbers by size, texts and numbers by equality."""
     conditions: list[str] = []
     params: dict[str, str] = {}
-    for key, one in wanted.items():
-        compared = one if isinstance(one, dict) and _has_operators(one) else {"$eq": one}
+    for key, expected in wanted.items():
+        compared = (
+            expected
+            if isinstance(expected, dict) and _has_operators(expected)
+            else {"$eq": expected}
+        )
         for name, value in compared.items():
             at = len(conditions)
-            if at < MOST and (found := _condition(at, name, value)) and _is_plain_name(key):
-                conditions.append(found[0])
-                params |= {f"name{at}": key, f"value{at}": json.dumps(found[1])}
+            if at < MOST and (condition := _condition(at, name, value)) and _is_plain_name(key):
+                conditions.append(condition[0])
+                params |= {f"name{at}": key, f"value{at}": json.dumps(condition[1])}
     if not conditions:
         return Narrowing("", {})
     return Narrowing(f"CASE WHEN plain = 1 THEN {' AND '.join(conditions)} ELSE TRUE END", params)
 
 
 def _condition(at: int, name: str, wanted: Any) -> tuple[str, Any] | None:
-    """A condition that holds wherever the filter does, and what it compares with."""
+    """A condition that holds whenever the filter does, and the value it compares with."""
     if name == "$eq" and isinstance(wanted, str) and wanted.isprintable():
         return f"{field(at)} = {scalar(at)}", wanted
     if isinstance(wanted, bool) or not isinstance(wanted, int | float):
         return None
     if not -_EXACT < wanted < _EXACT:  # not a number, too
         return None
-    # PostgreSQL takes true for no number.
+    # To PostgreSQL, true is not a number.
     if name == "$eq":
         return (f"{field(at)} = {scalar(at)}", wanted) if wanted not in (0, 1) else None
     slack = abs(wanted) * _SLACK
@@ -148,5 +152,5 @@ def _condition(at: int, name: str, wanted: Any) -> tuple[str, Any] | None:
 
 
 def _is_plain_name(key: str) -> bool:
-    """Whether a key can stand in a path of SQLite's JSON functions."""
+    """Whether a key can be used in a path of SQLite's JSON functions."""
     return key.isprintable() and '"' not in key and "\\" not in key

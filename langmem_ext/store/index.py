@@ -1,4 +1,4 @@
-"""What of an item is found by a query: its texts, their words, and their vectors."""
+"""What a query can find of an item: its texts, their words, and their vectors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.search.words import list_words
 
 LONGEST: Final = 32_768
-"""Characters of a text whose words are found; a vector is of all of it."""
+"""The words of so many characters of a text are found; a vector is of the whole text."""
 
 Fields: TypeAlias = Literal[False] | Sequence[str] | None
-"""What `put(index=)` takes: no field, these, or those of the index."""
+"""What `put(index=)` takes: no fields, these, or those of the index."""
 
 
 class Index:
@@ -28,17 +28,17 @@ class Index:
         config: LangGraph's `IndexConfig`; without `embed`, texts are found by their words alone.
 
     Attributes:
-        signature: A number that names the model, the size of its vectors and the fields.
+        signature: A number that identifies the model, the size of its vectors and the fields.
 
     Raises:
-        InvalidInput: The config cannot be used.
+        InvalidInput: The config is invalid.
     """
 
     def __init__(self, config: IndexConfig | None) -> None:
-        given: Mapping[str, Any] = config or {}
-        self.fields = _checked_fields(given.get("fields") or ["$"])
-        self.dims: int = given.get("dims") or 0
-        embed = given.get("embed")
+        options: Mapping[str, Any] = config or {}
+        self.fields = _checked_fields(options.get("fields") or ["$"])
+        self.dims: int = options.get("dims") or 0
+        embed = options.get("embed")
         if embed is not None and (not isinstance(self.dims, int) or self.dims < 1):
             raise InvalidInput("an index with embed needs dims, the length of the model's vectors")
         self.embeddings = None if embed is None else ensure_embeddings(embed)
@@ -50,21 +50,21 @@ class Index:
         """The texts by which an item is found, each once.
 
         Raises:
-            InvalidInput: `fields` are none.
+            InvalidInput: `fields` is invalid.
         """
         if fields is False:
             return []
         paths = self.fields if fields is None else _checked_fields(fields)
-        found: list[str] = []
+        texts: list[str] = []
         for path in paths:
-            found += get_text_at_path(value, "$" if path == "$" else tokenize_path(path))
-        return list(dict.fromkeys(found))
+            texts += get_text_at_path(value, "$" if path == "$" else tokenize_path(path))
+        return list(dict.fromkeys(texts))
 
     def embed(self, texts: Sequence[str]) -> dict[str, bytes]:
         """The vector of each text, as it is stored.
 
         Raises:
-            InvalidInput: The model gives others than the index is for.
+            InvalidInput: The model's vectors do not fit the index.
         """
         if self.embeddings is None or not texts:
             return {}
@@ -77,7 +77,7 @@ class Index:
         return self._packed(texts, await self.embeddings.aembed_documents(list(texts)))
 
     def embed_query(self, query: str) -> bytes | None:
-        """The vector of a query; None where there is no model."""
+        """The vector of a query; None if there is no model."""
         if self.embeddings is None:
             return None
         return self._packed([query], [self.embeddings.embed_query(query)])[query]
@@ -90,8 +90,10 @@ class Index:
 
     def _packed(self, texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[str, bytes]:
         if len(vectors) != len(texts):
-            found = f"{len(vectors)} vectors for {len(texts)} texts"
-            raise InvalidInput(f"the embedding model {self.model} gave {found}; nothing was stored")
+            counts = f"{len(vectors)} vectors for {len(texts)} texts"
+            raise InvalidInput(
+                f"the embedding model {self.model} gave {counts}; nothing was stored"
+            )
         return {text: self._pack(vector) for text, vector in zip(texts, vectors, strict=True)}
 
     def _pack(self, vector: Sequence[float]) -> bytes:
@@ -104,18 +106,18 @@ class Index:
 
 
 def words_of(texts: Sequence[str]) -> str | None:
-    """The words by which an item with these texts is found; None where it has no texts.
+    """The words by which an item with these texts is found; None if it has no texts.
 
-    Words of two texts stand apart: no query finds them in a row.
+    Words of two texts are kept apart: no query finds them in a row.
     """
     return "\n".join(list_words(text[:LONGEST]) for text in texts) if texts else None
 
 
 def pack_vector(vector: Sequence[float]) -> bytes:
-    """A vector of length 1 in the same direction, as 32-bit floats; of zeros, where it has none.
+    """A vector of length 1 in the same direction, as 32-bit floats; a zero vector stays zero.
 
     Raises:
-        InvalidInput: It has a number that is none.
+        InvalidInput: It has a number that is not finite.
     """
     length = math.hypot(*vector)
     if not math.isfinite(length):
@@ -136,7 +138,7 @@ def _checked_fields(fields: object) -> list[str]:
 
 
 def _model_of(embed: object) -> str:
-    """What a model is called: its name, or where it has none, that of its class or function."""
+    """A model's name, or else that of its class or function."""
     if embed is None or isinstance(embed, str):
         return embed or ""
     for attribute in ("model", "model_name"):

@@ -1,8 +1,8 @@
-"""Items as lines of JSON, to be kept elsewhere and stored again: an item a line, behind a head.
+"""Items as lines of JSON, to be kept elsewhere and stored again: a head, then one line an item.
 
-A line has all that an item is: namespace, key, value, owner, times, threads that it stands on, and
-what its put said of time and index. Words and vectors are not in it: they are made again by the
-index of the store that reads it. Times are Unix milliseconds.
+A line has all of an item: namespace, key, value, owner, times, the threads that it comes from, and
+its put's `ttl` and `index`. Words and vectors are left out: the index of the store that reads the
+line makes them again. Times are Unix milliseconds.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from langmem_ext.storage.operation import Op, Row, fetch, operation
 from langmem_ext.store import statements as sql
 from langmem_ext.store.index import Fields
 from langmem_ext.store.names import bytes_of, labels_of, path_of, text_of
-from langmem_ext.store.operations import Put, Standing, require_item
+from langmem_ext.store.operations import Put, SourceThread, require_item
 from langmem_ext.store.values import dump_value
 
 HEAD: Final = {"format": "langmem-ext/store", "version": 1}
 
 PAGE: Final = 200
-"""Items that are read, or stored, in one transaction."""
+"""How many items are read, or stored, in one transaction."""
 
 _TIMES: Final = ("created_at", "updated_at", "ttl", "expires_at")
 
@@ -36,14 +36,14 @@ def head_line() -> str:
 
 @operation
 def read_page(after: int, owner: str | None) -> Op[list[Row]]:
-    """Items behind a number, in the order of their first put; those that have expired as well."""
+    """Items after a number, in the order of their first put, expired ones included."""
     where = {"after": after, "owner": owner, "limit": PAGE}
     rows = yield from fetch(sql.SELECT_EXPORTED, **where)
     if not rows:
         return []
-    standing = yield from fetch(sql.SELECT_STANDING, first=rows[0][0], last=rows[-1][0])
+    sources = yield from fetch(sql.SELECT_SOURCES, first=rows[0][0], last=rows[-1][0])
     threads: dict[int, list[str]] = {}
-    for item, thread_id in standing:
+    for item, thread_id in sources:
         threads.setdefault(item, []).append(thread_id)
     return [(*row, threads.get(row[0])) for row in rows]
 
@@ -52,7 +52,7 @@ def line_of(row: Row) -> str:
     """The line of an item.
 
     Raises:
-        DamagedRow: It is not as it was written.
+        DamagedRow: It has changed since it was written.
     """
     _, path, key, value, crc, owner, fields, *times, threads = row
     require_item(path, key, value, crc)
@@ -60,22 +60,22 @@ def line_of(row: Row) -> str:
     line |= dict(zip(_TIMES, times, strict=True)) | {"threads": threads}
     line |= {"index": None if fields is None else json.loads(fields), "value": json.loads(value)}
     text = json.dumps(
-        {name: one for name, one in line.items() if one is not None}, ensure_ascii=False
+        {name: part for name, part in line.items() if part is not None}, ensure_ascii=False
     )
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a character, which no file holds but as an escape
+    except UnicodeEncodeError:  # half of a character, which a file can only hold as an escape
         return json.dumps(json.loads(text))
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An item of a line.
+    """An item read from a line.
 
     Attributes:
-        owner: Whose it is.
-        put: What stores it.
+        owner: Its owner.
+        put: The put that stores it.
         value, fields: What it is indexed by.
     """
 
@@ -89,7 +89,7 @@ def read_lines(lines: Iterable[str]) -> Iterator[Sequence[Exported]]:
     """The items of lines, in pages.
 
     Raises:
-        MalformedExport: A line is none.
+        MalformedExport: A line is invalid.
     """
     page: list[Exported] = []
     for number, line in enumerate(lines, start=1):
@@ -120,14 +120,14 @@ def _read(number: int, text: str) -> Exported:
             raise InvalidInput("it is no item")
         value, fields, owner = line["value"], line.get("index"), line.get("owner")
         times: dict[str, Any] = {name: line.get(name) for name in _TIMES}
-        if not all(one is None or type(one) is int for one in times.values()):
+        if not all(time is None or type(time) is int for time in times.values()):
             raise InvalidInput("a time is no number of milliseconds")
         if owner is not None and not (isinstance(owner, str) and owner):
             raise InvalidInput("its owner is no name")
         dumped, plain = dump_value(value)
         path, key = path_of(tuple(line["namespace"])), bytes_of(line["key"])
         kept = None if fields is None else json.dumps(fields)
-        threads = [Standing(thread_key(one)) for one in line.get("threads", ())]
+        threads = [SourceThread(thread_key(name)) for name in line.get("threads", ())]
         put = Put(f"line {number}", path, key, dumped, plain, kept, threads=threads, **times)
         return Exported(owner, put, value, fields)
     except KeyError as error:

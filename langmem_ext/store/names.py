@@ -1,8 +1,8 @@
-r"""Namespaces and keys as bytes, whose order is that of the labels.
+r"""Namespaces and keys as bytes, which sort as the labels do.
 
 A label ends with the byte 1; characters up to 2 are escaped, so that nothing in a label is taken
-for an end. So a prefix of labels is a prefix of bytes, and of no look-alike: `("a",)` is none of
-`("ab",)`.
+for its end. So a prefix of labels is a prefix of the bytes, and nothing else is: `("a",)` is not a
+prefix of `("ab",)`.
 
 >>> path_of(("users", "7"))
 b'users\x017\x01'
@@ -24,14 +24,14 @@ _END: Final = b"\x01"
 _ESCAPED: Final = re.compile(b"[\x00-\x02]")
 _ESCAPE: Final = re.compile(b"\x02([\x10-\x12])")
 _LAST: Final = b"\xff"
-"""Behind every path: no character begins with it."""
+"""Sorts after every path: no character begins with it."""
 
 
 def path_of(labels: Sequence[str]) -> bytes:
     """A namespace as bytes.
 
     Raises:
-        InvalidInput: It is no tuple of strings.
+        InvalidInput: It is not a tuple of strings.
     """
     if isinstance(labels, str) or not isinstance(labels, Sequence):
         raise InvalidInput(f"a namespace is a tuple of strings, not {type(labels).__name__}")
@@ -47,7 +47,7 @@ def bytes_of(name: str) -> bytes:
     """A label or a key as bytes.
 
     Raises:
-        InvalidInput: It is no string.
+        InvalidInput: It is not a string.
     """
     if not isinstance(name, str):
         raise InvalidInput(f"labels and keys are strings, not {type(name).__name__}")
@@ -62,12 +62,12 @@ def text_of(raw: bytes) -> str:
 
 
 def end_of(path: bytes) -> bytes:
-    """Behind all namespaces that begin with this one, and before all others that follow."""
+    """The bytes after all namespaces that begin with this one, and before all that follow."""
     return path[:-1] + b"\x02" if path else _LAST
 
 
 def matches(condition: MatchCondition, labels: Sequence[str]) -> bool:
-    """Whether a namespace begins, or ends, as a condition says; `*` stands for any one label.
+    """Whether a namespace begins, or ends, as a condition says; `*` matches any one label.
 
     Raises:
         InvalidInput: The condition is of another kind.
@@ -80,11 +80,13 @@ def matches(condition: MatchCondition, labels: Sequence[str]) -> bool:
     else:
         raise InvalidInput(f"namespaces match by prefix or suffix, not {condition.match_type!r}")
     pairs = zip(wanted, part, strict=False)
-    return len(part) == len(wanted) and all(one in ("*", other) for one, other in pairs)
+    return len(part) == len(wanted) and all(name in ("*", label) for name, label in pairs)
 
 
 def common_prefix(conditions: Sequence[MatchCondition]) -> tuple[str, ...]:
-    """The longest prefix without `*` that some condition asks for."""
-    prefixes = [()] + [one.path for one in conditions if one.match_type == "prefix"]
+    """The longest prefix without `*` in the conditions."""
+    prefixes = [()] + [
+        condition.path for condition in conditions if condition.match_type == "prefix"
+    ]
     plain = [tuple(path[: path.index("*")] if "*" in path else path) for path in prefixes]
     return max(plain, key=len)

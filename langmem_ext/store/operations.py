@@ -1,4 +1,4 @@
-"""Operations on a store's items. A batch is one: its reads see what was there before its puts."""
+"""Operations on a store's items. A batch is one: its reads see the state before its puts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from langmem_ext.storage.operation import (
     operation,
 )
 from langmem_ext.storage.prune.store_items import (
-    DELETE_STANDING,
+    DELETE_SOURCES,
     DELETE_VECTORS,
     SWEPT,
     delete_expired,
@@ -40,11 +40,11 @@ from langmem_ext.store.vectors import Vectors
 from langmem_ext.types import ThreadKey
 
 PAGE: Final = 500
-"""Items that a filter looks at first, between two pauses; the next page is larger."""
+"""How many items a filter looks at first; the next page is larger."""
 
 LARGER: Final = 4
 LARGEST_PAGE: Final = 16_000
-"""How much larger each page is than the one before, and the largest."""
+"""The factor by which each page is larger than the one before, and the largest page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Caller:
     """Who asks, and when.
 
     Attributes:
-        owner: Items of others are not there; None: all are.
-        now: The moment, in Unix milliseconds.
+        owner: Only this owner's items are visible; None if all are.
+        now: The current time, in Unix milliseconds.
     """
 
     owner: str | None
@@ -62,12 +62,12 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The run of a graph that puts: where its thread is deleted, it puts nothing any more.
+    """The run of a graph that puts: once its thread is deleted, its puts are refused.
 
     Attributes:
         key: Its thread.
         origin: The checkpoint that its task belongs to.
-        indexes: What this process knows of threads.
+        indexes: The caches of this process.
     """
 
     key: ThreadKey
@@ -76,13 +76,13 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A thread that an item stands on: the item is deleted with the last of its threads.
+class SourceThread:
+    """A thread that an item comes from: the item is deleted with the last of its threads.
 
     Attributes:
         thread_id: The thread's id.
-        begun: When the thread began that is meant, in Unix milliseconds: where it was deleted
-            since, nothing is put. None: whichever there is, or will be.
+        begun: When the thread began, in Unix milliseconds: if it was deleted since, nothing is put.
+            None for any thread of this id, even a later one.
     """
 
     thread_id: str
@@ -91,7 +91,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """One item is asked for; reading it may begin its time anew."""
+    """Read one item; that may restart its time to live."""
 
     path: bytes
     key: bytes
@@ -100,7 +100,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for: its words, and its vector where there is a model."""
+    """A query: its words, and its vector if there is a model."""
 
     words: Sequence[str]
     vector: bytes | None
@@ -109,7 +109,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Items below a namespace."""
+    """Search the items below a namespace."""
 
     path: bytes
     filter: Mapping[str, Any]
@@ -122,7 +122,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Namespaces below one, that match all conditions, cut to a depth."""
+    """List the namespaces below one that match all conditions, cut to a depth."""
 
     path: bytes
     conditions: Sequence[MatchCondition]
@@ -133,16 +133,16 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """An item is stored in place of the one that is there; or where `value` is None, that one goes.
+    """Store an item, replacing the earlier one; or delete it, if `value` is None.
 
     Attributes:
-        at: Where the caller has it, for errors.
-        ttl: How long it lives after it was last put or read, in milliseconds; None: for ever.
-        words: Those by which it is found; None: no query finds it.
-        vectors: Those of its texts.
-        threads: Those that it stands on.
-        created_at, updated_at, expires_at: What is kept of an item that is stored again; None: its
-            time begins now.
+        at: What the caller calls it, for errors.
+        ttl: How long it lives after it was last put or read, in milliseconds; None for ever.
+        words: The words by which it is found; None if no query finds it.
+        vectors: The vectors of its texts.
+        threads: The threads that it comes from.
+        created_at, updated_at, expires_at: The times of an item that is stored again; None if they
+            begin now.
     """
 
     at: str
@@ -155,7 +155,7 @@ class Put:
     ttl: int | None = None
     words: str | None = None
     vectors: Sequence[bytes] = ()
-    threads: Sequence[Standing] = ()
+    threads: Sequence[SourceThread] = ()
     created_at: int | None = None
     updated_at: int | None = None
     expires_at: int | None = None
@@ -167,7 +167,7 @@ Found: TypeAlias = Item | list[SearchItem] | list[tuple[str, ...]] | None
 
 @dataclass(slots=True)
 class Outcome:
-    """What a batch has found, and the numbers of the items whose time begins anew."""
+    """The results of a batch, and the numbers of the items whose time to live restarts."""
 
     results: list[Found] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
@@ -177,16 +177,16 @@ class Outcome:
 def run_batch(
     steps: Sequence[Step], caller: Caller, *, sweep: bool, by: Run | None = None
 ) -> Op[Outcome]:
-    """Carry out a batch: first what it reads, in order, then the last put of each key.
+    """Run a batch: first its reads, in order, then the last put of each key.
 
     Args:
         steps: The batch.
         caller: Who asks.
-        sweep: Whether some of what has expired is deleted on the way.
-        by: The run that puts; None: none that is known.
+        sweep: Whether to delete some expired items, too.
+        by: The run that puts, if any is known.
 
     Raises:
-        ThreadDeleted: The thread of the run, or one that a put stands on, was deleted meanwhile.
+        ThreadDeleted: The thread of the run, or one that an item comes from, was deleted meanwhile.
         InvalidInput: A put's key is another owner's; nothing was changed.
         DamagedRow: An item that was to be read is damaged.
     """
@@ -206,14 +206,14 @@ def run_batch(
 
 @operation
 def put_new(put: Put, caller: Caller) -> Op[str]:
-    """Store an item that does not live for a time, where there is none of its key.
+    """Store an item without a time to live, unless there is one with its key.
 
     Returns:
-        The value that is there now, whoever stored it.
+        The value that is stored now, this one or the earlier.
 
     Raises:
         InvalidInput: The key is another owner's.
-        DamagedRow: The item that is there is damaged.
+        DamagedRow: The earlier item is damaged.
     """
     yield from execute(sql.INSERT_ITEM, **_row_of(put, caller))
     where = {"path": put.path, "key": put.key, "owner": caller.owner, "now": caller.now}
@@ -226,7 +226,7 @@ def put_new(put: Put, caller: Caller) -> Op[str]:
 
 @operation
 def refresh(numbers: Sequence[int], caller: Caller) -> Op[None]:
-    """Begin the time of items anew, but of those that have expired."""
+    """Restart the time to live of items that have not expired."""
     yield from _refresh(numbers, caller)
 
 
@@ -246,10 +246,10 @@ def _read(step: Step, caller: Caller, read: list[int]) -> Op[Found]:
     if isinstance(step, Listing):
         return (yield from _list(step, caller))
     if isinstance(step, Search):
-        found = yield from _search(step, caller)
+        scored = yield from _search(step, caller)
         if step.refresh:
-            read += [row[0] for row, _ in found if row[6] is not None]
-        return [_item(SearchItem, row, score=score) for row, score in found]
+            read += [row[0] for row, _ in scored if row[6] is not None]
+        return [_item(SearchItem, row, score=score) for row, score in scored]
     return None
 
 
@@ -267,10 +267,10 @@ def _item(kind: Callable[..., Any], row: Row, **more: Any) -> Any:
 
 
 def require_item(path: bytes, key: bytes, value: str, crc: int) -> None:
-    """See that an item is as it was written.
+    """Require that an item has not changed since it was written.
 
     Raises:
-        DamagedRow: It is not.
+        DamagedRow: It has.
     """
     if crc != check_of(0, path, key, value):
         place = f"{text_of(key)!r} in {labels_of(path)!r}"
@@ -301,22 +301,22 @@ def _search(search: Search, caller: Caller) -> Op[Scored]:
 
 
 def _filtered(search: Search, within: dict[str, Any], enough: int | None) -> Op[list[Row]]:
-    """The items that a filter lets through, up to so many."""
+    """The items that pass a filter, until there are enough."""
     narrowed = f" AND {search.narrowing.sql}" if search.narrowing.sql else ""
     statement = sql.SELECT_PAGE if search.path or not narrowed else sql.SELECT_PAGE_OF_ALL
     statement = statement.format(narrowing=narrowed)
     where = {**within, **search.narrowing.params, "after": -1}
-    found: list[Row] = []
+    kept: list[Row] = []
     limit = PAGE
-    while enough is None or len(found) < enough:
+    while enough is None or len(kept) < enough:
         rows = yield from fetch(statement, **where, limit=limit)
-        found += [row for row in rows if passes(load_value(row[3]), search.filter)]
+        kept += [row for row in rows if passes(load_value(row[3]), search.filter)]
         if len(rows) < limit:
             break
         where |= {"low": rows[-1][1], "after": rows[-1][0]}
         limit = min(limit * LARGER, LARGEST_PAGE)
         yield PAUSE
-    return found
+    return kept
 
 
 def _rank(search: Search, query: Query, within: dict[str, Any]) -> Op[Scored]:
@@ -336,14 +336,14 @@ def _rank(search: Search, query: Query, within: dict[str, Any]) -> Op[Scored]:
     if query.vector is not None:
         vectors = yield from query.vectors.scores(query.vector, len(numbers), within)
     else:
-        found = yield from fetch(sql.SELECT_INDEXED, **within)
-        indexed = frozenset(number for (number,) in found)
+        findable = yield from fetch(sql.SELECT_INDEXED, **within)
+        indexed = frozenset(number for (number,) in findable)
     ranked = best(fuse(numbers, words, vectors, indexed), end)
     return (yield from _with_rows(ranked[search.offset :], rows))
 
 
 def _rank_by_words(query: Query, within: dict[str, Any], end: int) -> Op[Ranked]:
-    """The best so many by their words; what has none of them is read only where it fills a page."""
+    """The best items by their words; items without any are read only to fill a page."""
     count = sql.COUNT_WITHIN if within["low"] else sql.COUNT_ALL
     [(total,)] = yield from fetch(count, **within)
     scores = yield from _score_words(query, within, total)
@@ -356,7 +356,7 @@ def _rank_by_words(query: Query, within: dict[str, Any], end: int) -> Op[Ranked]
 
 
 def _with_rows(wanted: Ranked, rows: dict[int, Row]) -> Op[Scored]:
-    """Items with their scores; those are read that are not among the rows."""
+    """Items with their scores; items that are not among `rows` are read."""
     for number, _ in wanted:
         if number not in rows:
             [rows[number]] = yield from fetch(sql.SELECT_NUMBERED, number=number)
@@ -376,24 +376,33 @@ def _score_words(query: Query, within: dict[str, Any], total: int) -> Op[dict[in
 def _list(listing: Listing, caller: Caller) -> Op[list[tuple[str, ...]]]:
     where = {"low": listing.path, "high": end_of(listing.path)}
     rows = yield from fetch(sql.SELECT_PATHS, **where, owner=caller.owner, now=caller.now)
-    found = [labels_of(path) for (path,) in rows]
+    namespaces = [labels_of(path) for (path,) in rows]
     if listing.conditions:
-        found = [one for one in found if all(matches(each, one) for each in listing.conditions)]
+        namespaces = [
+            namespace
+            for namespace in namespaces
+            if all(matches(each, namespace) for each in listing.conditions)
+        ]
     if listing.max_depth is not None:
-        found = list(dict.fromkeys(one[: listing.max_depth] for one in found))
-    return found[listing.offset : listing.offset + listing.limit]
+        namespaces = list(dict.fromkeys(namespace[: listing.max_depth] for namespace in namespaces))
+    return namespaces[listing.offset : listing.offset + listing.limit]
 
 
 # -- writing -----------------------------------------------------------------------------------
 
 
 def _require_threads(puts: Iterable[Put], by: Run | None) -> Op[None]:
-    """See that the threads are there that puts come from or stand on, and that they stay."""
+    """Require that the threads that puts come from exist, and lock them."""
     stored = [put for put in puts if put.value is not None]
     if by is not None and stored:
         yield from require_run(by.key, by.origin, by.indexes)
-    begun = {(one.thread_id, one.begun) for put in stored for one in put.threads}
-    for thread_id, moment in sorted(one for one in begun if one[1] is not None):
+    begun = {
+        (thread.thread_id, thread.begun)
+        for put in stored
+        for thread in put.threads
+        if thread.begun is not None
+    }
+    for thread_id, moment in sorted(begun):
         if (yield from fetch_one(sql.LOCK_BEGUN, id=thread_id)) != (moment,):
             raise ThreadDeleted(thread_id)
 
@@ -407,13 +416,13 @@ def _put(put: Put, caller: Caller) -> Op[None]:
     rows = yield from fetch(sql.UPSERT_ITEM, **_row_of(put, caller), now=caller.now)
     if not rows:
         raise _another_owners(put)
-    number, stands = rows[0]
-    if stands:
-        yield from execute(DELETE_STANDING, item=number)
+    number, has_sources = rows[0]
+    if has_sources:
+        yield from execute(DELETE_SOURCES, item=number)
     if put.threads:
-        threads = sorted({one.thread_id for one in put.threads})
-        standing = [{"thread_id": thread_id, "item": number} for thread_id in threads]
-        yield Batch(sql.INSERT_STANDING, standing)
+        threads = sorted({thread.thread_id for thread in put.threads})
+        sources = [{"thread_id": thread_id, "item": number} for thread_id in threads]
+        yield Batch(sql.INSERT_SOURCE, sources)
     yield from _put_vectors(number, put.vectors, put.signature)
 
 
@@ -452,7 +461,7 @@ def _put_vectors(item: int, vectors: Sequence[bytes], signature: int | None) -> 
 
 @operation
 def delete_owned(owner: str) -> Op[int]:
-    """Delete some of an owner's items, expired ones included; how many that were."""
+    """Delete some of an owner's items, expired ones included; how many."""
     return (yield from delete_held((yield from fetch(sql.DELETE_OWNED, owner=owner, limit=SWEPT))))
 
 
@@ -468,7 +477,7 @@ def count_rows() -> Op[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """An item that was put with another index: as it is, and its new words and vectors."""
+    """An item that was put with another index, and its new words and vectors."""
 
     number: int
     value: str
@@ -481,7 +490,7 @@ class Outdated:
 
 @operation
 def read_outdated(signature: int, owner: str | None, after: int, limit: int) -> Op[list[Outdated]]:
-    """Items behind a number that were put with another index than this one, in their order."""
+    """Items after a number that were put with another index than this one, in their order."""
     where = {"signature": signature, "owner": owner, "after": after, "limit": limit}
     outdated = []
     for row in (yield from fetch(sql.SELECT_OUTDATED, **where)):
@@ -493,16 +502,16 @@ def read_outdated(signature: int, owner: str | None, after: int, limit: int) -> 
 
 @operation
 def index_anew(items: Sequence[Outdated], signature: int) -> Op[int]:
-    """Have items found by this index, but for those that were put meanwhile; how many."""
+    """Index items with this index, except those that were put meanwhile; how many."""
     done = 0
-    for one in items:
+    for item in items:
         where = {
-            "number": one.number,
-            "crc": one.crc,
-            "updated_at": one.updated_at,
-            "words": one.words,
+            "number": item.number,
+            "crc": item.crc,
+            "updated_at": item.updated_at,
+            "words": item.words,
         }
         if (yield from fetch(sql.SET_SIGNATURE, **where, signature=signature)):
-            yield from _put_vectors(one.number, one.vectors, signature)
+            yield from _put_vectors(item.number, item.vectors, signature)
             done += 1
     return done

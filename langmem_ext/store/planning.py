@@ -1,4 +1,4 @@
-"""LangGraph's operations as steps of a batch: checked before anything is done."""
+"""LangGraph's operations as steps of a batch: checked before any of them runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from langmem_ext.storage.checkpoints.late_writes import origin_of
 from langmem_ext.store.filters import Narrowing, narrowing, require_filter
 from langmem_ext.store.index import Index, words_of
 from langmem_ext.store.names import bytes_of, common_prefix, path_of
-from langmem_ext.store.operations import Get, Listing, Put, Query, Run, Search, Standing, Step
+from langmem_ext.store.operations import Get, Listing, Put, Query, Run, Search, SourceThread, Step
 from langmem_ext.store.ranking import words_of_query
 from langmem_ext.store.values import dump_value
 from langmem_ext.store.vectors import Vectors
@@ -26,24 +26,24 @@ from langmem_ext.types import ThreadKey
 _MINUTE_MS: Final = 60_000
 
 LONGEST_TTL: Final = 1_000 * 366 * 24 * 60
-"""Minutes that an item may live, at most: a thousand years."""
+"""The maximum time to live of an item, in minutes: a thousand years."""
 
 _CHECKPOINTER: Final = "__pregel_checkpointer"
-"""Where LangGraph has a run's checkpointer in a config."""
+"""The key of a config under which LangGraph has a run's checkpointer."""
 
 _UNBOUNDED: Final = Narrowing("", {})
 
 
 class ThreadPut(PutOp):
-    """A put of an item that stands on threads of the same database (`on_threads`)."""
+    """A put of an item that comes from threads of the same database (`on_threads`)."""
 
-    threads: Sequence[Standing] = ()
+    threads: Sequence[SourceThread] = ()
 
 
-def on_threads(op: PutOp, threads: Iterable[Standing]) -> PutOp:
-    """A put whose item is deleted with the last of these threads, in that one's transaction.
+def on_threads(op: PutOp, threads: Iterable[SourceThread]) -> PutOp:
+    """A put whose item is deleted with the last of these threads, in the same transaction.
 
-    A `DeltaStore` alone can do that: other stores may not take it for a put.
+    Only a `DeltaStore` supports it: other stores may not recognise it as a put.
     """
     put = ThreadPut(*op)
     put.threads = tuple(threads)
@@ -51,9 +51,9 @@ def on_threads(op: PutOp, threads: Iterable[Standing]) -> PutOp:
 
 
 def run_of(log: MessageLog) -> Run | None:
-    """The run that calls, where its checkpoints are in the same database; None where none is.
+    """The calling run, if its checkpoints are in the same database; else None.
 
-    They may be there by another open log, which then knows what is late.
+    They may be stored through another open log, which then knows what is late.
     """
     config = var_child_runnable_config.get()
     configurable = {} if config is None else config.get("configurable") or {}
@@ -72,7 +72,7 @@ def run_of(log: MessageLog) -> Run | None:
 
 @dataclass(slots=True)
 class Plan:
-    """A batch: its steps, and by their places the texts and queries to be embedded first."""
+    """A batch: its steps, and by their positions the texts and queries to embed first."""
 
     steps: list[Step] = field(default_factory=list)
     texts: dict[int, list[str]] = field(default_factory=dict)
@@ -85,11 +85,11 @@ class Plan:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether so much may be looked at that it belongs on no event loop."""
+        """Whether it may read so much that it must not run on an event loop."""
         return any(isinstance(step, Search) and (step.filter or step.query) for step in self.steps)
 
     def all_texts(self) -> list[str]:
-        """The texts of the puts that will be carried out, each once."""
+        """The texts of the puts that will be run, each once."""
         puts = [(at, step) for at, step in enumerate(self.steps) if isinstance(step, Put)]
         last = {(put.path, put.key): at for at, put in puts}
         return list(dict.fromkeys(text for at in last.values() for text in self.texts.get(at, ())))
@@ -107,12 +107,12 @@ class Plan:
         *,
         hybrid: bool,
     ) -> list[Step]:
-        """Its steps, with the vectors that were asked for.
+        """Its steps, with the vectors of their texts and queries.
 
         Args:
-            index: What the vectors are of.
-            texts: By text.
-            queries: By query.
+            index: The index of the vectors.
+            texts: The vector of each text.
+            queries: The vector of each query.
             vectors: Compares them.
             hybrid: Whether words count as well.
         """
@@ -131,7 +131,7 @@ class Plan:
 
 
 def plan_batch(ops: Iterable[Op], index: Index) -> Plan:
-    """What a batch does.
+    """The plan of a batch.
 
     Raises:
         InvalidInput: An operation is invalid; the error names it.
@@ -179,10 +179,10 @@ def _put(op: PutOp) -> Put:
 
 
 def milliseconds(ttl: object) -> int | None:
-    """How long an item lives, from LangGraph's minutes; None: for ever.
+    """How long an item lives, from LangGraph's minutes; None for ever.
 
     Raises:
-        InvalidInput: It is no time.
+        InvalidInput: It is invalid.
     """
     if ttl is None:
         return None

@@ -65,12 +65,12 @@ REFRESH_ITEM = (
     "UPDATE store_item SET expires_at = :now + ttl WHERE number = :number AND expires_at > :now"
 )
 
-# -- threads that items stand on ----------------------------------------------------------------
+# -- threads that items come from ---------------------------------------------------------------
 
 # Nobody deletes the thread until the operation has ended.
 LOCK_BEGUN = f"SELECT created_at FROM thread WHERE {OF_ID} {FOR_UPDATE}"
-INSERT_STANDING = "INSERT INTO store_thread (thread_id, item) VALUES (:thread_id, :item)"
-SELECT_STANDING = (
+INSERT_SOURCE = "INSERT INTO store_thread (thread_id, item) VALUES (:thread_id, :item)"
+SELECT_SOURCES = (
     "SELECT item, thread_id FROM store_thread WHERE item >= :first AND item <= :last ORDER BY item,"
     " thread_id"
 )
@@ -107,7 +107,7 @@ SELECT_VECTORS_BEHIND = (
 
 
 def has_word(at: int) -> str:
-    """Whether an item has the word `:word…`, which stands between spaces."""
+    """SQL for whether an item has the word `:word…`, which is between spaces."""
     return f"{INSTR}(words, :word{at}) > 0"
 
 

@@ -43,13 +43,13 @@ from langmem_ext.store.vectors import Vectors
 T = TypeVar("T")
 
 SWEEP_EVERY: Final = 64
-"""Batches that put something, between two that also delete some of what has expired."""
+"""Of so many batches that put something, one also deletes some expired items."""
 
 PAGE: Final = 100
-"""Items that are indexed anew at a time."""
+"""How many items are reindexed at a time."""
 
 COPIED_AT_ONCE: Final = 20_000
-"""Fewer vectors a search has copied for pgvector: others wait meanwhile, some seconds."""
+"""A search has vectors copied for pgvector only if they are fewer: others wait some seconds."""
 
 
 class StoreOptions(TypedDict, total=False):
@@ -63,7 +63,7 @@ class StoreOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """An operation is to be run."""
+    """Run an operation."""
 
     op: Operation[Any]
     write: bool
@@ -72,7 +72,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Embed:
-    """Texts are to be embedded, or a query."""
+    """Embed texts, or a query."""
 
     texts: Sequence[str]
     query: bool = False
@@ -80,33 +80,33 @@ class _Embed:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Whether the database compares vectors is to be seen (`Driver.compares_vectors`)."""
+    """Ask whether the database compares vectors (`Driver.compares_vectors`)."""
 
     fewer: int
 
 
 _Asked: TypeAlias = _Run | _Embed | _Look
 _Work: TypeAlias = Generator[_Asked, Any, T]
-"""What is to be done, said once for sync and async callers."""
+"""What to do, written once for sync and async callers."""
 
 
 class DeltaStore(Closing, BaseStore):
-    """Items by namespace and key, in one database with the threads or in one of their own.
+    """Items by namespace and key, in one database with the threads or in a database of their own.
 
     One object serves sync and async callers, from any thread and event loop; many processes may use
     one file. A batch is one transaction: all of it happens, or nothing. Values are JSON, and come
     back as they were put; filters and TTL are exact. Every item is found by its words; with an
-    embedding model also by what it means, and the two are fused into one score between 0 and 1
+    embedding model also by its meaning, and the two are fused into one score between 0 and 1
     (`store.ranking`). No extension of SQLite or PostgreSQL is needed.
 
     Args:
         source: A `MessageLog`, a `DeltaSaver`, a path or a URL (see `MessageLog.open`).
         index: How items are found by meaning: LangGraph's `IndexConfig`.
-        ttl: How long items live: LangGraph's `TTLConfig`. What has expired is not there for any
-            read, whatever `omit_expired` says.
-        owner: Bind the store to an owner: items of others are not there for it, and its items are
-            marked with the owner.
-        hybrid: Whether words count where there is a model; without, a score is the cosine.
+        ttl: How long items live: LangGraph's `TTLConfig`. No read returns expired items, whatever
+            `omit_expired` says.
+        owner: Bind the store to an owner: it sees no items of others, and its items are marked with
+            the owner.
+        hybrid: Whether words count if there is a model; otherwise the score is the cosine.
 
     Raises:
         InvalidInput: An option cannot be used, or the source is a saver that encrypts.
@@ -146,7 +146,7 @@ class DeltaStore(Closing, BaseStore):
 
     @classmethod
     def open(cls, url: Database, **options: Unpack[StoreOptions]) -> Self:
-        """Open a store by path or URL (see `MessageLog.open`), and make it if there is none."""
+        """Open a store by path or URL (see `MessageLog.open`); it is created if there is none."""
         return cls(url, **options)
 
     @classmethod
@@ -157,7 +157,7 @@ class DeltaStore(Closing, BaseStore):
     def for_owner(self, owner: str) -> DeltaStore:
         """A store on the same log, with the same options, that is bound to an owner.
 
-        The two share what is kept in memory of vectors. Closing it closes nothing.
+        The two share the vectors that are kept in memory. Closing it closes nothing.
         """
         bound = copy(self)
         bound.owner, bound._opened = bound_owner(self.log, owner), False
@@ -173,15 +173,16 @@ class DeltaStore(Closing, BaseStore):
     # -- batches -------------------------------------------------------------------------------
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations as one transaction: reads see what was there before its puts.
+        """Run operations as one transaction: its reads see the state before its puts.
 
         Of several puts of one key the last counts.
 
         Raises:
             InvalidInput: An operation is invalid; nothing was changed.
-            ThreadDeleted: A run puts whose thread, in the same database, was deleted meanwhile.
+            ThreadDeleted: The caller is a run whose thread, in the same database, was deleted
+                meanwhile.
             DamagedRow: An item that was to be read is damaged.
-            StorageError: The database refused; it is as it was before.
+            StorageError: The database refused; nothing was changed.
         """
         return perform(self._batch(ops), self._answer)
 
@@ -192,7 +193,8 @@ class DeltaStore(Closing, BaseStore):
     def _batch(self, operations: Iterable[Op]) -> _Work[list[Result]]:
         index = self._index
         plan = plan_batch(operations, index)
-        texts = (yield _Embed(found)) if (found := plan.all_texts()) else {}
+        wanted_texts = plan.all_texts()
+        texts = (yield _Embed(wanted_texts)) if wanted_texts else {}
         queries = {}
         for query in plan.all_queries():
             queries[query] = yield _Embed([query], query=True)
@@ -212,7 +214,7 @@ class DeltaStore(Closing, BaseStore):
         return results
 
     def _look(self, fewer: int) -> _Work[None]:
-        """See whether the database compares vectors, where that is needed and not known."""
+        """Find out whether the database compares vectors, if that matters and is not known."""
         if self._index.embeddings is not None and self._vectors.looks:
             self._vectors.by_database = yield _Look(fewer)
 
@@ -243,9 +245,9 @@ class DeltaStore(Closing, BaseStore):
     # -- moving --------------------------------------------------------------------------------
 
     def export_lines(self) -> Iterator[str]:
-        """All items, as lines of JSON without their ends: `import_lines` stores them again.
+        """All items as lines of JSON, without line ends: `import_lines` stores them again.
 
-        It reads in pages, and others write meanwhile.
+        Items are read in pages, and others may write meanwhile.
 
         Raises:
             DamagedRow: An item is damaged.
@@ -266,14 +268,14 @@ class DeltaStore(Closing, BaseStore):
             after = page[-1][0]
 
     def import_lines(self, lines: Iterable[str]) -> int:
-        """Store items of lines, in place of those with the same namespace and key; how many.
+        """Store the items of lines; returns how many. An item with the same key is replaced.
 
-        They keep their owners and times, and are found by this store's index. A bound store gives
-        all of them to its owner. It takes many transactions: an import that was stopped can be done
+        Items keep their owners and times, and are found by this store's index. A bound store gives
+        all of them to its owner. An import takes many transactions: one that was stopped can be run
         again.
 
         Raises:
-            MalformedExport: A line is none; the pages before it are stored.
+            MalformedExport: A line is invalid; the pages before it are stored.
             InvalidInput: A key is another owner's.
         """
         return perform(self._import(lines), self._answer)
@@ -292,7 +294,8 @@ class DeltaStore(Closing, BaseStore):
                 plan.texts = {
                     at: self._index.texts(item.value, item.fields) for at, item in enumerate(items)
                 }
-                texts = (yield _Embed(found)) if (found := plan.all_texts()) else {}
+                wanted_texts = plan.all_texts()
+                texts = (yield _Embed(wanted_texts)) if wanted_texts else {}
                 steps = plan.complete(self._index, texts, {}, self._vectors, hybrid=self._hybrid)
                 caller = Caller(owner, now_ms())
                 yield _Run(ops.run_batch(steps, caller, sweep=False), write=True)
@@ -302,18 +305,19 @@ class DeltaStore(Closing, BaseStore):
     # -- upkeep --------------------------------------------------------------------------------
 
     def reindex(self) -> int:
-        """Have all items found by this store's index: after a change of model, dims or fields.
+        """Index all items with this store's index, after a change of model, dims or fields.
 
         Until it has ended, items of another index are found by their words, and never compared with
         vectors of this one. It works in pages, can be stopped at any moment and goes on where it
-        stopped; items that are put meanwhile are indexed by their put. Where pgvector is needed to
-        compare vectors and has no copy of them, that is made at last, however many there are.
+        stopped; items that are put meanwhile are indexed by their put. If pgvector is needed to
+        compare vectors and has no copy of them, the copy is made at the end, however many there
+        are.
 
         Returns:
             How many items were indexed.
 
         Raises:
-            InvalidInput: The model gives vectors of other dims than the index is for.
+            InvalidInput: The model's vectors have other dims than the index.
             DamagedRow: An item is damaged.
         """
         return perform(self._reindex(), self._answer)
@@ -329,15 +333,15 @@ class DeltaStore(Closing, BaseStore):
             page: list[Outdated] = yield _Run(read, write=False)
             if not page:
                 break
-            texts = [index.texts(load_value(one.value), _fields_of(one)) for one in page]
+            texts = [index.texts(load_value(item.value), _fields_of(item)) for item in page]
             vectors = yield _Embed(list(dict.fromkeys(chain.from_iterable(texts))))
             items = [
                 replace(
-                    one,
-                    words=words_of(found),
-                    vectors=[vectors[text] for text in found if text in vectors],
+                    item,
+                    words=words_of(own_texts),
+                    vectors=[vectors[text] for text in own_texts if text in vectors],
                 )
-                for one, found in zip(page, texts, strict=True)
+                for item, own_texts in zip(page, texts, strict=True)
             ]
             done += yield _Run(ops.index_anew(items, index.signature), write=True)
             after = page[-1].number
@@ -348,9 +352,9 @@ class DeltaStore(Closing, BaseStore):
         return done
 
     def sweep(self) -> int:
-        """Delete what has expired, a few items at a time; how many items that were.
+        """Delete expired items, a few at a time; returns how many.
 
-        Puts delete a little of it as well, and no read returns any: a sweep gives space back.
+        No read returns expired items, and puts delete some, too: a sweep frees space.
         """
         return perform(self._sweep(), self._answer)
 
@@ -362,10 +366,10 @@ class DeltaStore(Closing, BaseStore):
         return (yield from _repeat(partial(delete_expired, self.owner, now_ms())))
 
     def forget_owner(self, owner: str) -> int:
-        """Delete all items of an owner; how many that were. It can be stopped, and called again.
+        """Delete all items of an owner; returns how many. It can be stopped, and called again.
 
         Raises:
-            InvalidInput: The owner is no name, or another than the one that the store is bound to.
+            InvalidInput: The owner is invalid, or another than the one that the store is bound to.
         """
         return perform(self._forget_owner(owner), self._answer)
 
@@ -381,7 +385,7 @@ class DeltaStore(Closing, BaseStore):
 
 
 def _require_plain(source: object) -> None:
-    """See that items are not stored in plain text beside threads that are encrypted."""
+    """Require that items are not stored in plain text beside encrypted threads."""
     if isinstance(getattr(source, "serde", None), EncryptedSerializer):
         raise InvalidInput(
             "this saver encrypts what it stores, and a store cannot: items are found by their"
@@ -391,7 +395,7 @@ def _require_plain(source: object) -> None:
 
 
 def _repeat(some: Callable[[], Operation[int]]) -> _Work[int]:
-    """Have an operation delete some until there is no more; how much that was."""
+    """Repeat an operation that deletes some, until none are left; how many were deleted."""
     deleted = 0
     while count := (yield _Run(some(), write=True)):
         deleted += count
@@ -399,5 +403,5 @@ def _repeat(some: Callable[[], Operation[int]]) -> _Work[int]:
 
 
 def _fields_of(item: Outdated) -> Any:
-    """What `index=` of the item's put said."""
+    """The `index=` of the item's put."""
     return None if item.fields is None else json.loads(item.fields)

@@ -1,10 +1,10 @@
-"""The vectors of an index, compared with that of a query.
+"""The vectors of an index, compared with a query's.
 
-With numpy (extra `vectors`) the vectors of a large store are kept in memory, and stay true: a
-vector is never changed, and gets a number that no other had, so how many there are and the highest
-number tell whether anything has come or gone. Without numpy, or where they are too many to be kept,
-the database compares them, where it can (`Driver.compares_vectors`); else they are read and
-compared one by one. The results are the same.
+With numpy (extra `vectors`) the vectors of a large store are kept in memory, and stay current: a
+vector never changes, and gets a number that no other had, so the count and the highest number tell
+whether any was added or deleted. Without numpy, or if they are too many to keep, the database
+compares them if it can (`Driver.compares_vectors`); else they are read and compared one by one. The
+results are the same.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     Numbers = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
 
 FEW: Final = 1_000
-"""Items whose vectors are read rather than kept."""
+"""Up to so many items, vectors are read rather than kept."""
 
 PAGE: Final = 2_000
-"""Vectors that are read at a time."""
+"""How many vectors are read at a time."""
 
 LARGEST: Final = 512 * 1024 * 1024
-"""Bytes of vectors that are kept, at most."""
+"""The maximum bytes of vectors that are kept."""
 
 HAS_NUMPY: Final = find_spec("numpy") is not None
 
@@ -58,8 +58,8 @@ class Vectors:
         dims: How many numbers each has.
 
     Attributes:
-        by_numpy: Whether they are compared by numpy: it is there, and they are not too many.
-        by_database: Whether the database can compare them; None: it has not been asked.
+        by_numpy: Whether numpy compares them: it is installed, and they are not too many.
+        by_database: Whether the database can compare them; None if it has not been asked.
     """
 
     def __init__(self, signature: int, dims: int) -> None:
@@ -71,13 +71,13 @@ class Vectors:
 
     @property
     def looks(self) -> bool:
-        """Whether the database is to be asked if it can compare them."""
+        """Whether the database must be asked if it can compare them."""
         return not self.by_numpy and self.by_database is None
 
     def forget(self, thread_id: str | None = None) -> None:
-        """Keep nothing: what was read may have been undone, unless it was a thread's.
+        """Drop what is kept, after a failure, unless that was a thread's: it may be rolled back.
 
-        The database may have lost what compares vectors: it is asked again.
+        The database may have lost what compares vectors, so it is asked again.
         """
         if thread_id is None:
             self._kept = self.by_database = None
@@ -87,8 +87,8 @@ class Vectors:
 
         Args:
             query: The query's vector, as it would be stored.
-            count: How many items are asked for.
-            within: The parameters that say which; where they are many, more may be answered for.
+            count: How many items are searched.
+            within: The parameters that select them; if they are many, the result may have more.
         """
         few = HAS_NUMPY and count <= FEW
         if HAS_NUMPY and not few:
@@ -106,17 +106,17 @@ class Vectors:
 
     @operation
     def count(self) -> Op[None]:
-        """See whether numpy can compare them."""
+        """Find out whether numpy can compare them."""
         yield from self._counted()
 
     def _counted(self) -> Op[tuple[int, int]]:
-        """How many there are, and the highest number."""
+        """How many vectors there are, and the highest number."""
         [(count, last)] = yield from fetch(sql.COUNT_VECTORS, signature=self._signature)
         self.by_numpy = HAS_NUMPY and count * self._dims * 4 <= LARGEST
         return count, last
 
     def _renewed(self) -> Op[_Kept | None]:
-        """The vectors as they are now; None where they are too many to be kept."""
+        """The vectors as they are now; None if they are too many to keep."""
         count, last = yield from self._counted()
         if not self.by_numpy:
             self._kept = None
@@ -126,7 +126,7 @@ class Vectors:
             kept = self._joined(kept, (yield from self._read(kept)))
             if len(kept) != count:
                 kept = yield from self._left(kept)
-            if len(kept) != count:  # an earlier number has come late
+            if len(kept) != count:  # a vector with an earlier number was stored late
                 empty = self._stacked([])
                 kept = self._joined(empty, (yield from self._read(empty)))
             self._kept = kept
@@ -143,7 +143,7 @@ class Vectors:
         return read
 
     def _left(self, kept: _Kept) -> Op[_Kept]:
-        """Without those that have gone."""
+        """The kept vectors without those that were deleted."""
         import numpy  # noqa: PLC0415 (an extra)
 
         rows = yield from fetch(sql.SELECT_VECTOR_NUMBERS, signature=self._signature)
@@ -165,18 +165,18 @@ class Vectors:
 
         all_ = [kept, *more]
         return _Kept(
-            numpy.concatenate([one.numbers for one in all_]),
-            numpy.concatenate([one.items for one in all_]),
-            numpy.concatenate([one.matrix for one in all_]),
+            numpy.concatenate([part.numbers for part in all_]),
+            numpy.concatenate([part.items for part in all_]),
+            numpy.concatenate([part.matrix for part in all_]),
         )
 
     def _compare(self, query: bytes, items: Numbers, matrix: Floats) -> dict[int, float]:
         import numpy  # noqa: PLC0415 (an extra)
 
-        # Not `@`: its threads wait for processors that others use, for longer than they compute.
+        # Not `@`: its threads wait for busy processors longer than they compute.
         cosines = numpy.einsum("ij,j->i", matrix, numpy.frombuffer(query, "<f4"))
         rising = numpy.argsort(cosines, kind="stable")
-        # Of an item's vectors the nearest comes last, and stays.
+        # The nearest of an item's vectors comes last, and stays.
         return dict(zip(items[rising].tolist(), cosines[rising].tolist(), strict=True))
 
 

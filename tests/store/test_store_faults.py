@@ -16,7 +16,7 @@ from savers import Backend
 from langmem_ext import DeltaSaver, DeltaStore, StorageError, examine
 from langmem_ext.storage.operation import Op, Rows, fetch, operation
 from langmem_ext.store import vectors
-from langmem_ext.store.operations import Standing
+from langmem_ext.store.operations import SourceThread
 from langmem_ext.store.planning import on_threads
 from langmem_ext.testing.finding_rules import word_index
 
@@ -29,7 +29,7 @@ TABLES = ("store_item", "store_vector", "store_thread")
 
 def put(at: int, text: str, *threads: str) -> PutOp:
     op = PutOp(A, f"k{at}", {"text": text, "n": at}, ttl=10)
-    return on_threads(op, [Standing(one) for one in threads])
+    return on_threads(op, [SourceThread(one) for one in threads])
 
 
 def prepare(store: DeltaStore) -> None:

@@ -104,7 +104,7 @@ class FactExtractor:
             if end:
                 through = {"message_id": conversation.messages[end - 1].id}
                 put = PutOp(place, thread.id, through, index=False)
-                writes.append(self._memories.standing(thread, put))
+                writes.append(self._memories.with_source(thread, put))
             yield Call(store, "batch", writes)
             extracted += new
         return extracted

@@ -28,10 +28,10 @@ from langmem_ext.memory.items import (
     OwnedStores,
     items_below,
     label_of,
-    standing,
+    with_sources,
 )
 from langmem_ext.storage.rows.clock import moment_of, now_ms
-from langmem_ext.store.operations import Standing
+from langmem_ext.store.operations import SourceThread
 from langmem_ext.threads.rows import ThreadId
 
 LONGEST: Final = 2_000
@@ -84,7 +84,7 @@ class Fact:
             ("about", self.subject),
             ("said", self.said_at),
             (
-                "stands on",
+                "from",
                 tuple(f"{source.thread_id} / {source.message_id}" for source in self.sources),
             ),
             ("holds", self.superseded_by is None),
@@ -257,7 +257,7 @@ class Facts:
             begun: When its source threads began, in Unix milliseconds, if known.
         """
         put = PutOp(self.place, fact.id, fact.value(), index=_SEARCHED)
-        return standing(self.store, put, _standing(fact.value()["sources"], begun))
+        return with_sources(self.store, put, _source_threads(fact.value()["sources"], begun))
 
     def _remember(self, fact: Fact) -> Steps[Fact]:
         yield Call(self.store, "batch", [self.adding(fact)])
@@ -338,14 +338,16 @@ def standing_without(store: BaseStore, place: Namespace, gone: Collection[str]) 
         deleted += not left
         value = {**item.value, "sources": left} if left else None
         put = PutOp(item.namespace, item.key, value, index=_SEARCHED)
-        writes.append(standing(store, put, _standing(left)))
+        writes.append(with_sources(store, put, _source_threads(left)))
     if writes:
         yield Call(store, "batch", writes)
     return deleted
 
 
-def _standing(sources: Iterable[Mapping[str, str]], begun: int | None = None) -> list[Standing]:
-    return [Standing(source["thread_id"], begun) for source in sources]
+def _source_threads(
+    sources: Iterable[Mapping[str, str]], begun: int | None = None
+) -> list[SourceThread]:
+    return [SourceThread(source["thread_id"], begun) for source in sources]
 
 
 def facts_in(items: Iterable[Item]) -> list[Fact]:

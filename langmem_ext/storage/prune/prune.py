@@ -2,13 +2,12 @@
 
 Invariants:
 - What stays reads as before, to the byte: rows that a checkpoint or a pending write refers to stay,
-  and so do the ancestors that a channel is rebuilt from.
-- Right after an operation that took checkpoints, nothing is left of the thread that no checkpoint
-  and no pending write refers to.
-- Numbers are never given again: the thread's `next_*` counters stay. Its generation moves, so
-  whatever any process remembers is void.
-- What an operation would do and what it does is one computation: a dry run differs in not being
-  carried out.
+  and so do the ancestors from which a channel is rebuilt.
+- Right after an operation that deleted checkpoints, nothing is left of the thread that no
+  checkpoint and no pending write refers to.
+- Numbers are never reused: the thread's `next_*` counters stay. Its generation moves, so every
+  process's cache of it is void.
+- A dry run and a real run are one computation: the dry run only does not delete.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ from langmem_ext.types import Pruned, ThreadKey
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which checkpoints of a thread stay; a checkpoint goes only if nothing here lets it stay.
+    """Which checkpoints of a thread stay; all others are deleted.
 
     Attributes:
-        last: So many of the newest of each namespace stay; at least one.
-        before: Those that are not older than this stay; None: age lets nothing stay.
+        last: How many of the newest of each namespace stay; at least one.
+        before: Checkpoints that are not older than this stay; None if age does not matter.
     """
 
     last: int = 1
@@ -59,13 +58,13 @@ class Policy:
 def prune_thread(
     key: ThreadKey, policy: Policy, *, meaning: Meaning, indexes: Indexes, dry_run: bool
 ) -> Op[Pruned]:
-    """Delete the checkpoints that the policy lets go, and what then nothing refers to.
+    """Delete the checkpoints that a policy does not keep, and what nothing refers to then.
 
     Args:
         key: The thread; nothing happens if there is none.
         policy: What stays.
         meaning: What checkpoints mean.
-        indexes: What this process knows.
+        indexes: The caches of this process.
         dry_run: Show what would be deleted; change nothing.
     """
     thread = yield from find_thread(key, indexes, lock=not dry_run)
@@ -76,8 +75,8 @@ def prune_thread(
     yield from reach.keep((yield from _staying(reach, policy)))
     if len(reach.kept) == len(reach.rows):
         return Pruned()
-    # Writes of a checkpoint that is not stored are on their way before it; those before all that
-    # stay come too late for ever.
+    # Writes may be stored before their checkpoint; but if they are older than all that stays, their
+    # checkpoint will never come.
     oldest = {place[0]: place[1] for place in sorted(reach.kept, reverse=True)}
     late = [
         write
@@ -101,7 +100,7 @@ def _staying(reach: Reach, policy: Policy) -> Op[list[Place]]:
 
 
 def _is_older(header: Header, before: datetime) -> bool:
-    """Whether a checkpoint was made before a moment; one whose time is none was not."""
+    """Whether a checkpoint was made before a moment; False if its time is invalid."""
     try:
         made = datetime.fromisoformat(header.ts)
     except (ValueError, TypeError):
@@ -125,7 +124,7 @@ def delete_runs(
             if owner is None or owned_by == owner:
                 threads.add(thread_id)
     pruned = Pruned()
-    for thread_id in sorted(threads):  # in the order in which others who do this lock them
+    for thread_id in sorted(threads):  # all operations that do this lock in this order
         pruned += yield from _delete_runs_of(ThreadKey(thread_id, owner), runs, meaning, indexes)
     return pruned
 
@@ -158,9 +157,9 @@ def cut_thread(
 
     Args:
         key: The thread; nothing happens if there is none.
-        checkpoint: Id of the checkpoint that is the root's newest then.
+        checkpoint: Id of the checkpoint that becomes the root's newest.
         meaning: What checkpoints mean.
-        indexes: What this process knows.
+        indexes: The caches of this process.
     """
     thread = yield from find_thread(key, indexes, lock=True)
     if thread is None:
@@ -178,12 +177,12 @@ def cut_thread(
 
 
 def _take_ids(thread: ThreadRow, reach: Reach) -> Op[None]:
-    """Take the ids from messages that got them after what is left of the thread.
+    """Remove the ids of messages that got them after what is left of the thread.
 
-    They are still to get one. Texts become texts again.
+    They will get one again. Messages that were texts become texts again.
 
-    Else the graph would give them another, as messages of their own, and what a node then says of
-    these (that they are sensitive, say) would not be said of the ones that are here.
+    Otherwise the graph would give them other ids, as separate messages, and what a node then marks
+    (as sensitive, say) would not apply to the messages that are stored.
     """
     messages, texts = yield from reach.without_id()
     for number in (*messages, *texts):
@@ -203,7 +202,7 @@ def _take_ids(thread: ThreadRow, reach: Reach) -> Op[None]:
 
 
 def _take_message(thread: int, number: int, row: Row) -> Op[None]:
-    """Let a message be the text again that it has come of; nothing is called by it."""
+    """Turn a message back into the text that it was made from; no call refers to it."""
     [(_, messages, tokens, _)] = yield from fetch(
         sql.MEASURE_ITEMS, thread=thread, low=number, high=number + 1
     )
@@ -214,7 +213,7 @@ def _take_message(thread: int, number: int, row: Row) -> Op[None]:
 
 
 class _Gone(Trace):
-    """No thread. If others have deleted it, both tell that they have."""
+    """The trace of a deletion: there is no thread. If others have deleted it, both report so."""
 
     __slots__ = ()
 
@@ -239,11 +238,11 @@ def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned
 
 def _drop_thread_items(thread_id: str, *, dry_run: bool) -> Op[int]:
     """Delete the store's items that belong to a thread alone; how many there are."""
-    if not (yield from fetch(sql.STANDS, id=thread_id)):
+    if not (yield from fetch(sql.HAS_ITEMS, id=thread_id)):
         return 0
-    [(count,)] = yield from fetch(sql.COUNT_STANDING, id=thread_id)
+    [(count,)] = yield from fetch(sql.COUNT_ITEMS_OF, id=thread_id)
     if not dry_run:
-        for statement in sql.DELETE_STANDING:
+        for statement in sql.DELETE_ITEMS_OF:
             yield from fetch(statement, id=thread_id)
     return int(count)
 
@@ -291,10 +290,10 @@ def _forget(
     Args:
         thread: The thread.
         reach: What of it is kept.
-        late: Pending writes that go, though their checkpoints stay.
-        indexes: What this process knows.
-        dry_run: Only tell what would go.
-        cut: Whether what was given to messages after all that is kept goes too.
+        late: Pending writes to delete although their checkpoints stay.
+        indexes: The caches of this process.
+        dry_run: Only report what would be deleted.
+        cut: Whether to remove ids that messages got after all that is kept, too.
     """
     gone = [place for place in reach.rows if place not in reach.kept]
     too_late = {(write.place, write.task) for write in late}

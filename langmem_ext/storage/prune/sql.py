@@ -91,18 +91,18 @@ SET_HEAD = (
 
 # -- items of the store ----------------------------------------------------------------------------
 
-STANDS: Final = "SELECT 1 FROM store_thread WHERE thread_id = :id LIMIT 1"
+HAS_ITEMS: Final = "SELECT 1 FROM store_thread WHERE thread_id = :id LIMIT 1"
 _ALONE: Final = (
     "SELECT own.item FROM store_thread AS own WHERE own.thread_id = :id AND NOT EXISTS (SELECT 1"
     " FROM store_thread AS other WHERE other.item = own.item AND other.thread_id <> :id)"
 )
-COUNT_STANDING = f"SELECT count(*) FROM store_item WHERE number IN ({_ALONE})"
-DELETE_STANDING = (
+COUNT_ITEMS_OF = f"SELECT count(*) FROM store_item WHERE number IN ({_ALONE})"
+DELETE_ITEMS_OF = (
     f"DELETE FROM store_vector WHERE item IN ({_ALONE})",
     f"DELETE FROM store_item WHERE number IN ({_ALONE})",
     "DELETE FROM store_thread WHERE thread_id = :id",
 )
-"""Of the items that stand on a thread, those go that stand on no other."""
+"""Deletes the items of a thread that come from no other."""
 
 # -- runs ------------------------------------------------------------------------------------------
 

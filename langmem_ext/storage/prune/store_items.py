@@ -8,7 +8,7 @@ from langmem_ext.storage.driver import Steps
 from langmem_ext.storage.operation import Batch, Op, Rows, fetch, operation
 
 SWEPT: Final = 64
-"""Items that a transaction deletes, at most."""
+"""How many items a transaction deletes at most."""
 
 OWNED: Final = "(owner = :owner OR CAST(:owner AS TEXT) IS NULL)"
 DELETE_EXPIRED = (
@@ -16,7 +16,7 @@ DELETE_EXPIRED = (
     f" WHERE expires_at <= :now AND {OWNED} ORDER BY expires_at LIMIT :limit) RETURNING number"
 )
 COUNT_EXPIRED = f"SELECT count(*) FROM store_item WHERE expires_at <= :now AND {OWNED}"
-DELETE_STANDING = "DELETE FROM store_thread WHERE item = :item"
+DELETE_SOURCES = "DELETE FROM store_thread WHERE item = :item"
 DELETE_VECTORS = "DELETE FROM store_vector WHERE item = :item"
 
 
@@ -25,8 +25,8 @@ def count_expired(owner: str | None, now: int) -> Op[int]:
     """How many items have expired and are not deleted yet.
 
     Args:
-        owner: Items of others are not there; None: all are.
-        now: The moment, in Unix milliseconds.
+        owner: Only this owner's items; None for all.
+        now: The current time, in Unix milliseconds.
     """
     [(count,)] = yield from fetch(COUNT_EXPIRED, now=now, owner=owner)
     return int(count)
@@ -34,29 +34,29 @@ def count_expired(owner: str | None, now: int) -> Op[int]:
 
 @operation
 def delete_expired(owner: str | None, now: int) -> Op[int]:
-    """Delete some of what has expired; how many items that were."""
+    """Delete some expired items; how many."""
     rows = yield from fetch(DELETE_EXPIRED, now=now, owner=owner, limit=SWEPT)
     return (yield from delete_held(rows))
 
 
 def delete_held(gone: Rows) -> Op[int]:
-    """Delete what else there is of items that are deleted, by their numbers; how many these are."""
+    """Delete all else that deleted items, by their numbers, had; how many items."""
     if gone:
         items = [{"item": number} for (number,) in gone]
         yield Batch(DELETE_VECTORS, items)
-        yield Batch(DELETE_STANDING, items)
+        yield Batch(DELETE_SOURCES, items)
     return len(gone)
 
 
 def expiring(
     owner: str | None, now: int, *, dry_run: bool = False, once: bool = False
 ) -> Steps[int]:
-    """Delete all items that have expired, or some; how many these are.
+    """Delete all expired items, or some; how many.
 
     Args:
-        owner: Items of others are not there; None: all are.
-        now: The moment, in Unix milliseconds.
-        dry_run: Count them; change nothing.
+        owner: Only this owner's items; None for all.
+        now: The current time, in Unix milliseconds.
+        dry_run: Only count them.
         once: Delete only some.
     """
     swept, due = 0, (yield count_expired(owner, now), False)

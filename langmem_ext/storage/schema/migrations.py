@@ -1,23 +1,23 @@
 """The tables, and the named migrations that make them.
 
 Invariants:
-- A message stands in exactly one row of `item` per thread. Checkpoints and pending writes refer to
-  it by number.
-- Rows of `item`, `value` and `word` are never changed (but for an item that gets its id late) nor
+- A message is stored in exactly one row of `item` per thread. Checkpoints and pending writes refer
+  to it by number.
+- Rows of `item`, `value` and `word` are never changed (except that an item may get its id late) nor
   renumbered.
 - `thread.next_*` are the counters of its rows; `thread.items` and `thread.tokens` count its items.
   They are written with the rows.
-- `thread.version` is another one behind every write: as long as it is the one that a process
-  remembers, so is all else that it remembers of the thread.
-- `thread.generation` moves whenever a row that others may remember is replaced or deleted: what was
-  remembered of the thread is void then.
-- `thread.indexed`: items below it are in the search index, those that stay out included; NULL: the
-  thread is not in it (`storage.search.index`).
-- Every row but a thread's holds a check of itself (`storage.rows.checksum`); who changes a row
-  writes it anew.
+- `thread.version` changes with every write: as long as it is the one that a process has cached, the
+  rest of its cache of the thread is current.
+- `thread.generation` moves whenever a row that others may have cached is replaced or deleted: then
+  their caches of the thread are void.
+- `thread.indexed`: items below it are done in the search index, including those that are left out;
+  NULL: the thread is not indexed (`storage.search.index`).
+- Every row except a thread's holds a check of itself (`storage.rows.checksum`), which is rewritten
+  when the row changes.
 - A released migration is never edited; a later one follows it.
-- The search index is in no migration that makes it (`storage.search.sql.CREATE`): a release that
-  makes it otherwise drops it in one.
+- No migration makes the search index (`storage.search.sql.CREATE` does): a release that changes it
+  drops it in a migration.
 """
 
 from __future__ import annotations
@@ -206,8 +206,8 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
     Migration("m002_store", sqlite=store_tables.SQLITE, postgres=store_tables.POSTGRES),
     Migration(
         "m003_store_thread",
-        sqlite=store_tables.STANDING_SQLITE,
-        postgres=store_tables.STANDING_POSTGRES,
+        sqlite=store_tables.SOURCES_SQLITE,
+        postgres=store_tables.SOURCES_POSTGRES,
     ),
 )
 

@@ -1,23 +1,22 @@
-"""The tables of the long-term store: items, their vectors, and the threads that they stand on.
+"""The tables of the long-term store: items, their vectors, and the threads that they come from.
 
-`path` is a namespace and `key` a
-key, as bytes whose order is that of the labels (`store.names`). `number` orders items by their
-first put.
+`path` is a namespace and `key` a key, as bytes that sort as the labels do (`store.names`). `number`
+orders items by their first put.
 
 Invariants:
-- A row of `store_vector` goes with its item, in the same transaction. What is put anew gets new
-  rows, whose numbers were never given before: how many there are and the highest number say whether
+- A row of `store_vector` is deleted with its item, in the same transaction. An item that is put
+  again gets new rows, with numbers never used before: the count and the highest number show whether
   anything has changed.
-- `value` is JSON text; `plain` is 1 where both databases can read all of it as JSON.
-- A row of `store_thread` says that an item stands on a thread, whether that is there or not: the
-  item is deleted with the last of them (`storage.prune.prune.drop_thread`).
-- `words` are those by which an item is found; NULL: no query finds it. `fields` is what `index=` of
-  its put said.
-- `signature` is the index that an item was put with, and the one that a vector is of: vectors of
-  two indexes are never compared.
-- `ttl` is in milliseconds, as are all times: Unix time.
-- `store_vector.near`, where PostgreSQL has it (`pgvector`), is `vector` again, for pgvector: the
-  server makes it of each row, whoever puts that.
+- `value` is JSON text; `plain` is 1 if both databases can read all of it as JSON.
+- A row of `store_thread` says that an item comes from a thread, whether that exists or not: the
+  item is deleted with the last of its threads (`storage.prune.prune.drop_thread`).
+- `words` are those by which an item is found; NULL: no query finds it. `fields` is the `index=` of
+  its put.
+- `signature` is the index that an item was put with, and that a vector belongs to: vectors of two
+  indexes are never compared.
+- `ttl` is in milliseconds, and so are all times: Unix time.
+- `store_vector.near`, if PostgreSQL has it (`pgvector`), is a copy of `vector` for pgvector: the
+  server makes it for each row.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from typing import Final
 from langmem_ext.storage.schema.dialect import SCHEMA
 
 MOST_DIMS: Final = 16_000
-"""Numbers that a vector of pgvector has, at most."""
+"""The maximum number of dimensions of a pgvector vector."""
 
 STORE_TABLES: Final = (
     "store_item",
@@ -110,15 +109,15 @@ POSTGRES: Final = (
     *_INDEXES,
 )
 
-_STANDING: Final = "thread_id TEXT NOT NULL, item {number} NOT NULL, PRIMARY KEY (thread_id, item)"
+_SOURCES: Final = "thread_id TEXT NOT NULL, item {number} NOT NULL, PRIMARY KEY (thread_id, item)"
 _BY_ITEM: Final = "CREATE INDEX IF NOT EXISTS store_thread_by_item ON store_thread (item)"
 
-STANDING_SQLITE: Final = (
-    f"CREATE TABLE store_thread ({_STANDING.format(number='INTEGER')}) WITHOUT ROWID",
+SOURCES_SQLITE: Final = (
+    f"CREATE TABLE store_thread ({_SOURCES.format(number='INTEGER')}) WITHOUT ROWID",
     _BY_ITEM,
 )
-STANDING_POSTGRES: Final = (
-    f"CREATE TABLE IF NOT EXISTS store_thread ({_STANDING.format(number='BIGINT')})",
+SOURCES_POSTGRES: Final = (
+    f"CREATE TABLE IF NOT EXISTS store_thread ({_SOURCES.format(number='BIGINT')})",
     _BY_ITEM,
 )
 
