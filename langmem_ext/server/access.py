@@ -1,8 +1,8 @@
-"""Who may come in, and whose threads they see.
+"""Who may call, and whose threads they see.
 
-An access is a function of a request: it gives the owner whose threads alone are there for the
-caller, or None for all of them, and raises `HTTPException` for who may not come in. An application
-writes its own, or uses one of these.
+An access is a function of a request: it returns the owner whose threads the caller may see, or None
+for all of them, and raises `HTTPException` if the caller is refused. An application writes its own,
+or uses one of these.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.log.message_log import owner_key
 
 Access: TypeAlias = Callable[[Request], Awaitable[str | None]]
-"""Gives the owner that a request speaks for."""
+"""Returns the owner that a request acts for."""
 
 SHORTEST_TOKEN: Final = 16
-"""Characters of a token: fewer can be guessed."""
+"""The minimum number of characters of a token: a shorter one can be guessed."""
 
 
 def on_this_machine(*, owner: str | None = None, origins: Collection[str] = ()) -> Access:
-    """Let in what comes from this machine, without a token.
+    """Allow requests from this machine, without a token.
 
-    A web page elsewhere may send requests here through its reader's browser. So the names that the
-    browser came by are looked at: `Host` must be this machine's (else a name of the page's own
-    could lead here), and `Origin` this machine's or one of those named.
+    A web page elsewhere may send requests here through its reader's browser. So two headers are
+    checked: `Host` must name this machine (else the page's own name could lead here), and `Origin`
+    must be this machine or one of `origins`.
 
     Args:
-        owner: Whose threads are seen; None: everybody's.
+        owner: The owner whose threads callers see; None for everybody's.
         origins: Pages that may call, like `https://chat.example.com`.
     """
     bound, allowed = owner_key(owner), frozenset(origins)
@@ -61,13 +61,13 @@ def on_this_machine(*, owner: str | None = None, origins: Collection[str] = ()) 
 
 
 def by_token(owners: Mapping[str, str | None]) -> Access:
-    """Let in who has a bearer token.
+    """Allow callers with a bearer token.
 
     Args:
-        owners: By token, the owner whose threads its bearer sees; None: everybody's.
+        owners: By token, the owner whose threads its bearer sees; None for everybody's.
 
     Raises:
-        InvalidInput: A token can be guessed, or an owner is no name.
+        InvalidInput: A token can be guessed, or an owner is invalid.
     """
     known = [(_digest(_checked(token)), owner_key(owner)) for token, owner in owners.items()]
     if not known:
@@ -76,18 +76,18 @@ def by_token(owners: Mapping[str, str | None]) -> Access:
     async def access(request: Request) -> str | None:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         # LangGraph's SDK has no bearer tokens of its own: its clients send `x-api-key`.
-        given = _digest(
+        sent = _digest(
             token.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
         )
-        # All are compared, so that the time tells nothing of which it was.
-        found = [owner for digest, owner in known if hmac.compare_digest(digest, given)]
-        if not found:
+        # All are compared, so that the time does not show which of them matched.
+        matching = [owner for digest, owner in known if hmac.compare_digest(digest, sent)]
+        if not matching:
             raise HTTPException(
                 401,
                 "a bearer token is needed: send 'Authorization: Bearer …'",
                 {"WWW-Authenticate": "Bearer"},
             )
-        return found[0]
+        return matching[0]
 
     return access
 
@@ -108,7 +108,7 @@ def _host_of(url: str) -> str | None:
 
 
 def _digest(token: str) -> bytes:
-    """What is compared: of one length, whatever the token's is."""
+    """A token's hash, which is compared: all hashes have the same length."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 

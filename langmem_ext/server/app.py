@@ -1,9 +1,9 @@
-"""The server: a router to mount in an application of one's own, or a whole application.
+"""The server: a router to mount in your own application, or a whole application.
 
-Three ways to have it:
+Three ways to use it:
 
 - `langmem-ext serve memory.db`
-- `app.include_router(create_router(saver, access=my_access))` in one's own FastAPI application
+- `app.include_router(create_router(saver, access=my_access))` in your own FastAPI application
 - `app = create_app("memory.db", platform=False)` as `http.app` of a `langgraph.json`: the agent
   server has thread routes of its own
 """
@@ -44,7 +44,7 @@ def create_router(database: Database, **options: Unpack[ServerOptions]) -> APIRo
     Args:
         database: An open `DeltaSaver` or `MessageLog`, which stays open, or a path or URL, which is
             opened when it is first needed and closed with the application.
-        options: What the server has besides (`ServerOptions`): `graph`, `access`, `limits`, ….
+        options: Further options (`ServerOptions`): `graph`, `access`, `limits`, ….
 
     Raises:
         InvalidInput: An argument is invalid.
@@ -96,7 +96,7 @@ def create_app(
     Args:
         database: An open saver or log, or a path or URL; see `create_router`.
         origins: Web pages that may call, like `https://chat.example.com`; none by default.
-        options: What the server has besides (`ServerOptions`).
+        options: Further options (`ServerOptions`).
     """
     # The pages that show the description load their scripts from a network: none is served.
     description = "Threads of LangGraph and LangChain, over HTTP."
@@ -137,5 +137,5 @@ def create_app(
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """What no route has answered."""
+    """A refusal outside the routes."""
     return problem_of(error)

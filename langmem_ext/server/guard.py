@@ -1,4 +1,4 @@
-"""Every route asks first who may come in, then how much and how often; failures are problems."""
+"""Every route first checks who calls, then how much and how often; failures become problems."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from langmem_ext.server.service import Desk, Service
 
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 Admit: TypeAlias = Callable[[Request], Awaitable[Request]]
-"""Lets a request in, and gives it with its caller's desk; or raises."""
+"""Admits a request, and returns it with its caller's desk; or raises."""
 
 
 def admission(service: Service, access: Access) -> Admit:
-    """What lets requests in, wherever their routes are mounted.
+    """The function that admits requests, wherever their routes are mounted.
 
     Args:
-        service: What they are served.
-        access: Who may come in.
+        service: What is served.
+        access: Decides who may call.
     """
     rate = None if service.limits.rate is None else Rate(service.limits.rate)
 
@@ -39,7 +39,7 @@ def admission(service: Service, access: Access) -> Admit:
 
 
 def guarded_by(admit: Admit) -> type[APIRoute]:
-    """The class of the routes that let in only what is admitted."""
+    """The class of routes that answer admitted requests only."""
 
     class GuardedRoute(APIRoute):
         def get_route_handler(self) -> Handler:
@@ -48,7 +48,7 @@ def guarded_by(admit: Admit) -> type[APIRoute]:
             async def guarded(request: Request) -> Response:
                 try:
                     return await handle(await admit(request))
-                except Exception as error:  # whatever it is: no caller is shown a stack
+                except Exception as error:  # any error: no caller sees a stack trace
                     return problem_of(error)
 
             return guarded
@@ -57,10 +57,10 @@ def guarded_by(admit: Admit) -> type[APIRoute]:
 
 
 def desk_of(request: Request) -> Desk:
-    """What the caller of an admitted request works with."""
+    """The desk of an admitted request's caller."""
     desk: Desk = request.state.langmem_desk
     return desk
 
 
 AtDesk: TypeAlias = Annotated[Desk, Depends(desk_of)]
-"""What the caller of a route works with."""
+"""The desk of a route's caller."""

@@ -1,4 +1,4 @@
-"""How much a caller may send, ask for, and how often."""
+"""How much a caller may send, and how often."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi import HTTPException, Request
 from starlette.types import Message, Receive
 
 CALLERS: Final = 10_000
-"""Callers that are remembered; who is forgotten begins anew."""
+"""How many callers are remembered; a forgotten one starts with a full bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class Limits:
     """Limits of a server.
 
     Attributes:
-        body: Bytes of a request.
+        body: The maximum bytes of a request.
         body_seconds: How long a request may take to arrive.
-        rate: Requests a minute of one caller (an owner, or else an address), in the long run; so
-            many may come at once. None: any number.
-        wait: Seconds that a request waits for who else drives a thread.
+        rate: Requests a minute of one caller (an owner, or else an address), on average; as many
+            may come at once. None for any number.
+        wait: Seconds that a request waits for another caller that is using the thread.
     """
 
     body: int = 8 * 1024 * 1024
@@ -37,7 +37,7 @@ class Rate:
     """A token bucket for each caller.
 
     Args:
-        a_minute: How many requests fill up again in a minute; the bucket holds as many.
+        a_minute: How many requests the bucket holds, and regains in a minute.
     """
 
     def __init__(self, a_minute: int) -> None:
@@ -67,13 +67,13 @@ def bounded(request: Request, limits: Limits) -> Request:
     """A request whose body is refused as soon as it is too large, or takes too long.
 
     Raises:
-        HTTPException: It says that it is, or that it is no JSON.
+        HTTPException: By its headers, it is too large, or not JSON.
     """
     most = limits.body
-    told = request.headers.get("content-length", "")
-    if told.isdecimal() and int(told) > most:
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > most:
         raise _too_large(most)
-    if told not in ("", "0") and "json" not in request.headers.get("content-type", ""):
+    if length not in ("", "0") and "json" not in request.headers.get("content-type", ""):
         raise HTTPException(
             415, "the content is to be JSON: send it with 'Content-Type: application/json'"
         )
@@ -87,7 +87,7 @@ def _counted(receive: Receive, limits: Limits) -> Receive:
     async def counted() -> Message:
         nonlocal seen, arriving
         try:
-            # Behind the body only the end of the connection is waited for, for as long as it takes.
+            # After the body, only the end of the connection is awaited, however long that takes.
             async with asyncio.timeout_at(end if arriving else None):
                 message = await receive()
         except TimeoutError as error:

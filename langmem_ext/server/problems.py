@@ -1,6 +1,6 @@
-"""Refusals and failures are answered as RFC 9457 problems, never with a stack.
+"""Refusals and failures are answered as RFC 9457 problems, never with a stack trace.
 
-`detail` is what LangGraph's SDK shows of an error.
+LangGraph's SDK shows `detail`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ STATUS_OF: Final[Mapping[type[Exception], int]] = {
     MissingExtra: 501,
     StorageUnavailable: 503,
 }
-"""The first that an error is an instance of says how it is answered; every other is the server's
-own failure."""
+"""The first class that an error is an instance of decides its status; any other error is the
+server's own failure."""
 
 _log = logging.getLogger(__name__)
 
 
 class NotServed(HTTPException):
-    """Something that this server does not do; what to use instead is said."""
+    """The server does not support a request; the detail says what to use instead."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(501, detail)
@@ -66,8 +66,7 @@ def problem_of(error: Exception) -> Response:
         return problem(error.status_code, str(error.detail), error.headers)
     status = next((code for kind, code in STATUS_OF.items() if isinstance(error, kind)), 500)
     if status >= 500 and not isinstance(error, MissingExtra | SearchUnavailable):
-        # What a database says of itself names files and servers: that is for the server's log
-        # alone.
+        # A database's error may name files and servers: that belongs in the server's log alone.
         _log.error("a request failed", exc_info=error)
         return problem(status, "the server could not do this: its log says why")
     return problem(
@@ -87,8 +86,8 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 
 
 def _mistakes(error: RequestValidationError) -> str:
-    """Each place that is wrong, and why; never what stood there."""
-    mistakes = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
+    """Each invalid field and why it is invalid, never its value."""
+    mistakes = [(".".join(map(str, mistake["loc"])), mistake["msg"]) for mistake in error.errors()]
     return (
         "; ".join(f"{place}: {message}" for place, message in dict.fromkeys(mistakes))
         or "the request cannot be read"

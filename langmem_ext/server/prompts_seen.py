@@ -1,4 +1,4 @@
-"""The prompts that models were sent for a message are kept for later questions."""
+"""Keeps the prompts that models were sent for a message, to be looked up later."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from langchain_core.outputs import LLMResult
 from langmem_ext.messages.annotations import shown_text
 
 LONGEST: Final = 100_000
-"""Characters of a prompt that are kept."""
+"""How many characters of a prompt are kept."""
 
 MOST: Final = 50
-"""Calls of models that are kept."""
+"""How many model calls are kept."""
 
 
 class PromptsSeen(BaseCallbackHandler):
-    """Notes each call of a chat model; sensitive values are hidden.
+    """Records each call of a chat model; sensitive values are hidden.
 
     Attributes:
         steps: A dict for each call: `step`, `node`, `model`, `prompt`, `reply`, `started_at`.
@@ -68,10 +68,10 @@ def _shown(message: BaseMessage) -> str:
 
 
 def _reply(generations: Sequence[Sequence[Any]]) -> str:
-    found = generations[0][0] if generations and generations[0] else None
-    message = getattr(found, "message", None)
+    generation = generations[0][0] if generations and generations[0] else None
+    message = getattr(generation, "message", None)
     return (
         shown_text(vars(message))
         if isinstance(message, BaseMessage)
-        else str(getattr(found, "text", ""))
+        else str(getattr(generation, "text", ""))
     )

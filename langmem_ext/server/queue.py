@@ -1,7 +1,7 @@
-"""Deferred work has a protocol of two methods, and a queue that keeps it in a store.
+"""Deferred work: a protocol of two methods, and a queue that keeps its tasks in a store.
 
-A queue of the application's own (Celery, SQS) needs these two methods alone, and a worker somewhere
-that calls `perform_task`.
+An application's own queue (Celery, SQS) needs these two methods alone, and a worker that calls
+`perform_task`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ TASKS: Final = ("langmem", "tasks")
 """The namespace of tasks in a store."""
 
 KEPT: Final = 7 * 24 * 60.0
-"""Minutes that a task can be asked for after its last step, in a store that forgets by itself."""
+"""How many minutes a task is kept after its last step, in a store with a TTL."""
 
 ATTEMPTS: Final = 5
-"""How often a task is tried; a process that dies in the midst of it counts too."""
+"""How often a task is tried; an attempt in which the process dies counts, too."""
 
 AT_ONCE: Final = 4
-"""Tasks that are worked on beside each other."""
+"""How many tasks run at the same time."""
 
 EVERY: Final = 15.0
-"""Seconds after which tasks are looked for that another process has left, or that are to be tried
-again."""
+"""Seconds between two searches for tasks that another process has left, or that must be retried."""
 
 PAGE: Final = 100
 
@@ -45,12 +44,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something to be done, at least once.
+    """Something to do, at least once.
 
     Attributes:
-        kind: What it is, like `GENERATE_MEMORY_BATCH`.
-        payload: What it needs to know: JSON.
-        owner: For whom.
+        kind: The kind of task, like `GENERATE_MEMORY_BATCH`.
+        payload: Its arguments, as JSON.
+        owner: The owner for whom it is done.
         id: Its id.
     """
 
@@ -62,15 +61,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """How a task stands.
+    """The state of a task.
 
     Attributes:
         task: The task.
         status: `queued`, `running`, `done` or `failed`.
         attempts: How often it was begun.
-        result: What came of it: JSON.
-        error: Why it failed, or was put off.
-        created_at, updated_at: When it was asked for, and when it last moved on; with a time zone.
+        result: Its result, as JSON.
+        error: Why it failed, or must be retried.
+        created_at, updated_at: When it was queued, and when its state last changed; with a time
+            zone.
     """
 
     task: Task
@@ -83,37 +83,37 @@ class TaskState:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes of it."""
+        """Whether it is done, or has failed for good."""
         return self.status in ("done", "failed")
 
 
 class Queue(Protocol):
-    """Takes tasks, and says how they stand."""
+    """Takes tasks, and returns their states."""
 
     async def put(self, task: Task) -> None:
         """Take a task; once this has returned, it is run at least once.
 
-        This holds whatever becomes of this process.
+        This holds even if this process dies.
         """
 
     async def get(self, task_id: str) -> TaskState | None:
-        """How a task stands; None for one that is not known, or not any more."""
+        """The state of a task; None if it is not known, or no longer."""
 
 
 Perform: TypeAlias = Callable[[Task], Awaitable[Any]]
-"""Carries out a task; what came of it, as JSON."""
+"""Runs a task; returns its result, as JSON."""
 
 
 class StoreQueue:
-    """A queue that keeps its tasks in a store, and works on them in this process.
+    """A queue that keeps its tasks in a store, and runs them in this process.
 
-    Several processes may work on one queue: a task is carried out under a lease, so by one of them
-    at a time. One that dies leaves its tasks to the others, or to itself after its restart.
+    Several processes may work on one queue: a task is run under a lease, so by one of them at a
+    time. A process that dies leaves its tasks to the others, or to itself after a restart.
 
     Args:
         store: Where the tasks are kept.
-        log: The database, which knows who works on a task.
-        perform: Carries out a task.
+        log: The database, which has the leases of tasks.
+        perform: Runs a task.
     """
 
     def __init__(self, store: BaseStore, log: MessageLog, perform: Perform) -> None:
@@ -130,25 +130,25 @@ class StoreQueue:
         self._known.put_nowait(task.id)
 
     async def get(self, task_id: str) -> TaskState | None:
-        """How a task stands."""
+        """The state of a task."""
         item = await self._store.aget(TASKS, task_id, refresh_ttl=False)
         return None if item is None else _state_in(item.value)
 
     def start(self) -> None:
-        """Begin to work; idempotent."""
+        """Start working; idempotent."""
         if not self._workers:
             self._workers = [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
             self._workers.append(asyncio.create_task(self._look()))
 
     async def aclose(self) -> None:
-        """Stop; what is at work is left to whoever works on the queue next."""
+        """Stop; running tasks are left to the next worker of the queue."""
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
         self._workers = []
 
     async def _look(self) -> None:
-        """Find what is to be done and nobody is at, again and again."""
+        """Find tasks that nobody works on, again and again."""
         while True:
             try:
                 for item in await self._store.asearch(
@@ -156,7 +156,7 @@ class StoreQueue:
                 ):
                     if item.key not in self._at_work:
                         self._known.put_nowait(item.key)
-            except Exception:  # a database that is away comes back
+            except Exception:  # the database may come back
                 _log.warning("the queue cannot be read", exc_info=True)
             await asyncio.sleep(EVERY)
 
@@ -165,10 +165,10 @@ class StoreQueue:
             task_id = await self._known.get()
             self._at_work.add(task_id)
             try:
-                with suppress(ThreadBusy):  # another process is at it
+                with suppress(ThreadBusy):  # another process is working on it
                     async with self._log.driver.alease(f"langmem-task:{task_id}", wait=0):
                         await self._attempt(task_id)
-            except Exception:  # the next look finds it again
+            except Exception:  # the next search finds it again
                 _log.warning("task %s could not be worked on", task_id, exc_info=True)
             finally:
                 self._at_work.discard(task_id)
@@ -196,7 +196,7 @@ class StoreQueue:
             await self._write(_moved(state, "done", result=result))
 
     async def _failed(self, state: TaskState, error: Exception) -> None:
-        """Note why a task failed; it is tried again where that may help."""
+        """Note why a task failed; it is tried again if that may help."""
         if not isinstance(error, LangmemExtError):
             _log.warning("task %s failed", state.task.id, exc_info=error)
         final = (
@@ -225,7 +225,7 @@ def _moved(
 
 
 def _value_of(state: TaskState) -> dict[str, Any]:
-    """As the store has it."""
+    """A task's state as the store has it."""
     return {
         "id": state.task.id,
         "kind": state.task.kind,

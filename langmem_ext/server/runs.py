@@ -1,8 +1,7 @@
 """Runs and state changes of a thread in this process, each run under its lease.
 
-There is no queue of runs: a run begins at once, or waits a little for who else drives its thread.
-What it has done is stored with every step, so a process that dies leaves a thread that goes on from
-there.
+There is no queue of runs: a run begins at once, or waits a little for another caller that is using
+its thread. Every step is stored, so if the process dies, the thread goes on from its last step.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Emit: TypeAlias = Callable[[str, Any], Awaitable[None]]
 """Takes an event: its name, and its data."""
 
 REMEMBERED: Final = 1000
-"""Runs that have ended and can still be asked for."""
+"""How many ended runs are remembered."""
 
 _OWN: Final = frozenset(
     {
@@ -46,21 +45,21 @@ _OWN: Final = frozenset(
         "expected_head",
     }
 )
-"""What a client's config may not say: it is the server's affair. Names that begin with two
-underscores are LangGraph's."""
+"""What a client's config must not set: the server does. Names that begin with two underscores are
+LangGraph's."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a run is to do.
+    """What a run does.
 
     Attributes:
-        input: The input or command; None: go on where the thread stands.
-        config: Of the client, cleaned.
+        input: The input or command; None to continue the thread.
+        config: The client's config, cleaned.
         modes: What is streamed.
-        subgraphs: Whether that of subgraphs is, too.
+        subgraphs: Whether subgraphs are streamed, too.
         context: The graph's context.
         options: Further arguments of the graph: `interrupt_before`, `interrupt_after`,
             `durability`.
@@ -76,7 +75,7 @@ class Work:
 
 @dataclass(slots=True)
 class Run:
-    """A run, and what became of it."""
+    """A run, with its state and result."""
 
     thread_id: str
     assistant_id: str
@@ -91,7 +90,7 @@ class Run:
     task: asyncio.Task[None] | None = None
 
     def become(self, status: Status) -> None:
-        """Note what has become of it."""
+        """Change its status."""
         self.status, self.updated_at = status, datetime.now(UTC)
 
     @property
@@ -101,13 +100,13 @@ class Run:
 
 
 class Runs:
-    """The runs of this process: those that are at work, and those that have ended lately."""
+    """The runs of this process: those under way, and those that ended lately."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, Run] = OrderedDict()
 
     def busy(self) -> set[str]:
-        """The threads that runs are at work on."""
+        """The threads that runs are working on."""
         return {run.thread_id for run in self._runs.values() if not run.is_over}
 
     def of_thread(self, thread_id: str, owner: str | None) -> list[Run]:
@@ -122,7 +121,7 @@ class Runs:
         """A run that a caller may see.
 
         Raises:
-            HTTPException: There is none; those of another process, and of long ago, are not known.
+            HTTPException: It is not found; runs of other processes, and old ones, are not known.
         """
         run = self._runs.get(run_id)
         if run is None or run.thread_id != thread_id or owner not in (None, run.owner):
@@ -141,13 +140,13 @@ class Runs:
         Args:
             run: The run.
             graph: The graph, which stores threads for the caller.
-            log: The database, which knows who drives a thread.
-            work: What it is to do.
+            log: The database, which has the threads' leases.
+            work: What it does.
             emit: Takes its events.
-            wait: Seconds to wait for who else drives the thread.
+            wait: Seconds to wait for another caller that is using the thread.
 
         Raises:
-            ThreadBusy: Somebody else still does.
+            ThreadBusy: Another caller is still using it.
         """
         self._runs[run.id] = run
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -156,7 +155,7 @@ class Runs:
         await asyncio.shield(begun)
 
     async def aclose(self) -> None:
-        """Stop what is at work; its threads go on from their last step."""
+        """Stop all runs; their threads go on from their last step."""
         tasks = [
             run.task for run in self._runs.values() if run.task is not None and not run.task.done()
         ]
@@ -179,7 +178,7 @@ async def _drive(
     begun: asyncio.Future[None],
     wait: float,
 ) -> None:
-    """Carry out a run; nothing is raised but that it was cancelled."""
+    """Run a run; the only error raised is its cancellation."""
     try:
         async with log.driver.alease(run.thread_id, wait=wait):
             run.become("running")
@@ -206,7 +205,7 @@ async def _drive(
 
 
 async def _stream(run: Run, graph: Graph, work: Work, emit: Emit) -> None:
-    """Run the graph, and say what it streams in the words of LangGraph's SDK."""
+    """Run the graph, and emit what it streams as events of LangGraph's SDK."""
     asked: set[str] = {"messages" if mode == "messages-tuple" else mode for mode in work.modes}
     modes: list[Any] = sorted(asked | {"updates", "values"})
     options = {
@@ -238,20 +237,26 @@ async def _stream(run: Run, graph: Graph, work: Work, emit: Emit) -> None:
 
 
 def _result(before: Any, mode: str, chunk: Any) -> Any:
-    """What a run has come to: the values that it was last seen with, and what it waits for."""
+    """A run's result so far: its latest values, and what it waits for."""
     if mode == "values":
         return chunk
     if mode == "updates" and isinstance(chunk, dict) and (asked := chunk.get("__interrupt__")):
         held = before if isinstance(before, dict) else {}
         known = [*held.get("__interrupt__", ())]
-        return {**held, "__interrupt__": [*known, *(one for one in asked if one not in known)]}
+        return {
+            **held,
+            "__interrupt__": [
+                *known,
+                *(interrupt for interrupt in asked if interrupt not in known),
+            ],
+        }
     return before
 
 
 def _partial(
     spoken: dict[str, BaseMessage], chunk: tuple[BaseMessage, dict[str, Any]]
 ) -> list[tuple[str, Any]]:
-    """A message as it grows, each time whole."""
+    """The events of a growing message, which is whole in each of them."""
     piece, metadata = chunk
     key = piece.id or ""
     events: list[tuple[str, Any]] = []
@@ -266,24 +271,24 @@ def _partial(
     return [*events, ("messages/complete", [grown])]
 
 
-# -- what a client says ----------------------------------------------------------------------------
+# -- what a client sends ---------------------------------------------------------------------------
 
 
-def command_of(said: Mapping[str, Any]) -> Command[Any]:
+def command_of(command: Mapping[str, Any]) -> Command[Any]:
     """A command, from its JSON.
 
     Raises:
         HTTPException: It is not a command.
     """
     try:
-        goto = said.get("goto")
+        goto = command.get("goto")
         places = [] if goto is None else goto if isinstance(goto, list) else [goto]
-        update = said.get("update")
+        update = command.get("update")
         if isinstance(update, list):
             update = [(name, value) for name, value in update]
         return Command(
             update=update,
-            resume=said.get("resume"),
+            resume=command.get("resume"),
             goto=[
                 place if isinstance(place, str) else Send(place["node"], place["input"])
                 for place in places
@@ -298,7 +303,7 @@ def command_of(said: Mapping[str, Any]) -> Command[Any]:
 
 
 def allowed_of(configurable: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a client's `configurable` a graph may see."""
+    """The part of a client's `configurable` that a graph may see."""
     return {
         name: value
         for name, value in configurable.items()
@@ -307,31 +312,31 @@ def allowed_of(configurable: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def config_of(
-    run: Run, graph_id: str, said: Mapping[str, Any], at: Mapping[str, Any]
+    run: Run, graph_id: str, client_config: Mapping[str, Any], at: Mapping[str, Any]
 ) -> RunnableConfig:
-    """The config of a run: what the client says, where it may, and what the server does.
+    """The config of a run, from what the client may set and what the server sets.
 
     Args:
         run: The run.
         graph_id: The name of its graph.
-        said: The client's: `configurable`, `tags`, `recursion_limit`.
-        at: What names the checkpoint that the run begins at.
+        client_config: The client's `configurable`, `tags` and `recursion_limit`.
+        at: The id of the checkpoint at which the run begins, if any.
     """
-    allowed = allowed_of(said.get("configurable") or {})
+    allowed = allowed_of(client_config.get("configurable") or {})
     known = {"run_id": run.id, "graph_id": graph_id, "assistant_id": run.assistant_id}
     config: RunnableConfig = {
         "run_id": UUID(run.id),
         "configurable": {**allowed, "thread_id": run.thread_id, "checkpoint_ns": "", **at},
         "metadata": {**run.metadata, **known},
-        "tags": list(said.get("tags") or ()),
+        "tags": list(client_config.get("tags") or ()),
     }
-    if (limit := said.get("recursion_limit")) is not None:
+    if (limit := client_config.get("recursion_limit")) is not None:
         config["recursion_limit"] = limit
     return config
 
 
 def failure(error: Exception) -> dict[str, str]:
-    """An error of a run, as a client is told it."""
+    """A run's error for a client."""
     return {"error": type(error).__name__, "message": reason_of(error)}
 
 
@@ -355,20 +360,20 @@ async def update_state(
 
     Args:
         graph: The graph, which stores threads for the caller.
-        log: The database, which knows who drives a thread.
-        config: The thread, or the checkpoint in it where it is to fork.
+        log: The database, which has the threads' leases.
+        config: The thread, or the checkpoint from which to fork it.
         values: What the node would return.
-        as_node: The node; None: the one that ran last.
-        wait: Seconds to wait for who else drives the thread.
+        as_node: The node; None for the one that ran last.
+        wait: Seconds to wait for another caller that is using the thread.
 
     Raises:
-        ThreadBusy: Somebody else still does.
-        HTTPException: The graph does not take it; nothing was changed.
+        ThreadBusy: Another caller is still using it.
+        HTTPException: The graph refuses the values; nothing was changed.
     """
     async with log.driver.alease(config["configurable"]["thread_id"], wait=wait):
         try:
             return await graph.aupdate_state(config, values, as_node=as_node)
         except LangmemExtError:
             raise
-        except Exception as error:  # whatever a reducer of the graph's raises
+        except Exception as error:  # a graph's reducer may raise anything
             raise HTTPException(400, f"the graph does not take this: {reason_of(error)}") from error

@@ -1,4 +1,4 @@
-"""What a server serves: an open database, a graph perhaps, and of both what one caller may see."""
+"""What a server serves: an open database, perhaps a graph, and what one caller may see of both."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 MakeGraph: TypeAlias = Callable[[DeltaSaver], Graph]
 
 GRAPHS: Final = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
-"""What LangGraph's agent server makes the id of a graph's assistant from."""
+"""The namespace of the UUIDs that LangGraph's agent server gives to graphs' assistants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Assistant:
 
     Attributes:
         name: The name.
-        graph: The graph, compiled with whatever saver.
+        graph: The graph, compiled with any saver.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Desk:
     """What one caller works with: the threads of one owner, or of all.
 
     Args:
-        service: What is served.
+        service: The service.
         saver: Its saver, bound to the owner.
     """
 
@@ -88,7 +88,7 @@ class Desk:
 
     @property
     def owner(self) -> str | None:
-        """Whose threads these are."""
+        """The owner of the threads; None for all."""
         return self.saver.owner
 
     @property
@@ -98,7 +98,7 @@ class Desk:
 
     @cached_property
     def threads(self) -> Threads:
-        """The threads, to be listed, named, copied, deleted."""
+        """The threads, to list, name, copy and delete."""
         return Threads(self.saver, tool_ttl=None)
 
     @cached_property
@@ -111,7 +111,7 @@ class Desk:
         """The graph, which stores its threads for this caller.
 
         Raises:
-            NotServed: The server has none.
+            NotServed: The server has no graph.
         """
         if self.assistant is None:
             raise NotServed("this server has no graph: start it with --graph FILE.py:NAME")
@@ -128,7 +128,7 @@ class Desk:
         """The long-term store, as the caller may see it.
 
         Raises:
-            NotServed: It cannot be told whose its items are.
+            NotServed: The store does not know its items' owners.
         """
         store = self._service.store
         if self.owner is None or self.owner == getattr(store, "owner", None):
@@ -141,12 +141,12 @@ class Desk:
 
     @property
     def keeping(self) -> BaseStore:
-        """The store in which the server keeps what is its own; nobody's."""
+        """The store in which the server keeps its own items, which have no owner."""
         return self._service.store
 
     @property
     def queue(self) -> Queue:
-        """Takes what is to be done later."""
+        """Takes tasks to do later."""
         return self._service.queue
 
     @cached_property
@@ -155,7 +155,7 @@ class Desk:
         return ConversationMemories(self.saver, self.keeping)
 
     def of(self, user: str) -> Desk:
-        """What works with the conversations of a user.
+        """A desk with the conversations of a user.
 
         Raises:
             HTTPException: The caller may not see them.
@@ -166,7 +166,7 @@ class Desk:
 
     @property
     def schema(self) -> type[BaseModel]:
-        """What a memory holds."""
+        """The schema of memories."""
         return self._service.memory.schema
 
     @cached_property
@@ -174,7 +174,7 @@ class Desk:
         """Writes memories of the caller's conversations.
 
         Raises:
-            NotServed: There is no model for it.
+            NotServed: The server has no model for it.
         """
         memory = self._service.memory
         if memory.model is None:
@@ -193,17 +193,17 @@ class Desk:
     async def converse(
         self, text: str, thread_id: str, message_id: str | None, config: RunnableConfig
     ) -> Turn:
-        """Deliver a message to a thread, whatever state it is in; what came of it.
+        """Deliver a message to a thread, whatever state it is in; the turn that follows.
 
         Args:
-            text: What was said.
+            text: The message's text.
             thread_id: The thread.
-            message_id: Said again with the same id, it is not delivered twice.
-            config: What of a run's config the graph is to see.
+            message_id: The message's id; sent again with the same id, it is not delivered twice.
+            config: The part of a run's config that the graph sees.
 
         Raises:
             NotServed: The server has no graph.
-            LangmemExtError: As `converse` has it.
+            LangmemExtError: As raised by `converse`.
         """
         graph = self.graph
         aconverse = await asyncio.to_thread(_import_converse)
@@ -219,9 +219,9 @@ class Desk:
 
         Args:
             thread_id: The thread.
-            checkpoint_id: Where in it; None: its end.
-            namespace: That of a subgraph.
-            subgraphs: Whether the states of subgraphs are wanted too; needs a graph.
+            checkpoint_id: The checkpoint; None for the newest.
+            namespace: A subgraph's namespace.
+            subgraphs: Whether to include the states of subgraphs; needs a graph.
         """
         if self.assistant is None:
             return await self.states.astate(
@@ -231,8 +231,8 @@ class Desk:
             place(thread_id, checkpoint_id, namespace), subgraphs=subgraphs
         )
         if checkpoint_id is None and not namespace and state.interrupts:
-            found = await self.saver.aget_tuple(state.config)
-            return Standing.of(state, found).snapshot
+            checkpoint = await self.saver.aget_tuple(state.config)
+            return Standing.of(state, checkpoint).snapshot
         return state if state.created_at is not None else None
 
     def history(
@@ -257,8 +257,8 @@ class Desk:
         return cast("AsyncGenerator[StateSnapshot, None]", states)
 
     @property
-    def given(self) -> Mapping[str, Any]:
-        """What is noted on every thread: by whose graph it is gone on with."""
+    def graph_metadata(self) -> Mapping[str, Any]:
+        """Metadata of every thread: the graph that continues it."""
         return (
             {}
             if self.assistant is None
@@ -267,9 +267,9 @@ class Desk:
 
 
 def _import_converse() -> Callable[..., Awaitable[Turn]]:
-    """What reads answers takes longer to import than all the rest, and not every server needs it.
+    """Import `aconverse`, which takes longer than all the rest, and not every server needs it.
 
-    Called in a thread: no other request waits for it.
+    It is called in a thread, so that no other request waits.
     """
     from langmem_ext.waiting.converse import aconverse  # noqa: PLC0415
 
@@ -277,7 +277,7 @@ def _import_converse() -> Callable[..., Awaitable[Turn]]:
 
 
 def place(thread_id: str, checkpoint_id: str | None = None, namespace: str = "") -> RunnableConfig:
-    """The config that names a thread, or a place in it."""
+    """The config of a thread, or of a checkpoint in it."""
     at = {} if checkpoint_id is None else {"checkpoint_id": checkpoint_id}
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, **at}}
 
@@ -287,8 +287,8 @@ class Memory:
     """How memories of conversations are written.
 
     Attributes:
-        model: The chat model, or its name; None: none are written here, but they can be put.
-        schema: What a memory holds.
+        model: The chat model, or its name; None if none are written here (they can still be put).
+        schema: The schema of memories.
     """
 
     model: BaseChatModel | str | None = None
@@ -299,21 +299,20 @@ class ServerOptions(TypedDict, total=False):
     """What a server can have besides its database; each may be left out.
 
     Attributes:
-        graph: The graph that may be run: compiled, or a function of a saver that gives one. Its
-            threads are stored in the database, whatever it was compiled with.
-        graph_id: What clients call the graph. Default: `agent`.
-        access: Who may come in, and whose threads they see (`langmem_ext.server.access`). Default:
-            whoever calls from this machine.
-        limits: How much a caller may send and ask for, and how often.
-        platform: Whether the routes of LangGraph's SDK are among the routes. Default: they are.
-        store: The long-term store, where memories are kept too. Default: that of the database.
-        queue: Takes what is to be done later: memories, and messages that are polled for. Default:
-            one in this process, which keeps its tasks in the store.
-        memory: The model that writes memories of conversations, and what those hold.
-        sweep_every: How often threads that have expired by the saver's retention, and items of the
-            store that have expired, are deleted in the background; None: never. Default: every 15
-            minutes.
-        mcp: Whether the intents of the graph, a waiting graph, are served as MCP tools, too, at
+        graph: The graph that may be run: compiled, or a function of a saver that returns one. Its
+            threads are stored in the database, whatever saver it was compiled with.
+        graph_id: The graph's name for clients. Default: `agent`.
+        access: Who may call, and whose threads they see (`langmem_ext.server.access`). Default:
+            callers from this machine.
+        limits: How much a caller may send, and how often.
+        platform: Whether to serve the routes of LangGraph's SDK. Default: yes.
+        store: The long-term store, where memories are kept, too. Default: the database's.
+        queue: Takes tasks to do later: memories, and messages that are polled for. Default: a queue
+            in this process, which keeps its tasks in the store.
+        memory: The model that writes memories of conversations, and their schema.
+        sweep_every: How often expired threads (by the saver's retention) and expired items of the
+            store are deleted in the background; None for never. Default: every 15 minutes.
+        mcp: Whether to serve the intents of the graph, a waiting graph, as MCP tools, too, at
             `/langmem/mcp`. It needs the extra `mcp`.
         mcp_key: Seals what MCP clients send back (`create_mcp_server`). Default: a key that is kept
             in the database; a saver that encrypts needs one.
@@ -338,8 +337,7 @@ class Service:
     Args:
         database: An open saver or log, which stays open, or a path or URL, which is opened for the
             first request.
-        options: What it has besides; `access`, `platform`, `mcp` and `mcp_key` are the
-            router's.
+        options: Its other options; `access`, `platform`, `mcp` and `mcp_key` are the router's.
     """
 
     def __init__(self, database: Database, **options: Unpack[ServerOptions]) -> None:
@@ -353,7 +351,7 @@ class Service:
         self._graph = graph
         self._name = options.get("graph_id", "agent")
         self._store = options.get("store")
-        self._given_queue = options.get("queue")
+        self._passed_queue = options.get("queue")
         self.limits = options.get("limits") or Limits()
         self.memory = options.get("memory") or Memory()
         self.runs = Runs()
@@ -373,8 +371,8 @@ class Service:
 
     @property
     def queue(self) -> Queue:
-        """Takes what is to be done later."""
-        queue = self._given_queue or self._queue
+        """Takes tasks to do later."""
+        queue = self._passed_queue or self._queue
         assert queue is not None  # `open` was called
         return queue
 
@@ -396,7 +394,7 @@ class Service:
                         self.memory, model=await asyncio.to_thread(make_model, self.memory.model)
                     )
                 self._store = self._store or DeltaStore(saver)
-                if self._given_queue is None:
+                if self._passed_queue is None:
                     self._queue = StoreQueue(self._store, saver.log, partial(perform_task, self))
                     self._queue.start()
                 if self._sweep_every is not None:
@@ -406,7 +404,7 @@ class Service:
         return self._saver
 
     async def aclose(self) -> None:
-        """Stop what is at work, and close the database, if it was opened here."""
+        """Stop all work, and close the database if it was opened here."""
         if self._sweeper is not None:
             await self._sweeper.stop()
         if self._queue is not None:
@@ -417,10 +415,10 @@ class Service:
             await saver.aclose()
 
     async def desk(self, owner: str | None) -> Desk:
-        """What a caller works with.
+        """A caller's desk.
 
         Args:
-            owner: Whose threads; None: all that the database's saver may see.
+            owner: The owner of the threads; None for all that the database's saver may see.
         """
         saver = await self.open()
         return Desk(self, saver if owner is None else saver.for_owner(owner))

@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from langmem_ext.server.service import Desk, Service
 
 GENERATE: Final = "GENERATE_MEMORY_BATCH"
-"""Write memories: of the threads named by `conversation_ids`, of those of `user_id`, or of all that
+"""Write memories: of the threads in `conversation_ids`, of the threads of `user_id`, or of all that
 need one."""
 
 DELIVER: Final = "DELIVER_MESSAGE"
-"""Deliver a message: `conversation_id`, `message_id`, `content`. With its id it is delivered once,
+"""Deliver a message: `conversation_id`, `message_id`, `content`. By its id it is delivered once,
 however often this is tried."""
 
 KINDS: Final = (GENERATE, DELIVER)
 
 MESSAGES: Final = ("langmem", "messages")
-"""The namespace, in a store, of what was answered to which message."""
+"""The namespace of messages' answers in a store."""
 
 
 async def perform_task(service: Service, task: Task) -> Any:
-    """Carry out a task; what came of it, as JSON.
+    """Run a task; its result, as JSON.
 
     Args:
-        service: What it is carried out on.
+        service: The service that the task is for.
         task: The task.
 
     Raises:
-        InvalidInput: There is no such kind of task, or it does not say what it must.
-        Exception: Whatever a model or a graph raises: it may be tried again.
+        InvalidInput: The kind of task is unknown, or its payload is invalid.
+        Exception: Whatever a model or a graph raises: the task may be tried again.
     """
     desk = await service.desk(task.owner)
     if task.kind == GENERATE:
@@ -74,7 +74,7 @@ async def generate(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def deliver(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Deliver a message; the answer to it. What the model was sent meanwhile is kept with it."""
+    """Deliver a message; its answer. The prompts that models were sent are kept with it."""
     thread_id, message_id = payload["conversation_id"], payload["message_id"]
     seen = PromptsSeen()
     config: RunnableConfig = {
@@ -82,9 +82,9 @@ async def deliver(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
         "callbacks": [seen],
     }
     turn = await desk.converse(payload["content"], thread_id, message_id, config)
-    said = _answer_in(await desk.threads.amessages(thread_id), message_id)
+    reply = _answer_in(await desk.threads.amessages(thread_id), message_id)
     answer = {
-        "id": None if said is None else said.id,
+        "id": None if reply is None else reply.id,
         "conversation_id": thread_id,
         "in_reply_to": message_id,
         "content": turn.reply,
@@ -103,7 +103,7 @@ async def deliver(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answer_in(messages: list[BaseMessage], message_id: str) -> AIMessage | None:
-    """The last that an agent said after a message."""
+    """The agent's last message after a message."""
     at = next((place for place, message in enumerate(messages) if message.id == message_id), -1)
-    said = [message for message in messages[at + 1 :] if isinstance(message, AIMessage)]
-    return said[-1] if said else None
+    replies = [message for message in messages[at + 1 :] if isinstance(message, AIMessage)]
+    return replies[-1] if replies else None

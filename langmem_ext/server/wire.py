@@ -30,13 +30,13 @@ Field: TypeAlias = Literal[
     "values",
     "interrupts",
 ]
-"""What a thread can be asked for."""
+"""The fields of a thread that can be selected."""
 
 OF_STATE: Final = frozenset({"status", "values", "interrupts"})
-"""Those that its state has to be read for."""
+"""The fields for which the thread's state must be read."""
 
 EXTRACTED: Final = ("values", "metadata", "config", "interrupts")
-"""Where a path into a thread may begin."""
+"""The fields at which a path into a thread may begin."""
 
 _ALIAS: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _PART: Final = re.compile(r"\.([^.\[\]]+)|\[(-?\d+)\]")
@@ -45,20 +45,20 @@ _PART: Final = re.compile(r"\.([^.\[\]]+)|\[(-?\d+)\]")
 async def answer(
     content: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Content as JSON; what may be long is written off the event loop."""
+    """Content as JSON, which is written off the event loop: it may be long."""
     body = await asyncio.to_thread(json_bytes, content)
     return Response(body, status, headers, "application/json")
 
 
-def thread_shape(thread: StatedThread, given: Mapping[str, Any], *, busy: bool = False) -> Shape:
+def thread_shape(thread: StatedThread, metadata: Mapping[str, Any], *, busy: bool = False) -> Shape:
     """A thread.
 
     Args:
         thread: The thread, with its state.
-        given: What is noted on every thread.
-        busy: Whether a run is at work on it.
+        metadata: Metadata that every thread has.
+        busy: Whether a run is working on it.
     """
-    shape = _row_shape(thread.info, given)
+    shape = _row_shape(thread.info, metadata)
     shape["status"] = "busy" if busy else thread.status
     shape["values"] = None if thread.state is None else thread.state.values
     if thread.damage is not None:
@@ -76,13 +76,13 @@ def thread_shape(thread: StatedThread, given: Mapping[str, Any], *, busy: bool =
     return shape
 
 
-def _row_shape(info: ThreadInfo, given: Mapping[str, Any]) -> Shape:
+def _row_shape(info: ThreadInfo, metadata: Mapping[str, Any]) -> Shape:
     return {
         "thread_id": info.id,
         "created_at": info.created_at.isoformat(),
         "updated_at": info.updated_at.isoformat(),
         "state_updated_at": info.updated_at.isoformat(),
-        "metadata": {**given, **info.metadata},
+        "metadata": {**metadata, **info.metadata},
         "config": {},
     }
 
@@ -91,20 +91,20 @@ def selected(shape: Shape, select: Sequence[str], extract: Mapping[str, str]) ->
     """The selected fields of a thread and its extracted paths; all fields if none is named.
 
     Raises:
-        InvalidInput: An alias is no name, or that of a field, or a path begins nowhere.
+        InvalidInput: An alias is invalid or the name of a field, or a path is invalid.
     """
     chosen = {name: shape[name] for name in select if name in shape} if select else dict(shape)
     if extract:
         plain = jsonable({name: shape.get(name) for name in EXTRACTED})
-        chosen["extracted"] = {alias: _found(plain, path) for alias, path in extract.items()}
+        chosen["extracted"] = {alias: _value_at(plain, path) for alias, path in extract.items()}
     return chosen
 
 
 def require_paths(extract: Mapping[str, str]) -> None:
-    """See that what is to be extracted can be.
+    """Require that paths can be extracted.
 
     Raises:
-        InvalidInput: An alias is no name or that of a field, or a path begins nowhere.
+        InvalidInput: An alias is invalid or the name of a field, or a path is invalid.
     """
     for alias, path in extract.items():
         if not _ALIAS.fullmatch(alias) or alias in get_args(Field):
@@ -120,8 +120,8 @@ def require_paths(extract: Mapping[str, str]) -> None:
             )
 
 
-def _found(value: Any, path: str) -> Any:
-    """What a path like `values.messages[-1].content` leads to; None where it leads nowhere."""
+def _value_at(value: Any, path: str) -> Any:
+    """The value at a path like `values.messages[-1].content`; None if there is none."""
     for name, place in _PART.findall(f".{path}"):
         if place and isinstance(value, list) and -len(value) <= int(place) < len(value):
             value = value[int(place)]
@@ -149,7 +149,7 @@ def state_shape(state: StateSnapshot) -> Shape:
 
 
 def selected_state(shape: Shape, select: Sequence[str] | None) -> Shape:
-    """A state with those of its values that are asked for; with all, if none is named."""
+    """A state with only the selected values; with all if `select` is None."""
     values = shape["values"]
     if select is None or not isinstance(values, dict):
         return shape
@@ -177,14 +177,14 @@ def _task_shape(task: PregelTask) -> Shape:
 
 
 def interrupt_shape(interrupt: Interrupt) -> Shape:
-    """What is waited for."""
+    """An interrupt."""
     shape: Shape = {"id": interrupt.id, "value": interrupt.value}
     schema = getattr(interrupt, "response_schema", None)
     return shape if schema is None else {**shape, "response_schema": schema}
 
 
 def checkpoint_shape(config: RunnableConfig | None) -> Shape | None:
-    """The checkpoint that a config names; None where it names none."""
+    """The checkpoint that a config names; None if it names none."""
     configurable = (config or {}).get("configurable") or {}
     if not configurable.get("checkpoint_id"):
         return None
@@ -198,11 +198,11 @@ def _id_of(config: RunnableConfig | None) -> str | None:
 
 
 STARTED: Final = datetime.now(UTC).isoformat()
-"""When a server's graph was registered: with it."""
+"""When a server's graph was registered: when the server started."""
 
 
 def assistant_shape(assistant_id: str, graph_id: str) -> Shape:
-    """A graph that can be run, as the assistant that the platform makes of it."""
+    """A graph that can be run, in the form of the platform's assistant."""
     return {
         "assistant_id": assistant_id,
         "graph_id": graph_id,

@@ -21,12 +21,12 @@ PATH: Final = "/langmem/mcp"
 
 
 class McpEndpoint:
-    """Hands what is admitted to an MCP server, which sees the threads of the caller alone.
+    """Passes admitted requests to an MCP server, which sees the caller's threads alone.
 
     Args:
         service: What is served.
-        admit: Lets requests in.
-        key: Seals what clients send back; None: one that is kept in the database.
+        admit: Admits requests.
+        key: Seals what clients send back; None for a key that is kept in the database.
     """
 
     def __init__(self, service: Service, admit: Admit, key: str | bytes | None) -> None:
@@ -53,7 +53,7 @@ class McpEndpoint:
         server = create_mcp_server(
             graph, graph_for=lambda request: desk_of(request).graph, key=self._key
         )
-        # Who may call, and by which names, is asked by the access.
+        # The access checks who may call, and by which names.
         self._manager = StreamableHTTPSessionManager(
             server, max_request_body_size=self._service.limits.body
         )
@@ -69,11 +69,11 @@ class McpEndpoint:
             request = await self._admit(Request(scope, receive))
             if self._manager is None:
                 raise NotServed("the application was not started: run it with its lifespan")
-        except Exception as error:  # as of every route
+        except Exception as error:  # as in every route
             await problem_of(error)(scope, receive, send)
             return
         owner = desk_of(request).owner
-        if owner is not None:  # a session is its owner's alone
+        if owner is not None:  # a session belongs to its owner alone
             token = AccessToken(token="", client_id=owner, scopes=[])
             scope["user"] = AuthenticatedUser(token)
         await self._manager.handle_request(scope, request.receive, send)

@@ -23,22 +23,22 @@ from langmem_ext.server.service import Desk
 from langmem_ext.server.tasks import GENERATE, generate
 
 UserId: TypeAlias = Annotated[str, Path(description="An owner.", examples=["1"], max_length=1000)]
-Sync: TypeAlias = Annotated[bool, Query(description="Do it before this is answered.")]
+Sync: TypeAlias = Annotated[bool, Query(description="Answer only when it is done.")]
 IncludeEmpty: TypeAlias = Annotated[
-    bool, Query(description="Look at conversations without messages, too.")
+    bool, Query(description="Include conversations without messages.")
 ]
 Clamp: TypeAlias = Annotated[
-    int, Query(ge=-1, le=1_000_000, description="At most so many conversations; -1: all.")
+    int, Query(ge=-1, le=1_000_000, description="Maximum number of conversations; -1 for all.")
 ]
 OnlyNeeding: TypeAlias = Annotated[
-    bool, Query(description="Only those that are at rest, and have no memory or an old one.")
+    bool, Query(description="Only idle conversations without a memory, or with an old one.")
 ]
 Idle: TypeAlias = Annotated[
     float | None,
     Query(
         ge=0,
         le=1e9,
-        description="Seconds that a conversation was not written; half an hour by default.",
+        description="Seconds since a conversation was last written; default: half an hour.",
     ),
 ]
 
@@ -59,10 +59,7 @@ class NewMemory(Body):
 
 
 class Batch(Body):
-    """The conversations whose memories are to be written.
-
-    They are those that are named, those of a user, or all that need one.
-    """
+    """The conversations whose memories to write: by their ids, a user's, or all that need one."""
 
     conversation_ids: Annotated[list[str], Field(max_length=1000)] | None = None
     user_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
@@ -110,7 +107,7 @@ def add_memory_routes(router: APIRouter) -> None:
 
 
 async def put(body: NewMemory, desk: AtDesk) -> Response:
-    """Put a memory in place of the one that a conversation has."""
+    """Store a conversation's memory, replacing the earlier one."""
     data = _checked(body.memory_data, desk.schema)
     return await wire.answer(_shape(await desk.memories.aput(body.conversation_id, data)))
 
@@ -131,8 +128,8 @@ async def get(thread_id: ThreadId, desk: AtDesk) -> Response:
 
 async def of_user(user_id: UserId, desk: AtDesk) -> Response:
     """The memories of all conversations of a user."""
-    their = desk.of(user_id)
-    return await wire.answer([_shape(memory) for memory in await their.memories.aall()])
+    memories = desk.of(user_id).memories
+    return await wire.answer([_shape(memory) for memory in await memories.aall()])
 
 
 async def messages_for_brain(thread_id: ThreadId, desk: AtDesk) -> Response:
@@ -154,7 +151,7 @@ async def messages_for_brain(thread_id: ThreadId, desk: AtDesk) -> Response:
 
 
 async def new_task(body: NewTask, desk: AtDesk) -> Response:
-    """Have memories written."""
+    """Start a task that writes memories."""
     if body.payload.user_id is not None:
         desk.of(body.payload.user_id)
     return await _generated(desk, body.payload, sync=False)
@@ -167,7 +164,7 @@ async def trigger(
     clamp: Clamp = -1,
     idle: Idle = None,
 ) -> Response:
-    """Have the memories written that are needed."""
+    """Start a task that writes all memories that are needed."""
     return await _generated(
         desk, Batch(include_empty=include_empty, clamp=clamp, idle=idle), sync=sync
     )
@@ -176,14 +173,14 @@ async def trigger(
 async def trigger_sync(
     desk: AtDesk, include_empty: IncludeEmpty = False, clamp: Clamp = -1, idle: Idle = None
 ) -> Response:
-    """Write the memories that are needed."""
+    """Write all memories that are needed."""
     return await _generated(
         desk, Batch(include_empty=include_empty, clamp=clamp, idle=idle), sync=True
     )
 
 
 async def for_conversation(thread_id: ThreadId, desk: AtDesk, sync: Sync = False) -> Response:
-    """Have the memory of one conversation written, whether it needs one or not."""
+    """Start a task that writes one conversation's memory, whether it needs one or not."""
     await desk.threads.aget(thread_id)
     return await _generated(desk, Batch(conversation_ids=[thread_id]), sync=sync)
 
@@ -196,7 +193,7 @@ async def for_user(
     clamp: Clamp = -1,
     sync: Sync = False,
 ) -> Response:
-    """Have the memories of a user's conversations written."""
+    """Start a task that writes the memories of a user's conversations."""
     desk.of(user_id)
     batch = Batch(
         user_id=user_id, only_needing=only_needing, include_empty=include_empty, clamp=clamp
@@ -205,24 +202,24 @@ async def for_user(
 
 
 async def task(task_id: Annotated[str, Path(max_length=1000)], desk: AtDesk) -> Response:
-    """How a task stands."""
+    """The state of a task."""
     return await wire.answer(_task_shape(await task_of(desk, task_id)))
 
 
 async def _generated(desk: Desk, batch: Batch, *, sync: bool) -> Response:
     if batch.clamp == 0:
         raise InvalidInput("clamp is how many conversations at most, at least 1; -1: all")
-    desk.generator  # noqa: B018 - it says that there is no model
+    desk.generator  # noqa: B018 - raises if there is no model
     payload = batch.model_dump(exclude_none=True)
     if sync:
         return await wire.answer({"status": "done", "result": await generate(desk, payload)})
-    asked = Task(GENERATE, payload, desk.owner)
-    await desk.queue.put(asked)
-    return await wire.answer(_task_shape(TaskState(asked)), status=202)
+    task = Task(GENERATE, payload, desk.owner)
+    await desk.queue.put(task)
+    return await wire.answer(_task_shape(TaskState(task)), status=202)
 
 
 def _checked(data: Note, schema: type[BaseModel]) -> dict[str, Any]:
-    """A memory as its schema has it.
+    """A memory in the form of its schema.
 
     Raises:
         InvalidInput: It does not fit the schema.
@@ -231,7 +228,7 @@ def _checked(data: Note, schema: type[BaseModel]) -> dict[str, Any]:
         return schema.model_validate(data).model_dump(mode="json")
     except ValidationError as error:
         places = sorted(
-            {".".join(map(str, one["loc"])) for one in error.errors(include_input=False)}
+            {".".join(map(str, mistake["loc"])) for mistake in error.errors(include_input=False)}
         )
         raise InvalidInput(f"this is no memory: see {', '.join(places)}") from None
 

@@ -1,4 +1,4 @@
-"""Routes under `/langmem` for messages answered by polling, and for their prompts."""
+"""Routes under `/langmem` for messages that are answered by polling, and for their prompts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from langmem_ext.server.tasks import DELIVER, MESSAGES
 MessageId: TypeAlias = Annotated[str, Path(description="A message's id.", max_length=1000)]
 
 LOOK: Final = 0.1
-"""Seconds between two looks at a task that is waited for."""
+"""Seconds between two checks of a task while waiting for it."""
 
 LONGEST: Final = 60.0
-"""Seconds that an answer is waited for, at most."""
+"""The maximum number of seconds to wait for an answer."""
 
 
 class NewMessage(Body):
@@ -33,7 +33,7 @@ class NewMessage(Body):
 
     content: str = Field(examples=["Hello"], max_length=100_000)
     purpose: Annotated[str, Field(max_length=100)] = Field(
-        "chat", description="Noted with the message that is given back."
+        "chat", description="Returned with the message."
     )
     config: Note | None = Field(None, examples=[{"tz": "Europe/Rome"}])
 
@@ -54,11 +54,8 @@ def add_message_routes(router: APIRouter) -> None:
 
 
 async def send(thread_id: ThreadId, body: NewMessage, desk: AtDesk) -> Response:
-    """Take a message to be answered; once accepted, it is delivered.
-
-    This holds whatever becomes of the server.
-    """
-    desk.graph  # noqa: B018 - it says that there is none
+    """Accept a message; once accepted, it is delivered, even if the server dies."""
+    desk.graph  # noqa: B018 - raises if there is no graph
     await desk.threads.acreate(thread_id, exist_ok=True)
     message_id = str(uuid4())
     payload = {
@@ -67,7 +64,7 @@ async def send(thread_id: ThreadId, body: NewMessage, desk: AtDesk) -> Response:
         "content": body.content,
         "config": body.config,
     }
-    # The task has the message's id: so its answer is found by it.
+    # The task has the message's id, so that its answer is found by it.
     await desk.queue.put(Task(DELIVER, payload, desk.owner, message_id))
     message = {
         "id": message_id,
@@ -82,9 +79,9 @@ async def send(thread_id: ThreadId, body: NewMessage, desk: AtDesk) -> Response:
 async def response(
     message_id: MessageId,
     desk: AtDesk,
-    wait: Annotated[float, Query(ge=0, le=LONGEST, description="Seconds to wait for it.")] = 30.0,
+    wait: Annotated[float, Query(ge=0, le=LONGEST, description="Seconds to wait.")] = 30.0,
 ) -> Response:
-    """The answer to a message, when it is there; until then 202, with how its delivery stands."""
+    """The answer to a message; until there is one, 202 with the state of its delivery."""
     deadline = time.monotonic() + wait
     while True:
         state = await task_of(desk, message_id)
@@ -113,7 +110,7 @@ async def pipeline_steps(message_id: MessageId, desk: AtDesk) -> Response:
 
 
 async def task_of(desk: Desk, task_id: str) -> TaskState:
-    """How a task stands that the caller may see.
+    """The state of a task that the caller may see.
 
     Raises:
         HTTPException: The task is not found.

@@ -1,6 +1,6 @@
 """Routes under `/langmem` for prompts that are stored in versions, of which one is active.
 
-They are everybody's: whoever sees the threads of one owner alone may not change them.
+Prompts are shared by all: a caller who sees one owner's threads alone must not change them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from langmem_ext.server.service import Desk
 
 Name: TypeAlias = Annotated[
     str,
-    Path(description="What the prompt is called.", examples=["memory_generation"], max_length=200),
+    Path(description="The prompt's name.", examples=["memory_generation"], max_length=200),
 ]
 
 
@@ -42,16 +42,18 @@ def add_prompt_routes(router: APIRouter) -> None:
 
 
 async def active(name: Name, desk: AtDesk) -> Response:
-    """The version of a prompt that is used."""
-    found = await _prompts(desk).aactive(name)
-    if found is None:
+    """The active version of a prompt."""
+    version = await _prompts(desk).aactive(name)
+    if version is None:
         raise HTTPException(404, f"no version of the prompt {name!r} is active")
-    return await wire.answer(_shape(name, found))
+    return await wire.answer(_shape(name, version))
 
 
 async def versions(name: Name, desk: AtDesk) -> Response:
     """All versions of a prompt, the latest first."""
-    return await wire.answer([_shape(name, one) for one in await _prompts(desk).aversions(name)])
+    return await wire.answer(
+        [_shape(name, version) for version in await _prompts(desk).aversions(name)]
+    )
 
 
 async def new_version(
@@ -70,9 +72,9 @@ async def activate(
     name: Name, version_id: Annotated[str, Path(max_length=200)], desk: AtDesk
 ) -> Response:
     """Use another version from now on."""
-    found = await _prompts(desk).aactivate(name, version_id)
-    assert found is not None  # it was there
-    return await wire.answer(_shape(name, found))
+    version = await _prompts(desk).aactivate(name, version_id)
+    assert version is not None  # it exists
+    return await wire.answer(_shape(name, version))
 
 
 def _prompts(desk: Desk) -> PromptVersions:

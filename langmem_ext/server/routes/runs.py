@@ -33,11 +33,11 @@ HEARTBEAT: Final = 15.0
 """Seconds after which something is sent, so that nobody takes the connection for dead."""
 
 AHEAD: Final = 256
-"""Events that a run may be ahead of who reads them."""
+"""How many events a run may be ahead of its reader."""
 
 
 class Config(Body):
-    """What a run is told besides its input."""
+    """The config of a run."""
 
     configurable: Note | None = None
     tags: list[str] | None = None
@@ -45,7 +45,7 @@ class Config(Body):
 
 
 class NewRun(Body):
-    """A run: of the graph, on an input, or on a command that answers what waits."""
+    """A run of the graph on an input, or on a command that answers an interrupt."""
 
     assistant_id: str = Field(examples=["agent"])
     input: Any = Field(
@@ -70,7 +70,7 @@ class NewRun(Body):
 
 
 class AssistantSearch(Body):
-    """Which assistants are asked for."""
+    """Which assistants to list."""
 
     graph_id: str | None = None
     limit: Limit = 10
@@ -92,7 +92,7 @@ NEEDS_A_QUEUE: Final = (
     ("POST", "/threads/{thread_id}/commands"),
     ("POST", "/threads/{thread_id}/stream/events"),
 )
-"""Routes of the SDK that are answered by 501."""
+"""Routes of the SDK that are answered with 501."""
 
 
 def add_run_routes(router: APIRouter) -> None:
@@ -116,7 +116,7 @@ def add_run_routes(router: APIRouter) -> None:
 
 
 async def not_served() -> Response:
-    """What needs a queue of runs."""
+    """A route that needs a queue of runs."""
     raise NotServed(
         "this server has no queue of runs: run on a thread (`/threads/{id}/runs/stream`), or use"
         " LangGraph's agent server"
@@ -127,20 +127,20 @@ async def not_served() -> Response:
 
 
 async def create(thread_id: ThreadId, body: NewRun, desk: AtDesk) -> Response:
-    """Begin a run, which goes on when this is answered; the run."""
+    """Begin a run, which goes on after this is answered; the run."""
     run = await _begin(desk, thread_id, body, _pass_over)
     return await wire.answer(_shape(run), headers=_headers(run, ""))
 
 
 async def wait(thread_id: ThreadId, body: NewRun, desk: AtDesk) -> Response:
-    """Run the graph until it rests or waits; its values, with waits under `__interrupt__`."""
+    """Run the graph until it ends or waits; its values, with interrupts under `__interrupt__`."""
     run = await _begin(desk, thread_id, body, _pass_over)
     content = _until_over(run, stop=body.on_disconnect == "cancel")
     return StreamingResponse(content, media_type="application/json", headers=_headers(run, "/join"))
 
 
 async def stream(thread_id: ThreadId, body: NewRun, desk: AtDesk) -> Response:
-    """Run the graph, and stream what it does as server-sent events."""
+    """Run the graph, and stream it as server-sent events."""
     events = _Events()
     run = await _begin(desk, thread_id, body, events.put)
     content = events.read(run, stop=body.on_disconnect == "cancel")
@@ -157,10 +157,10 @@ async def list_runs(
 ) -> Response:
     """The runs of a thread that this process knows, the newest first."""
     await desk.threads.aget(thread_id)
-    found = [
+    runs = [
         run for run in desk.runs.of_thread(thread_id, desk.owner) if status in (None, run.status)
     ]
-    return await wire.answer(list(map(_shape, found[offset : offset + limit])))
+    return await wire.answer(list(map(_shape, runs[offset : offset + limit])))
 
 
 async def get(thread_id: ThreadId, run_id: RunId, desk: AtDesk) -> Response:
@@ -198,7 +198,7 @@ async def cancel(
 async def _begin(
     desk: Desk, thread_id: str, body: NewRun, emit: Callable[[str, Any], Awaitable[None]]
 ) -> Run:
-    """Begin what is asked for."""
+    """Begin the requested run."""
     graph, assistant = desk.graph, desk.assistant
     assert assistant is not None  # else there is no graph
     if not assistant.is_called(body.assistant_id):
@@ -235,16 +235,16 @@ def _work(run: Run, assistant: Assistant, body: NewRun) -> Work:
     at = body.checkpoint.model_dump(exclude_none=True) if body.checkpoint is not None else {}
     if body.checkpoint_id is not None:
         at["checkpoint_id"] = body.checkpoint_id
-    said = {} if body.config is None else body.config.model_dump(exclude_none=True)
+    client_config = {} if body.config is None else body.config.model_dump(exclude_none=True)
     modes = body.stream_mode or "values"
     before, after = body.interrupt_before, body.interrupt_after
     return Work(
         input=body.input if body.command is None else command_of(body.command),
-        config=config_of(run, assistant.name, said, at),
+        config=config_of(run, assistant.name, client_config, at),
         modes=[modes] if isinstance(modes, str) else modes,
         subgraphs=bool(body.stream_subgraphs),
         context=body.context,
-        # As `converse`: what is said to be done is stored.
+        # As `converse`: a step that is reported is stored.
         options={
             "interrupt_before": before,
             "interrupt_after": after,
@@ -265,7 +265,7 @@ class _Events:
         self._read = True
 
     async def put(self, name: str, data: Any) -> None:
-        """An event; an empty name is the end."""
+        """Queue an event; an empty name is the end."""
         if not self._read:
             return
         if not name:
@@ -279,8 +279,8 @@ class _Events:
         """The events as they are sent.
 
         Args:
-            run: Whose they are.
-            stop: Whether it is to end when nobody reads on.
+            run: The run.
+            stop: Whether to cancel it when nobody reads any more.
         """
         try:
             while True:
@@ -301,7 +301,7 @@ class _Events:
 
 
 async def _until_over(run: Run, *, stop: bool) -> AsyncGenerator[bytes, None]:
-    """What a run has come to, when it has; until then white space."""
+    """A run's result, once it has ended; until then white space."""
     assert run.task is not None
     try:
         while not run.task.done():
@@ -336,16 +336,16 @@ def _shape(run: Run) -> wire.Shape:
 
 
 async def search_assistants(body: AssistantSearch, desk: AtDesk) -> Response:
-    """The server's graph, as the one assistant that there is."""
-    there = (
+    """The server's graph, as its only assistant."""
+    assistants = (
         []
         if desk.assistant is None or body.graph_id not in (None, desk.assistant.name)
         else [desk.assistant]
     )
     return await wire.answer(
         [
-            wire.assistant_shape(one.id, one.name)
-            for one in there[body.offset : body.offset + body.limit]
+            wire.assistant_shape(assistant.id, assistant.name)
+            for assistant in assistants[body.offset : body.offset + body.limit]
         ]
     )
 

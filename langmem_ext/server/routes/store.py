@@ -19,14 +19,14 @@ Key: TypeAlias = Annotated[str, Field(max_length=10_000, examples=["preferences"
 
 
 class ItemName(Body):
-    """What names an item."""
+    """An item's namespace and key."""
 
     namespace: Labels
     key: Key
 
 
 class NewItem(ItemName):
-    """An item to be put."""
+    """An item to put."""
 
     value: Note = Field(examples=[{"colour": "green"}])
     index: Literal[False] | list[str] | None = None
@@ -34,7 +34,7 @@ class NewItem(ItemName):
 
 
 class ItemSearch(Body):
-    """Which items are asked for."""
+    """Which items to search for."""
 
     namespace_prefix: Labels
     filter: Note | None = None
@@ -45,7 +45,7 @@ class ItemSearch(Body):
 
 
 class NamespaceSearch(Body):
-    """Which namespaces are asked for."""
+    """Which namespaces to list."""
 
     prefix: Labels | None = None
     suffix: Labels | None = None
@@ -66,7 +66,7 @@ def add_store_routes(router: APIRouter) -> None:
 
 
 async def put(body: NewItem, desk: AtDesk) -> Response:
-    """Put an item, in place of the one of its name."""
+    """Put an item, replacing an earlier one with its key."""
     options = {} if body.ttl is None else {"ttl": body.ttl}
     try:
         await desk.store.aput(
@@ -85,7 +85,7 @@ async def get(
     ] = "",
     refresh_ttl: Annotated[bool | None, Query()] = None,
 ) -> Response:
-    """An item; null where there is none."""
+    """An item; null if there is none."""
     item = await desk.store.aget(
         _labels(namespace.split(".") if namespace else ()), key, refresh_ttl=refresh_ttl
     )
@@ -93,14 +93,14 @@ async def get(
 
 
 async def delete(body: ItemName, desk: AtDesk) -> Response:
-    """Delete an item; nothing happens where there is none."""
+    """Delete an item; nothing happens if there is none."""
     await desk.store.adelete(_labels(body.namespace), body.key)
     return Response(status_code=204)
 
 
 async def search(body: ItemSearch, desk: AtDesk) -> Response:
-    """The items of a namespace and those below it that are asked for."""
-    found = await desk.store.asearch(
+    """The items of a namespace and those below it that match."""
+    items = await desk.store.asearch(
         tuple(body.namespace_prefix),
         query=body.query,
         filter=body.filter,
@@ -108,19 +108,19 @@ async def search(body: ItemSearch, desk: AtDesk) -> Response:
         offset=body.offset,
         refresh_ttl=body.refresh_ttl,
     )
-    return await wire.answer({"items": [_shape(item) for item in found]})
+    return await wire.answer({"items": [_shape(item) for item in items]})
 
 
 async def namespaces(body: NamespaceSearch, desk: AtDesk) -> Response:
-    """The namespaces that items are in."""
-    found = await desk.store.alist_namespaces(
+    """The namespaces that have items."""
+    names = await desk.store.alist_namespaces(
         prefix=None if body.prefix is None else tuple(body.prefix),
         suffix=None if body.suffix is None else tuple(body.suffix),
         max_depth=body.max_depth,
         limit=body.limit,
         offset=body.offset,
     )
-    return await wire.answer({"namespaces": found})
+    return await wire.answer({"namespaces": names})
 
 
 def _labels(labels: Sequence[str]) -> tuple[str, ...]:

@@ -21,10 +21,10 @@ ThreadId: TypeAlias = Annotated[
 ]
 CheckpointId: TypeAlias = Annotated[str, Path(description="A checkpoint's id.", max_length=1000)]
 Prefer: TypeAlias = Annotated[
-    str | None, Header(description="`return=minimal`: no content is answered.")
+    str | None, Header(description="`return=minimal`: answer without content.")
 ]
 Subgraphs: TypeAlias = Annotated[
-    bool, Query(description="With the states of subgraphs; needs a graph.")
+    bool, Query(description="Include the states of subgraphs; needs a graph.")
 ]
 Select: TypeAlias = Annotated[
     list[str] | None, Query(description="Only these values, by name.", max_length=1000)
@@ -36,13 +36,13 @@ Status: TypeAlias = Literal["idle", "busy", "interrupted", "error"]
 
 
 class Body(BaseModel):
-    """A request's content: names that are not known are passed over, as LangGraph's server does."""
+    """A request's content: unknown names are ignored, as by LangGraph's server."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class NewThread(Body):
-    """A thread to be made."""
+    """A thread to create."""
 
     thread_id: str | None = Field(None, examples=["order-17"], min_length=1, max_length=1000)
     metadata: Note | None = Field(None, examples=[{"customer": "c-9"}])
@@ -52,14 +52,14 @@ class NewThread(Body):
 
 
 class ThreadChange(Body):
-    """What is to be noted on a thread; names that it does not name stay."""
+    """Metadata to set on a thread; other names are kept."""
 
     metadata: Note | None = Field(None, examples=[{"customer": "c-9"}])
     ttl: Any = None
 
 
 class ThreadFilter(Body):
-    """Which threads are asked for."""
+    """Which threads to search for."""
 
     metadata: Note | None = None
     values: Note | None = None
@@ -67,7 +67,7 @@ class ThreadFilter(Body):
 
 
 class ThreadSearch(ThreadFilter):
-    """Which threads are asked for, and which page of them."""
+    """Which threads to search for, and which page of them."""
 
     ids: list[str] | None = Field(None, max_length=1000)
     limit: Limit = 10
@@ -81,21 +81,21 @@ class ThreadSearch(ThreadFilter):
 
 
 class Prune(Body):
-    """Threads that are to be deleted, or to keep their newest state alone."""
+    """Threads to delete, or of which to keep only the newest state."""
 
     thread_ids: list[str] = Field(max_length=1000)
     strategy: Literal["delete", "keep_latest"] = "delete"
 
 
 class Checkpoint(Body):
-    """What names a checkpoint."""
+    """A checkpoint's id and namespace."""
 
     checkpoint_id: Annotated[str, Field(max_length=1000)] | None = None
     checkpoint_ns: Annotated[str, Field(max_length=10_000)] = ""
 
 
 class AtCheckpoint(Body):
-    """The state that is asked for."""
+    """Which state to read."""
 
     checkpoint: Checkpoint
     subgraphs: bool | None = None
@@ -103,7 +103,7 @@ class AtCheckpoint(Body):
 
 
 class History(Body):
-    """Which of a thread's states are asked for."""
+    """Which of a thread's states to read."""
 
     limit: Limit = 10
     before: str | Checkpoint | None = None
@@ -113,7 +113,7 @@ class History(Body):
 
 
 class StateUpdate(Body):
-    """What is to be put into a thread's state, as if a node had said it."""
+    """What to write to a thread's state, as if a node had returned it."""
 
     values: Any = None
     as_node: str | None = None
@@ -122,11 +122,11 @@ class StateUpdate(Body):
 
 
 ORDERS: dict[str, Any] = {"thread_id": "id", "state_updated_at": "updated_at"}
-"""What threads are sorted by here, where that has another name."""
+"""Names of orders that are called differently here."""
 
 
 def add_thread_routes(router: APIRouter) -> None:
-    """Add the routes that need no graph, and those that find out when they are called."""
+    """Add the routes that need no graph, and those that check for one when they are called."""
     add: Callable[..., Any] = router.add_api_route
     tags = {"tags": ["threads"], "response_model": None}
     add("/threads", create, methods=["POST"], **tags)
@@ -148,17 +148,19 @@ def add_thread_routes(router: APIRouter) -> None:
 
 
 async def create(body: NewThread, desk: AtDesk) -> Response:
-    """Make a thread before anything is said in it."""
+    """Create an empty thread."""
     _require_no_ttl(body.ttl)
     if body.supersteps:
-        desk.graph  # noqa: B018 - it says that there is none
+        desk.graph  # noqa: B018 - raises if there is no graph
         raise NotServed(
             "a thread is not made with states of its own here: make it, then update its state"
         )
     made = await desk.threads.acreate(
         body.thread_id, metadata=body.metadata, exist_ok=body.if_exists == "do_nothing"
     )
-    return await wire.answer(wire.thread_shape(await desk.states.aget(made.id), desk.given))
+    return await wire.answer(
+        wire.thread_shape(await desk.states.aget(made.id), desk.graph_metadata)
+    )
 
 
 async def get(thread_id: ThreadId, desk: AtDesk) -> Response:
@@ -169,7 +171,7 @@ async def get(thread_id: ThreadId, desk: AtDesk) -> Response:
 async def update(
     thread_id: ThreadId, body: ThreadChange, desk: AtDesk, prefer: Prefer = None
 ) -> Response:
-    """Note something on a thread; a value of null takes its name away."""
+    """Set metadata of a thread; a value of null removes its name."""
     _require_no_ttl(body.ttl)
     await desk.threads.anote(thread_id, body.metadata or {})
     if prefer is not None and "return=minimal" in prefer:
@@ -178,20 +180,20 @@ async def update(
 
 
 async def delete(thread_id: ThreadId, desk: AtDesk) -> Response:
-    """Delete a thread with everything that it has."""
+    """Delete a thread with everything it has."""
     await desk.threads.aget(thread_id)
     await desk.threads.adelete(thread_id)
     return Response(status_code=204)
 
 
 async def copy(thread_id: ThreadId, desk: AtDesk) -> Response:
-    """Copy a thread with everything that it has; the copy."""
+    """Copy a thread with everything it has; the copy."""
     made = await desk.threads.afork(thread_id)
     return await _thread(desk, await desk.states.aget(made.id))
 
 
 async def search(body: ThreadSearch, desk: AtDesk) -> Response:
-    """Threads, those that were written last first unless it is said otherwise."""
+    """Threads that match, by default the last written first."""
     extract = body.extract or {}
     wire.require_paths(extract)
     order = ORDERS.get(body.sort_by or "updated_at", body.sort_by or "updated_at")
@@ -205,13 +207,14 @@ async def search(body: ThreadSearch, desk: AtDesk) -> Response:
     if body.ids is not None:
         page = replace(page, ids=body.ids)
     needed = not body.select or bool(wire.OF_STATE & {*body.select}) or bool(extract)
-    found = await desk.states.asearch(page, states=needed)
+    threads = await desk.states.asearch(page, states=needed)
     end = body.offset + body.limit
-    more = {"X-Pagination-Next": str(end)} if len(found) > body.limit else {}
-    headers = {"X-Pagination-Total": str(body.offset + len(found)), **more}
+    more = {"X-Pagination-Next": str(end)} if len(threads) > body.limit else {}
+    headers = {"X-Pagination-Total": str(body.offset + len(threads)), **more}
     busy = desk.runs.busy()
     shapes = [
-        wire.thread_shape(one, desk.given, busy=one.info.id in busy) for one in found[: body.limit]
+        wire.thread_shape(thread, desk.graph_metadata, busy=thread.info.id in busy)
+        for thread in threads[: body.limit]
     ]
     return await wire.answer(
         [wire.selected(shape, body.select or (), extract) for shape in shapes], headers=headers
@@ -219,16 +222,16 @@ async def search(body: ThreadSearch, desk: AtDesk) -> Response:
 
 
 async def count(body: ThreadFilter, desk: AtDesk) -> Response:
-    """How many threads there are."""
+    """How many threads match."""
     return await wire.answer(await desk.states.acount(_wanted(desk, body)))
 
 
 async def prune(body: Prune, desk: AtDesk) -> Response:
     """Delete threads, or all of their states but the newest."""
-    there = await desk.states.asearch(
+    existing = await desk.states.asearch(
         ThreadQuery(ids=body.thread_ids, limit=len(body.thread_ids) or 1), states=False
     )
-    names = [thread.info.id for thread in there]
+    names = [thread.info.id for thread in existing]
     await desk.saver.aprune(names, strategy=body.strategy)
     return await wire.answer({"pruned_count": len(names)})
 
@@ -260,7 +263,7 @@ async def state_at(thread_id: ThreadId, body: AtCheckpoint, desk: AtDesk) -> Res
 
 
 async def update_state(thread_id: ThreadId, body: StateUpdate, desk: AtDesk) -> Response:
-    """Put something into a thread's state, as if a node had said it; the checkpoint that has it."""
+    """Write to a thread's state, as if a node had returned it; the new checkpoint."""
     at = body.checkpoint or Checkpoint(checkpoint_id=body.checkpoint_id)
     graph = desk.graph
     await desk.threads.aget(thread_id)
@@ -284,7 +287,7 @@ async def history(thread_id: ThreadId, body: History, desk: AtDesk) -> Response:
     )
     async with aclosing(states):
         return await wire.answer(
-            [wire.selected_state(wire.state_shape(one), body.select) async for one in states]
+            [wire.selected_state(wire.state_shape(state), body.select) async for state in states]
         )
 
 
@@ -293,7 +296,7 @@ async def history(thread_id: ThreadId, body: History, desk: AtDesk) -> Response:
 
 async def _thread(desk: Desk, thread: StatedThread) -> Response:
     return await wire.answer(
-        wire.thread_shape(thread, desk.given, busy=thread.info.id in desk.runs.busy())
+        wire.thread_shape(thread, desk.graph_metadata, busy=thread.info.id in desk.runs.busy())
     )
 
 
@@ -301,19 +304,23 @@ async def _state(
     desk: Desk, thread_id: str, at: Checkpoint, subgraphs: bool, select: list[str] | None
 ) -> Response:
     await desk.threads.aget(thread_id)
-    found = await desk.state(
+    state = await desk.state(
         thread_id, checkpoint_id=at.checkpoint_id, namespace=at.checkpoint_ns, subgraphs=subgraphs
     )
-    shape = wire.empty_state(thread_id) if found is None else wire.state_shape(found)
+    shape = wire.empty_state(thread_id) if state is None else wire.state_shape(state)
     return await wire.answer(wire.selected_state(shape, select))
 
 
 def _wanted(desk: Desk, body: ThreadFilter) -> ThreadQuery:
-    """What is asked for; who is busy is known by this process alone."""
+    """The query; which threads are busy is known to this process alone."""
     status = None if body.status == "busy" else body.status
     ids = [*desk.runs.busy()] if body.status == "busy" else None
     return ThreadQuery(
-        metadata=body.metadata, values=body.values, given=desk.given, ids=ids, status=status
+        metadata=body.metadata,
+        values=body.values,
+        given=desk.graph_metadata,
+        ids=ids,
+        status=status,
     )
 
 

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class Reply(Body):
-    """What a user says to a thread, whatever state that is in."""
+    """A user's message to a thread, whatever state that is in."""
 
     text: str = Field(examples=["It's O-12345"], max_length=100_000)
     message_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="Said again with the same id, it is not delivered twice."
+        None, description="A message with the same id is delivered only once."
     )
     config: Note | None = Field(
         None,
         examples=[{"tz": "Europe/Rome"}],
-        description="What of `configurable` the graph is to see.",
+        description="The part of `configurable` that the graph sees.",
     )
 
 
@@ -52,13 +52,15 @@ async def waiting(
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
 ) -> Response:
     """The waiting threads, each with its question, the last written first."""
-    found = await desk.states.asearch(ThreadQuery(status="interrupted", limit=limit, offset=offset))
-    return await wire.answer(await asyncio.to_thread(_waiting_shapes, found))
+    threads = await desk.states.asearch(
+        ThreadQuery(status="interrupted", limit=limit, offset=offset)
+    )
+    return await wire.answer(await asyncio.to_thread(_waiting_shapes, threads))
 
 
 async def reply(thread_id: ThreadId, body: Reply, desk: AtDesk) -> Response:
-    """Answer what a thread waits for, or say something new to it; what came of it."""
-    desk.graph  # noqa: B018 - it says that there is none
+    """Answer what a thread waits for, or send it a new message; the turn that follows."""
+    desk.graph  # noqa: B018 - raises if there is no graph
     await desk.threads.aget(thread_id)
     config: RunnableConfig = {"configurable": allowed_of(body.config or {})}
     turn = await desk.converse(body.text, thread_id, body.message_id, config)
@@ -69,10 +71,10 @@ async def context(
     thread_id: ThreadId,
     desk: AtDesk,
     budget: Annotated[
-        int, Query(ge=1, le=10_000_000, description="What the request may cost, in tokens.")
+        int, Query(ge=1, le=10_000_000, description="The maximum size of the request, in tokens.")
     ] = 4096,
     system: Annotated[
-        str | None, Query(description="The system prompt; it is counted.", max_length=100_000)
+        str | None, Query(description="The system prompt, which counts, too.", max_length=100_000)
     ] = None,
 ) -> Response:
     """What a model would be sent of a thread within a budget, and what would be left out.
@@ -94,7 +96,7 @@ async def context(
 
 
 def turn_shape(turn: Turn) -> wire.Shape:
-    """What one message has led to."""
+    """The turn after one message."""
     return {
         "reply": turn.reply,
         "waiting_for": turn.waiting_for,
@@ -106,7 +108,7 @@ def turn_shape(turn: Turn) -> wire.Shape:
 
 
 def _waiting_shapes(threads: Sequence[StatedThread]) -> list[wire.Shape]:
-    # As `Desk.converse` imports it.
+    # Imported late, as in `Desk.converse`.
     from langmem_ext.waiting.turn import read_turn  # noqa: PLC0415
 
     return [
