@@ -29,6 +29,8 @@ from langmem_ext.cli.examples import examples_of
 _NARROW: Final = 52
 _NARROWEST: Final = 20
 _DEFAULT_DB = "Default: the setting storage_path (LANGMEM_EXT_DB), or memory.db."
+_EXISTING = f"The database: a path or a URL; it must exist. {_DEFAULT_DB}"
+_CREATED = f"The database: a path or a URL; created if it does not exist. {_DEFAULT_DB}"
 _COMPRESS = typer.Option(
     "--compress/--no-compress",
     help=(
@@ -36,6 +38,17 @@ _COMPRESS = typer.Option(
         " automatically. Needs the extra zstd. Default: the setting compress."
     ),
     show_default=False,
+)
+_CREATED_DB = typer.Option(help=_CREATED, metavar="URL")
+_GRAPH = "FILE.py:NAME|MODULE:NAME"
+_KINDS_OF_GRAPH = (
+    "a compiled graph, a StateGraph, or a function that takes a checkpointer and returns a graph"
+)
+_MODEL = typer.Option(
+    help="A chat model for the graph. Default: the setting model.", metavar="MODEL"
+)
+_CONVERSATIONS_OF = typer.Option(
+    help="Only this owner's conversations. Default: the setting owner.", metavar="NAME"
 )
 
 
@@ -137,13 +150,7 @@ def chat(
             metavar="ID",
         ),
     ] = None,
-    db: Annotated[
-        str | None,
-        typer.Option(
-            help=f"The database: a path or a URL; created if it does not exist. {_DEFAULT_DB}",
-            metavar="URL",
-        ),
-    ] = None,
+    db: Annotated[str | None, _CREATED_DB] = None,
     compress: Annotated[bool | None, _COMPRESS] = None,
     model: Annotated[
         str | None,
@@ -158,19 +165,11 @@ def chat(
     graph: Annotated[
         str | None,
         typer.Option(
-            help=(
-                "Chat with your own graph: a compiled graph, a StateGraph, or a function that"
-                " takes a checkpointer and returns a graph. Default: an example order desk."
-            ),
-            metavar="FILE.py:NAME|MODULE:NAME",
+            help=f"Chat with your own graph: {_KINDS_OF_GRAPH}. Default: an example order desk.",
+            metavar=_GRAPH,
         ),
     ] = None,
-    owner: Annotated[
-        str | None,
-        typer.Option(
-            help="Only this owner's conversations. Default: the setting owner.", metavar="NAME"
-        ),
-    ] = None,
+    owner: Annotated[str | None, _CONVERSATIONS_OF] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each reply as one line of JSON.")
     ] = False,
@@ -266,10 +265,7 @@ def import_checkpoints(
         )
 
 
-_DB = typer.Argument(
-    help=f"The database: a path or a URL; it must exist. {_DEFAULT_DB}", metavar="DB"
-)
-
+_DB = typer.Argument(help=_EXISTING, metavar="DB")
 _SAME_DB = typer.Option(help="The same, as an option.", metavar="URL")
 
 
@@ -323,7 +319,7 @@ def inspect(
         str | None,
         typer.Argument(
             help=(
-                "The database: a path or a URL; that of a SqliteSaver or a PostgresSaver is only"
+                "The database: a path or a URL. That of a SqliteSaver or a PostgresSaver is only"
                 f" read. {_DEFAULT_DB}"
             ),
             metavar="DB",
@@ -332,34 +328,30 @@ def inspect(
     demo: Annotated[
         bool,
         typer.Option(
-            "--demo", help="Look at conversations that are held for it: one waits for your answer."
+            "--demo", help="Look at example conversations, one of which waits for your answer."
         ),
     ] = False,
     graph: Annotated[
         str | None,
         typer.Option(
-            help=(
-                "The graph of these conversations: questions that wait can be answered then, and"
-                " steps run again."
-            ),
-            metavar="FILE.py:NAME|MODULE:NAME",
+            help="The graph of these conversations, to answer their questions and rerun steps.",
+            metavar=_GRAPH,
         ),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
-            help="The port. Default: 8127, or any that is free.", min=1, max=65535, metavar="N"
+            help="The port. Default: 8127, or any free one.", min=1, max=65535, metavar="N"
         ),
     ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the browser.")
     ] = True,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Change nothing: no copies, no index of a search.")
+        bool, typer.Option("--read-only", help="Change nothing: no copies, no search index.")
     ] = False,
     reveal: Annotated[
-        bool,
-        typer.Option("--reveal", help="Let sensitive values be shown when they are asked for."),
+        bool, typer.Option("--reveal", help="Allow sensitive values to be shown on request.")
     ] = False,
     owner: Annotated[
         str | None, typer.Option(help="Only this owner's conversations.", metavar="NAME")
@@ -368,7 +360,7 @@ def inspect(
         list[str] | None,
         typer.Option(
             "--price",
-            help="What a million tokens of a model cost; may be given again.",
+            help="The cost of a million tokens of a model; may be repeated.",
             metavar="MODEL=PROMPT,COMPLETION",
         ),
     ] = None,
@@ -376,8 +368,8 @@ def inspect(
 ) -> None:
     """Look into a database in the browser: its conversations, and each of their steps.
 
-    A step shows who set a value, and what a model was sent. It is served to this machine alone,
-    and asks nothing of the network. Ctrl-C ends it.
+    A step shows who set a value, and what a model was sent. Only this machine can open it, and it
+    needs no network. Ctrl-C ends it.
     """
     with clear_errors():
         require("langmem-ext inspect", "server")
@@ -392,9 +384,7 @@ def inspect(
         inspect_with(path, db, demo=demo, graph=graph, owner=owner, prices=prices or (), **shown)
 
 
-_HERE = typer.Option(
-    help=f"The database: a path or a URL; it must exist. {_DEFAULT_DB}", metavar="URL"
-)
+_HERE = typer.Option(help=_EXISTING, metavar="URL")
 _OWNER = typer.Option(help="Only this owner's threads. Default: the setting owner.", metavar="NAME")
 _DRY_RUN = typer.Option("--dry-run", help="Show what would be deleted; change nothing.")
 _COUNTS = typer.Option("--json", help="Print what was deleted as one line of JSON.")
@@ -468,7 +458,7 @@ def prune(
     with clear_errors():
         from langmem_ext.cli.commands.database.upkeep import prune_with  # noqa: PLC0415 - as in `chat`
 
-        there = sys.stdin.isatty() and sys.stderr.isatty()
+        interactive = sys.stdin.isatty() and sys.stderr.isatty()
         prune_with(
             db,
             owner,
@@ -477,49 +467,42 @@ def prune(
             yes=yes,
             dry_run=dry_run,
             as_json=as_json,
-            interactive=there,
+            interactive=interactive,
         )
 
 
 @app.command(short_help="Serve a database over HTTP.")
 def serve(
-    path: Annotated[
-        str | None,
-        typer.Argument(
-            help=f"The database: a path or a URL; made if it is not there. {_DEFAULT_DB}",
-            metavar="DB",
-        ),
-    ] = None,
+    path: Annotated[str | None, typer.Argument(help=_CREATED, metavar="DB")] = None,
     graph: Annotated[
         str | None,
         typer.Option(
             help=(
-                "Run this graph for clients: a compiled graph, a StateGraph, or a function of a"
-                " checkpointer that makes one. "
-                "Default: none, threads are listed and read."
+                f"Run this graph for clients: {_KINDS_OF_GRAPH}. Default: none; threads are listed"
+                " and read."
             ),
-            metavar="FILE.py:NAME|MODULE:NAME",
+            metavar=_GRAPH,
         ),
     ] = None,
     graph_id: Annotated[
-        str, typer.Option(help="What clients call the graph.", metavar="NAME")
+        str, typer.Option(help="The graph's name for clients.", metavar="NAME")
     ] = "agent",
     host: Annotated[
         str,
         typer.Option(
-            help="Where to listen; anywhere but this machine needs --tokens.", metavar="HOST"
+            help="The address to listen on; other than this machine's needs --tokens.",
+            metavar="HOST",
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(help="Which port to listen at.", min=0, max=65535, metavar="PORT")
+        int, typer.Option(help="The port to listen on.", min=0, max=65535, metavar="PORT")
     ] = 2024,
     tokens: Annotated[
         str | None,
         typer.Option(
             help=(
-                "Let in only who has one of these bearer tokens. A line for each: the token and,"
-                " behind a space, "
-                "the owner whose conversations it shows; without one, it shows all."
+                "Require one of these bearer tokens. Each line has a token and, after a space, the"
+                " owner whose conversations it shows; without an owner it shows all."
             ),
             metavar="FILE",
         ),
@@ -528,16 +511,11 @@ def serve(
         list[str] | None,
         typer.Option(
             "--origin",
-            help="Let this web page call, like https://chat.example.com; may be given again.",
+            help="Allow calls from this web page, like https://chat.example.com; may be repeated.",
             metavar="URL",
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="A chat model for the graph. Default: the setting model.", metavar="MODEL"
-        ),
-    ] = None,
+    model: Annotated[str | None, _MODEL] = None,
     memory_model: Annotated[
         str | None,
         typer.Option(
@@ -584,25 +562,18 @@ def mcp(
         str | None,
         typer.Option(
             help=(
-                "The waiting graph whose intents are the tools: a compiled graph, a StateGraph, or"
-                " a function of a checkpointer that makes one. Default: an order desk, as an"
-                " example."
+                f"The waiting graph whose intents are the tools: {_KINDS_OF_GRAPH}. Default: an"
+                " example order desk."
             ),
-            metavar="FILE.py:NAME|MODULE:NAME",
+            metavar=_GRAPH,
         ),
     ] = None,
-    db: Annotated[
-        str | None,
-        typer.Option(
-            help=f"The database: a path or a URL; made if it is not there. {_DEFAULT_DB}",
-            metavar="URL",
-        ),
-    ] = None,
+    db: Annotated[str | None, _CREATED_DB] = None,
     port: Annotated[
         int | None,
         typer.Option(
             help=(
-                "Serve streamable HTTP at this port of this machine, under /mcp. Default: stdin and"
+                "Serve streamable HTTP on this port of this machine, under /mcp. Default: stdin and"
                 " stdout, for a client that starts this command."
             ),
             min=1,
@@ -610,23 +581,13 @@ def mcp(
             metavar="PORT",
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="A chat model for the graph. Default: the setting model.", metavar="MODEL"
-        ),
-    ] = None,
-    owner: Annotated[
-        str | None,
-        typer.Option(
-            help="Only this owner's conversations. Default: the setting owner.", metavar="NAME"
-        ),
-    ] = None,
+    model: Annotated[str | None, _MODEL] = None,
+    owner: Annotated[str | None, _CONVERSATIONS_OF] = None,
 ) -> None:
     """Serve the intents of a waiting graph as MCP tools.
 
-    A tool asks by elicitation for what a call leaves out. A question outlives the server: the
-    answer may come after a restart.
+    A tool asks by elicitation for missing arguments. A question outlives the server: its answer may
+    come after a restart.
     """
     with clear_errors():
         require("langmem-ext mcp", "mcp")
