@@ -1,8 +1,8 @@
 """The intents of a waiting graph as MCP tools that ask by elicitation. It needs the extra `mcp`.
 
-A call is a thread. What it lacks is asked for: since protocol 2026-07-28 the result of the call is
-the question, and the client calls again with the answer; before, the server asks within the call.
-A question is stored before it is asked, so an answer may come after a restart. What a client sends
+A call is a thread. It asks for missing arguments: since protocol 2026-07-28 the call's result is
+the question, and the client calls again with the answer; before, the server asks within the call. A
+question is stored before it is asked, so an answer may come after a restart. What a client sends
 back with it (`requestState`) is sealed: it answers this question of this call, and no other.
 """
 
@@ -56,19 +56,20 @@ from langmem_ext.waiting.policy.wording import in_text
 from langmem_ext.waiting.turn import Turn
 
 CONVERSATION: Final = "conversation"
-"""The argument of every tool that names the conversation that a call goes on with."""
+"""The argument of every tool that names the conversation that a call continues."""
 
 _THREAD: Final = "mcp-"
-"""How the ids of the threads begin that clients may go on with."""
+"""The prefix of the ids of threads that clients may continue."""
 
 _RESULTS_ASK: Final = "2026-07-28"
-"""The first protocol version whose results ask."""
+"""The first protocol version in which results can ask."""
 
 _KEPT: Final = ("langmem_ext", "mcp")
-"""Where in the long-term store the keys are that seal: one for each owner, seen by nobody else."""
+"""The namespace of the sealing keys in the long-term store: one for each owner, seen by nobody
+else."""
 
 _SEALED_FOR: Final = 10 * 365 * 86_400.0
-"""Seconds: how long a question waits is the catalog's to say."""
+"""Seconds that a seal is valid: long, because the catalog says how long a question waits."""
 
 Graph: TypeAlias = Pregel[Any, Any, Any, Any]
 Context: TypeAlias = ServerRequestContext[Any, Any]
@@ -82,17 +83,17 @@ def create_mcp_server(
 ) -> Server[Any]:
     """An MCP server whose tools are the intents of a waiting graph.
 
-    A tool takes the intent's parameters but the sensitive ones, all optional: what is missing is
-    asked for, and so is the confirmation. A sensitive value is asked for by no form, and given by
-    no argument; the result of the call says where to go on.
+    A tool takes the intent's parameters except sensitive ones, all optional: what is missing is
+    asked for, and so is the confirmation. No form and no argument takes a sensitive value; the
+    call's result says where to continue.
 
     Args:
         graph: A graph of `build_waiting_graph`, compiled with a checkpointer.
-        graph_for: Gives the same graph with the threads of the caller alone, for the HTTP request
-            of a call; None: all callers have the same threads.
+        graph_for: Returns the same graph with only the caller's threads, for the HTTP request of a
+            call; None if all callers share their threads.
         key: Seals what clients send back; at least 32 bytes, the same for all servers of these
-            threads. Default: one that is made once and kept in the database's long-term store;
-            with another checkpointer, one of this process.
+            threads. Default: a key that is made once and kept in the database's long-term store;
+            with another checkpointer, a key of this process.
 
     Raises:
         InvalidInput: It is another graph, a parameter is called `conversation`, the key is too
@@ -121,8 +122,8 @@ class _Seal:
     """Seals the state that clients send back, for one caller, tool and set of arguments.
 
     Args:
-        saver: Where the key is kept, if none is given.
-        graph_for: Tells whose threads a request works with.
+        saver: Where the key is kept, if none is passed.
+        graph_for: Returns the graph of a request, with its caller's threads.
         key: The key.
     """
 
@@ -158,9 +159,9 @@ class _Seal:
 
 
 async def _kept_key(saver: object) -> str:
-    """The key of a database, made if it has none; of this process for another checkpointer.
+    """A database's key, made if it has none; with another checkpointer, a new key.
 
-    Servers that start at once have one key: that of the first to store one.
+    Servers that start at the same time share one key: the first that is stored.
     """
     made = secrets.token_hex(32)
     if not isinstance(saver, DeltaSaver):
@@ -182,12 +183,12 @@ class _Tools:
         self._tools = {intent.id: self._tool(intent) for intent in playbook.catalog.intents}
 
     def _tool(self, intent: Intent) -> Tool:
-        given = [
+        names = [
             name
             for name in self._playbook.uses(self._playbook.begin(intent, ""))
             if name not in self._playbook.sensitive
         ]
-        fields = {name: form_field(self._playbook.param(name)) for name in given}
+        fields = {name: form_field(self._playbook.param(name)) for name in names}
         conversation = {
             "type": "string",
             "maxLength": 200,
@@ -213,7 +214,7 @@ class _Tools:
     async def called(
         self, context: Context, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """Begin a request, or go on with it, until it is done or asks."""
+        """Begin a request, or continue it, until it is done or asks."""
         if params.name not in self._tools:
             raise MCPError(INVALID_PARAMS, f"no tool is called {params.name!r}")
         arguments = dict(params.arguments or {})
@@ -230,14 +231,14 @@ class _Tools:
                 turn = await call.answer(asked["interrupt"], {"responses": _responses(params)})
             else:
                 turn = await call.begin(arguments, self._playbook)
-            return await self._told(context, call, turn)
+            return await self._result(context, call, turn)
         except LangmemExtError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from error
 
-    async def _told(
+    async def _result(
         self, context: Context, call: _Call, turn: Turn
     ) -> CallToolResult | InputRequiredResult:
-        """What came of the call, or its question, as the client can be asked."""
+        """The result of the call, or its question in a form that the client supports."""
         capabilities = context.session.client_capabilities
         if capabilities is None or capabilities.elicitation is None:
             return call.result(turn)
@@ -252,7 +253,7 @@ class _Call:
     Args:
         graph: The waiting graph.
         tool: The tool.
-        conversation: The conversation that it goes on with or begins.
+        conversation: The conversation that it continues or begins.
     """
 
     def __init__(self, graph: Graph, tool: str, conversation: str) -> None:
@@ -262,19 +263,21 @@ class _Call:
         self._thread = f"{_THREAD}{conversation}"
 
     async def begin(self, arguments: Mapping[str, Any], playbook: Playbook) -> Turn:
-        """Begin the request; where the conversation waits, show its question or answer it."""
+        """Begin the request; if the conversation waits, show its question or answer it."""
         turn = await aconverse(self._graph, thread_id=self._thread)
         if turn.interrupts:
             return await self.answer(turn.interrupts[0].id, dict(arguments)) if arguments else turn
-        told = ", ".join(f"{name} {in_text(value)}" for name, value in arguments.items())
-        said = described(playbook.intents[self._tool])
-        message = request_message(self._tool, arguments, f"{said} ({told})" if told else said)
+        listed = ", ".join(f"{name} {in_text(value)}" for name, value in arguments.items())
+        summary = described(playbook.intents[self._tool])
+        message = request_message(
+            self._tool, arguments, f"{summary} ({listed})" if listed else summary
+        )
         return await aconverse(self._graph, message, thread_id=self._thread)
 
     async def answer(self, interrupt: str, value: Mapping[str, Any]) -> Turn:
-        """Answer a question; one that is no longer asked was answered by this call, sent before.
+        """Answer a question; if it is no longer asked, an earlier copy of this call answered it.
 
-        Whoever declines a confirmation, or what was asked for and is needed, drops the request.
+        Declining a confirmation, or a value that is needed, cancels the request.
         """
         try:
             turn = await aconverse(
@@ -314,7 +317,7 @@ class _Call:
         return self.result(turn)
 
     def result(self, turn: Turn) -> CallToolResult:
-        """What came of the call; of a question how it is answered."""
+        """The result of the call, or how to answer its question."""
         text = turn.reply
         if turn.interrupts and _form_of(turn) is None:
             text += (
@@ -337,17 +340,17 @@ class _Call:
 
 
 def _form_of(turn: Turn) -> Mapping[str, Any] | None:
-    """The form of the question that waits; None where none waits, or one for a sensitive value."""
+    """The form of the question that waits; None if none does, or it is for a sensitive value."""
     payload = turn.interrupts[0].value if turn.interrupts else {}
     requests = payload.get("requests") if isinstance(payload, Mapping) else None
     return requests[0] if requests else None
 
 
 def _responses(params: CallToolRequestParams) -> dict[str, Any]:
-    given = params.input_responses or {}
+    responses = params.input_responses or {}
     return {
         key: response.model_dump(mode="json", by_alias=True, exclude_none=True)
-        for key, response in given.items()
+        for key, response in responses.items()
     }
 
 
@@ -359,14 +362,14 @@ def _declines(value: Mapping[str, Any]) -> bool:
 
 
 def _dropped_if_denied(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The answer; whoever declines a confirmation wants it not done, and nothing changed."""
+    """The answer; declining a confirmation cancels the request."""
     if _declines(value) and CONFIRMATION in value["responses"]:
         return {"action": "cancel"}
     return value
 
 
 def _conversation(named: object) -> str:
-    """The conversation that a client names, or a new one whose name nobody guesses."""
+    """The conversation that a client names, or a new one, whose name nobody can guess."""
     if named is None:
         return str(uuid4())
     if not isinstance(named, str) or not 0 < len(named) <= 200:

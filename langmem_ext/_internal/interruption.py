@@ -1,7 +1,7 @@
-"""Errors that are raised while a row is read and say nothing of the row.
+"""Errors that are raised while a row is read, but do not come from the row.
 
-Whatever else comes out of a decoder means that the row does not decode: a serializer of the
-application's own may raise anything.
+Any other error of a decoder means that the row does not decode: an application's own serializer may
+raise anything.
 """
 
 from __future__ import annotations
@@ -14,25 +14,23 @@ from types import CodeType, MethodType
 from typing import Any, Final
 
 _SWALLOWED: Final = "ext_hook failed"
-"""All that is left of what a msgpack hook raises, Ctrl-C too: ormsgpack puts an error of its own in
-its place."""
+"""All that is left of an error in a msgpack hook, even of Ctrl-C: ormsgpack raises its own
+instead."""
 
 _lost = threading.local()
 
 
 def note(error: BaseException) -> None:
     """Keep what a msgpack hook raises for `pass_on`."""
-    if str(error) != _SWALLOWED:  # else it is what came of a hook inside this one
+    if str(error) != _SWALLOWED:  # else it is from a hook inside this one
         _lost.error = error
 
 
 def pass_on(error: BaseException) -> None:
     """Raise an interruption again: no memory, no stack, or what a signal's handler raised.
 
-    Such an error says nothing of what was being read.
-
-    A handler runs wherever the main thread is, and what it raises is for whoever set it: a time
-    limit of a task queue, say.
+    Such an error says nothing about what was being read. A handler runs wherever the main thread
+    is, and its error is meant for the code that set it: a task queue's time limit, say.
     """
     lost: BaseException | None = vars(_lost).pop("error", None)
     if lost is not None and str(error) == _SWALLOWED:
@@ -40,22 +38,22 @@ def pass_on(error: BaseException) -> None:
     if isinstance(error, MemoryError | RecursionError) or not isinstance(error, Exception):
         raise error
     handlers = set(_handlers()) if threading.current_thread() is threading.main_thread() else set()
-    for one in _chain(error) if handlers else ():
-        frame = one.__traceback__
+    for raised in _chain(error) if handlers else ():
+        frame = raised.__traceback__
         while frame is not None:
             if frame.tb_frame.f_code in handlers:
-                raise one
+                raise raised
             frame = frame.tb_next
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and its causes: a decoder may have replaced the handler's by its own."""
+    """An error and its causes: a decoder may have raised its own instead of the handler's."""
     seen: list[BaseException] = []
-    one: BaseException | None = error
-    while one is not None and one not in seen:
-        seen.append(one)
-        yield one
-        one = one.__cause__ or one.__context__
+    link: BaseException | None = error
+    while link is not None and link not in seen:
+        seen.append(link)
+        yield link
+        link = link.__cause__ or link.__context__
 
 
 def _handlers() -> Iterator[CodeType]:

@@ -80,7 +80,7 @@ def json_object(value: object, place: str, depth: int = 0) -> dict[str, JsonValu
 
 
 def require_shallow(value: JsonValue, place: str) -> None:
-    """See that JSON is not too deep for its readers, however deep in calls of their own they are.
+    """Require that JSON is not too deep for its readers, however deep their own calls are.
 
     Raises:
         InvalidInput: It has more than `DEEPEST` levels.
@@ -89,9 +89,9 @@ def require_shallow(value: JsonValue, place: str) -> None:
     for _ in range(DEEPEST + 1):
         level = [
             inner
-            for one in level
+            for part in level
             for inner in (
-                one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+                part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
             )
         ]
         if not level:
@@ -126,7 +126,7 @@ def json_bytes(value: object) -> bytes:
 
 
 def jsonable(value: object) -> Any:
-    """What `json_bytes` says, as Python has it."""
+    """The Python value of `json_bytes`."""
     return to_jsonable_python(value, fallback=_as_data, **_AS_JSON)
 
 

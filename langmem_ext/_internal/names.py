@@ -1,4 +1,4 @@
-"""Names as people read them: in words, and the nearest known one for a name that is not known."""
+"""Names for people: in words, and the known name nearest to an unknown one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ LISTED = 12
 """How many known names a message lists before it says how many more there are."""
 
 LONGEST = 200
-"""Characters of an unknown name that are compared: somebody may have written anything, and names
-are short."""
+"""How many characters of an unknown name are compared: it may be anything, and names are short."""
 
 AS_PART = 0.9
-"""What it is worth that one name is a part of the other, beside 1 for two that are alike as a
-whole."""
+"""The likeness of two names if one is a part of the other; equal names have 1."""
 
 
 def in_words(name: str) -> str:
@@ -25,9 +23,9 @@ def in_words(name: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`; None when none is like it."""
-    found = get_close_matches(name[:LONGEST], list(known), n=1)
-    return found[0] if found else None
+    """The known name most like `name`; None if none is like it."""
+    matches = get_close_matches(name[:LONGEST], list(known), n=1)
+    return matches[0] if matches else None
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -71,7 +71,7 @@ _CODED_VALUE: Final = re.compile(r"(?:(?!%26)[^&\s])*")
 
 @lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
-    """Whether a name is taken for a secret's.
+    """Whether a name looks like that of a secret.
 
     >>> names = ("userPin", "spinner", "DATABASE_URLS", "mapping")
     >>> [name for name in names if is_secret_name(name)]
@@ -95,9 +95,9 @@ def masked_parameters(text: str) -> str:
     ('https://host/x?sig=***&v=1', 'host=h pin = ***')
     """
     shown, at = "", 0
-    for found in _PARAMETER.finditer(text):
-        if found.start() >= at and is_secret_name(found[1]):
-            shown += f"{text[at : found.end()]}***"
-            value = (_VALUE if "=" in found[2] else _CODED_VALUE).match(text, found.end())
-            at = found.end() if value is None else value.end()
+    for match in _PARAMETER.finditer(text):
+        if match.start() >= at and is_secret_name(match[1]):
+            shown += f"{text[at : match.end()]}***"
+            value = (_VALUE if "=" in match[2] else _CODED_VALUE).match(text, match.end())
+            at = match.end() if value is None else value.end()
     return shown + text[at:]

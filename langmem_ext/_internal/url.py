@@ -22,7 +22,7 @@ _WRITE: Final = (
 _CREDENTIALS: Final = re.compile(r"[^@/]*@")
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")
-"""Two letters at least: one is a drive."""
+"""At least two letters: one letter is a drive."""
 
 _CONNINFO: Final = re.compile(
     r"\s*(host|hostaddr|port|dbname|user|password|passfile|service|servicefile|options|application_name|client_encoding|connect_timeout"
@@ -32,34 +32,34 @@ _CONNINFO: Final = re.compile(
 
 
 def text_of(address: Address) -> str:
-    """An address as text; what is none stays as it is, to be refused with all else."""
+    """An address as text; anything else is returned as it is, and refused later."""
     return os.fspath(address) if isinstance(address, os.PathLike) else address
 
 
 def parts_of(url: str) -> tuple[str, dict[str, str]]:
     """A server's URL up to its question mark, without the scheme, and its parameters by name.
 
-    A user's password may hold question marks, brackets and the like as they are, but `urllib` would
-    take them for its own.
+    A password may contain question marks, brackets and the like, which `urllib` would take for
+    delimiters.
 
     Raises:
         InvalidInput: There is an @ or a slash too many.
     """
     rest = url.partition("://")[2]
-    found = _CREDENTIALS.match(rest)
-    credentials = found[0] if found else ""
+    match = _CREDENTIALS.match(rest)
+    credentials = match[0] if match else ""
     address, _, query = rest[len(credentials) :].partition("?")
     if "@" in address or "\0" in url:
         raise InvalidInput(f"the URL of the PostgreSQL database is invalid: {_WRITE}")
-    # As libpq reads it: a plus sign is one, and no space.
+    # As libpq reads it: a plus sign is a plus sign, not a space.
     return credentials + address, dict(parse_qsl(query.replace("+", "%2B"), keep_blank_values=True))
 
 
 def require_path(name: str) -> None:
-    """Require that a path is no server's address, which would create a file of that name.
+    """Require that a path is not a server's address, which would create a file of that name.
 
     Raises:
-        InvalidInput: It looks like one.
+        InvalidInput: It looks like an address.
     """
     if _CONNINFO.match(name):
         raise InvalidInput(

@@ -19,14 +19,14 @@ from langmem_ext.storage.threads.list import ThreadFilter
 from langmem_ext.types import ThreadKey
 
 Put: TypeAlias = tuple[Literal["put", "put_writes"], tuple[Any, ...]]
-"""A saver's method that writes, and what it is given."""
+"""A saver's method that writes, and its arguments."""
 
 Outline: TypeAlias = list[tuple[RunnableConfig, list[tuple[str, str]]]]
-"""What names each checkpoint, and the task and channel of each of its pending writes, in their
+"""The config of each checkpoint, and the task and channel of each of its pending writes, in their
 order."""
 
 THREADS: Final = 64
-"""Threads that are outlined together."""
+"""How many threads are outlined together."""
 
 
 def together(
@@ -37,12 +37,11 @@ def together(
     Args:
         ops: The operations, for any threads.
         times: The time of each of them. Default: now.
-        owner: Whose the threads are.
+        owner: The threads' owner.
     """
     if times is not None:
         ops = [op.with_arguments(times=moment) for op, moment in zip(ops, times, strict=True)]
-    # As the drivers sort what goes together: so two processes take the rows of two threads in the
-    # same order.
+    # In the drivers' order, so that two processes lock the rows of two threads in the same order.
     ops = sorted(ops, key=lambda op: op.thread or "")
     threads = {op.thread for op in ops}
     only = threads.pop() if len(threads) == 1 else None
@@ -69,8 +68,8 @@ def outline(
     outlined: Outline = []
     for start in range(0, len(names), THREADS):
         keys = [ThreadKey(name, owner) for name in names[start : start + THREADS]]
-        found = yield transfer_ops.stored(keys, indexes=log.indexes, codec=codec)
-        for key, places in zip(keys, found, strict=True):
+        stored = yield transfer_ops.stored(keys, indexes=log.indexes, codec=codec)
+        for key, places in zip(keys, stored, strict=True):
             for place, writes in places.items():
                 outlined.append(
                     (
@@ -94,4 +93,4 @@ def thread_times(
 
 def checkpoints(puts: Sequence[Put]) -> list[RunnableConfig]:
     """The config of each checkpoint that was put."""
-    return [given[0] for method, given in puts if method == "put"]
+    return [arguments[0] for method, arguments in puts if method == "put"]

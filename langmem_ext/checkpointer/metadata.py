@@ -1,4 +1,4 @@
-"""Which of a config's values become metadata, which anyone reads who may list checkpoints."""
+"""Which of a config's values become metadata, visible to anyone who may list checkpoints."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ EXPECTED_HEAD: Final = "expected_head"
 thread that has none."""
 
 INTEGER_BITS: Final = 64
-"""Of a number in a column, its sign included."""
+"""The bits of a number in a column, including its sign."""
 
 WRITTEN_BITS: Final = 2048
-"""Of a number that is written out: Python may be set to refuse more than 640 digits
-(`sys.set_int_max_str_digits`)."""
+"""The maximum bits of a number that is written out: Python may be set to refuse more than 640
+digits (`sys.set_int_max_str_digits`)."""
 
 _SCALARS: Final = (str, int, float)
 _LABELS: Final = frozenset([str, bool, int, float, type(None)])
@@ -34,30 +34,31 @@ def metadata_of(
 ) -> CheckpointMetadata:
     """A checkpoint's metadata with what the config adds to it.
 
-    Like LangGraph's `get_checkpoint_metadata`, which copies every scalar of `configurable`, but for
-    those with the name of a secret (`secret_names`).
+    Like LangGraph's `get_checkpoint_metadata`, which copies every scalar of `configurable`, but
+    without those whose names look secret (`secret_names`).
 
     Args:
         config: The config of the put.
-        metadata: What the graph says.
-        names: The names in `configurable` that become metadata; None: all that look like no secret.
+        metadata: The graph's metadata.
+        names: The names in `configurable` that become metadata; None for all that do not look
+            secret.
     """
     configurable = config.get("configurable") or {}
-    found: dict[str, Any] = dict(metadata)
-    # LangGraph has copied `configurable` into `metadata` too, by the time a checkpoint is put.
+    merged: dict[str, Any] = dict(metadata)
+    # When a checkpoint is put, LangGraph has already copied `configurable` into `metadata`, too.
     for source in (config.get("metadata") or {}, configurable):
         for name in source:
             if (
                 name in EXCLUDED_METADATA_KEYS
-                or name in found
+                or name in merged
                 or not isinstance(name, str)
                 or name.startswith("__")
             ):
                 continue
             value = source[name]
             if isinstance(value, _SCALARS) and (name not in configurable or _is_shown(name, names)):
-                found[name] = value.replace("\0", "") if isinstance(value, str) else value
-    return cast(CheckpointMetadata, found)
+                merged[name] = value.replace("\0", "") if isinstance(value, str) else value
+    return cast(CheckpointMetadata, merged)
 
 
 def split_metadata(
@@ -65,7 +66,7 @@ def split_metadata(
 ) -> tuple[bytes, int | None, dict[str, Any]]:
     """Metadata in three parts: its scalars as JSON text, its step, and the rest.
 
-    No text among the scalars has a NUL character, which not every database takes.
+    No text among the scalars has a NUL character, which not every database accepts.
     """
     labels: dict[str, Any] = {}
     details: dict[str, Any] = {}
@@ -80,14 +81,14 @@ def split_metadata(
             labels[name] = value
         else:
             details[name] = value
-    # 1, 1.0 and True are equal, and inside a tuple the cache does not tell them apart.
+    # 1, 1.0 and True are equal, and the cache does not distinguish them inside a tuple.
     if _NUMBERS.isdisjoint(map(type, labels.values())):
         return _label(tuple(labels.items())), step, details
     return _text_of(labels), step, details
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a metadata value can stand in JSON text and be compared there."""
+    """Whether a metadata value can be stored in JSON text and compared there."""
     if isinstance(value, int):
         return value.bit_length() <= WRITTEN_BITS
     return (
@@ -102,7 +103,7 @@ _encoded: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 @lru_cache(maxsize=1024, typed=True)
 def _label(items: tuple[tuple[str, Any], ...]) -> bytes:
-    """`_text_of`; few threads have many of these."""
+    """`_text_of`, cached: few threads have many different labels."""
     return _text_of(dict(items))
 
 
@@ -120,7 +121,7 @@ _NUMBERS: Final = frozenset([int, float, bool])
 
 
 SHORT: Final = 512
-"""Bytes of a label up to which it is remembered as a dict."""
+"""Labels of up to so many bytes are cached as dicts."""
 
 
 def labels_of(label: bytes) -> dict[str, Any]:

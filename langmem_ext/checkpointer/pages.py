@@ -1,4 +1,4 @@
-"""Checkpoints read page by page, while their caller takes them: a list, or named ones."""
+"""Checkpoints read page by page as their caller takes them: a list, or named ones."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from langmem_ext.storage.operation import Operation
 from langmem_ext.types import StoredCheckpoint
 
 PAGE: Final = 32
-"""Checkpoints of the first page; each that follows has twice as many, since whoever reads on mostly
+"""Checkpoints of the first page. Each further page has twice as many: a caller who reads on mostly
 wants all."""
 
 LAST_PAGE: Final = 128
-"""Checkpoints of a page, at most."""
+"""The maximum number of checkpoints of a page."""
 
 
 class CheckpointPages:
     """The pages of a list, one after the other.
 
     Args:
-        query: What is asked for; None: nothing can be found.
+        query: Which checkpoints to list; None if nothing can be found.
         filter: Values that the metadata must equal, by plain name.
-        limit: At most so many checkpoints; None: all.
+        limit: The maximum number of checkpoints; None for all.
         indexes, codec: The log's and the saver's.
     """
 
@@ -53,7 +53,7 @@ class CheckpointPages:
         self._size = PAGE
 
     def following(self) -> Operation[read_ops.Page] | None:
-        """What reads the next page; None where there is none, or no more are wanted."""
+        """The operation that reads the next page; None after the last, or at the limit."""
         if self._query is None or self._left <= 0:
             return None
         size = int(min(self._size, self._left)) if not self._filter else self._size
@@ -63,23 +63,23 @@ class CheckpointPages:
         )
 
     def wanted(self, page: read_ops.Page) -> Iterator[ListedCheckpoint]:
-        """The checkpoints of a page that are asked for."""
+        """The checkpoints of a page that match the filter, up to the limit."""
         stored, self._cursor = page
         if self._cursor is None:
             self._query = None
-        for one in stored:
-            found = ListedCheckpoint(self._codec, one, one.thread)
-            if self._left > 0 and matches(found.metadata, self._filter):
+        for row in stored:
+            checkpoint = ListedCheckpoint(self._codec, row, row.thread)
+            if self._left > 0 and matches(checkpoint.metadata, self._filter):
                 self._left -= 1
-                yield found
+                yield checkpoint
 
 
 class NamedCheckpoints:
     """The pages of checkpoints that the caller names, in the caller's order.
 
     Args:
-        configs: What names them.
-        wanted: What each config asks for; None: what nobody may see.
+        configs: The configs that name them.
+        wanted: The checkpoint of each config; None if the caller must not see it.
         indexes, codec: The log's and the saver's.
     """
 
@@ -99,7 +99,7 @@ class NamedCheckpoints:
         self._size = LAST_PAGE
 
     def following(self) -> Operation[many_ops.Page] | None:
-        """What reads the next page; None where there is none."""
+        """The operation that reads the next page; None after the last."""
         wanted = self._wanted[self._at : self._at + self._size]
         return (
             many_ops.get_checkpoints(wanted, indexes=self._indexes, codec=self._codec)
@@ -110,7 +110,7 @@ class NamedCheckpoints:
     def found(
         self, page: many_ops.Page
     ) -> Iterator[tuple[RunnableConfig, StoredCheckpoint | None]]:
-        """The checkpoints of a page with their configs; each is let go of with the next one."""
+        """The checkpoints of a page with their configs; each is released with the next one."""
         page.reverse()
         while page:
             config = self._configs[self._at]
@@ -118,10 +118,10 @@ class NamedCheckpoints:
             yield config, page.pop()
 
     def failed(self, error: DamagedRow) -> None:
-        """Something of a page is damaged: what comes before it is read one by one.
+        """Note that a row of a page is damaged: its checkpoints are then read one by one.
 
         Raises:
-            DamagedRow: It was read alone.
+            DamagedRow: The page had one checkpoint.
         """
         if self._size == 1:
             raise error

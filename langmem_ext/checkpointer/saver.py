@@ -129,7 +129,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         telemetry: Sequence[Sink] = (),
     ) -> None:
         super().__init__(serde=serde if serde is not None else DataSerializer())
-        require_retention(retention, source)  # what cannot be used is said before there is a file
+        require_retention(retention, source)  # checked before a file is created
         self.owner, emitter = owner_key(owner), Emitter(telemetry)
         self.metadata_keys = (
             None if metadata_keys is None else frozenset(several(metadata_keys, "metadata_keys"))
@@ -199,9 +199,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
 
         `DeltaStore(saver, index=…, ttl=…)` makes one with options.
         """
-        from langmem_ext.store.store import (  # noqa: PLC0415 (who needs no store waits for none)
-            DeltaStore,
-        )
+        from langmem_ext.store.store import DeltaStore  # noqa: PLC0415 (only if it is needed)
 
         return DeltaStore(self)
 
@@ -280,7 +278,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
             checkpoint = checked_checkpoint(checkpoint, metadata, new_versions)
         namespace, parent = place
         indexes, codec = self.log.indexes, self.codec
-        # One that must follow an expected head is refused where that is gone.
+        # A checkpoint that must follow an expected head is refused anyway if that is gone.
         origin = (
             origin_of(configurable, *place, writes=False)
             if of_run and EXPECTED_HEAD not in configurable
@@ -400,7 +398,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         )
 
     def _get(self, config: RunnableConfig) -> Operation[StoredCheckpoint | None] | None:
-        """The operation that reads what the config names; None where nobody may see that."""
+        """The operation that reads the config's checkpoint; None if the caller must not see it."""
         key, _, (namespace, checkpoint_id) = self._place(config, write=False)
         if key is None:
             return None
@@ -421,25 +419,23 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
     def _load(
         self, config: RunnableConfig, stored: StoredCheckpoint | None
     ) -> CheckpointTuple | None:
-        """The objects of what was read; raises where it is not the head that the config expects."""
+        """The objects of what was read; raises if it is not the head that the config expects."""
         configurable = config["configurable"]
-        asked = bool(configurable.get("checkpoint_id"))
-        if EXPECTED_HEAD in configurable and not asked and not configurable.get("checkpoint_ns"):
-            expected, found = (
-                configurable[EXPECTED_HEAD] or None,
-                stored.id if stored is not None else None,
-            )
-            if expected != found:
-                raise HeadConflict(thread_key(configurable.get("thread_id")), expected, found)
+        has_id = bool(configurable.get("checkpoint_id"))
+        if EXPECTED_HEAD in configurable and not has_id and not configurable.get("checkpoint_ns"):
+            expected = configurable[EXPECTED_HEAD] or None
+            head = stored.id if stored is not None else None
+            if expected != head:
+                raise HeadConflict(thread_key(configurable.get("thread_id")), expected, head)
         late_writes = self.log.indexes.late_writes
         if stored is None:
-            if not asked and not configurable.get("checkpoint_ns"):
+            if not has_id and not configurable.get("checkpoint_ns"):
                 late_writes.begin(thread_key(configurable.get("thread_id")), uuid6().bytes)
             return None
         if late_writes.begun:
             late_writes.found(stored.thread)
         return load_checkpoint(
-            self.codec, stored, configurable["thread_id"], config if asked else None
+            self.codec, stored, configurable["thread_id"], config if has_id else None
         )
 
     def list(
@@ -476,9 +472,9 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         """Async twin of `list`."""
         pages = self._pages(config, filter, before, limit)
         while (page := pages.following()) is not None:
-            for found in pages.wanted(await self.log.arun(page, write=False)):
-                yield found
-                if found.is_built:  # by the caller, and it may have been long
+            for checkpoint in pages.wanted(await self.log.arun(page, write=False)):
+                yield checkpoint
+                if checkpoint.is_built:  # by the caller, which may have taken long
                     await asyncio.sleep(0)
 
     def _pages(
@@ -498,7 +494,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         filter: dict[str, Any] | None,
         before: RunnableConfig | None,
     ) -> read_ops.Query | None:
-        """What is asked for; None if nothing can be found."""
+        """The query of a list; None if nothing can be found."""
         plain, step = split_filter(filter or {})
         key = ThreadKey("", self.owner) if config is None else self._key_to_read(config)
         if key is None:
@@ -548,7 +544,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         }
 
     def _after_put(self, config: RunnableConfig) -> Callable[[], object] | None:
-        """What a put gives occasion for; None: nothing."""
+        """The upkeep that is due after a put; None if there is none."""
         return pruner.after_put(self._keeper, config)
 
     # -- many at once ------------------------------------------------------------------------------
@@ -573,9 +569,8 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         self, puts: Sequence[bulk.Put], times: Sequence[Times] | None = None
     ) -> None:
         """Async twin of `put_all`."""
-        op = await self.log.driver.acall(
-            lambda: self._put_all(puts, times)
-        )  # which may take a while, so not on the event loop
+        # Packing may take a while, so it does not run on the event loop.
+        op = await self.log.driver.acall(lambda: self._put_all(puts, times))
         await self.log.arun(op, write=True)
         for config in bulk.checkpoints(puts):
             if (work := self._after_put(config)) is not None:
@@ -583,8 +578,8 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
 
     def _put_all(self, puts: Sequence[bulk.Put], times: Sequence[Times] | None) -> Operation[None]:
         ops = [
-            self._put(*given)[0] if method == "put" else self._put_writes(*given)
-            for method, given in puts
+            self._put(*arguments)[0] if method == "put" else self._put_writes(*arguments)
+            for method, arguments in puts
         ]
         return bulk.together(ops, times, self.owner)
 
@@ -676,10 +671,10 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, by the `run_id` of their metadata, in all threads.
 
-        A checkpoint that a `DeltaChannel` of a later one is rebuilt from stays: without it the
-        later one would read differently. What a run wrote to a checkpoint of an earlier run (the
-        answer to a question) stays with that checkpoint, as with every saver. A thread that has
-        lost all of its checkpoints still exists, and is empty.
+        A checkpoint from which a later one's `DeltaChannel` is rebuilt stays: without it the later
+        one would read differently. What a run wrote to a checkpoint of an earlier run (the answer
+        to a question) stays with that checkpoint, as with every saver. A thread without any
+        checkpoints left still exists, and is empty.
         """
         self.log.run(pruner.drop_runs(self.log, self.owner, self.codec, run_ids), write=True)
 
@@ -720,18 +715,18 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         """Delete checkpoints of threads, and what nothing refers to any more.
 
         What stays reads as before. The newest checkpoint of every namespace always stays, and so do
-        the ancestors that a `DeltaChannel` of what stays is rebuilt from, each of them whole: a
-        graph with several that are stored at different times keeps more than asked. A checkpoint
-        whose parent has gone still names it. Branches are not told apart: the newest checkpoint of
-        a namespace is the one with the highest id, and the head of an older branch goes with the
-        rest.
+        the ancestors from which its `DeltaChannel`s are rebuilt, each of them whole: a graph with
+        several such channels, stored at different times, keeps more than asked. A checkpoint whose
+        parent was deleted still names it. Branches are not distinguished: the newest checkpoint of
+        a namespace is the one with the highest id, and the head of an older branch is deleted with
+        the rest.
 
         Each thread is pruned in its own transaction, or left as it is.
 
         Args:
             thread_ids: The threads; missing ones are skipped.
             strategy: `keep_latest`: keep the newest checkpoint of each namespace. `delete`: delete
-                the threads and everything they hold, even if they are waiting for an answer.
+                the threads with everything they hold, even if they wait for an answer.
             keep_last: How many of the newest checkpoints of each namespace to keep, instead of one.
             older_than: Delete only checkpoints older than this duration, or made before this time;
                 one made exactly then stays.
@@ -823,9 +818,10 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
     def _place(
         self, config: RunnableConfig, *, write: bool
     ) -> tuple[Any, Mapping[str, Any], tuple[str, str | None]]:
-        """The thread, `configurable`, namespace and checkpoint of a config; None: not to be seen.
+        """The thread, `configurable`, namespace and checkpoint of a config.
 
-        What is plain, as LangGraph's configs are, is taken as it is; all else is looked at.
+        The thread is None if the caller must not see it. Plain values, as in LangGraph's own
+        configs, are taken as they are; all others are checked.
         """
         try:
             configurable = config["configurable"]
@@ -848,11 +844,11 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         return key, configurable_of(config), place_of(configurable_of(config))
 
     def _key_to_read(self, config: RunnableConfig) -> ThreadKey | None:
-        """The thread of a config; None where the saver is bound to another owner than it is."""
+        """The thread of a config; None if that names another owner than the saver's."""
         configurable = configurable_of(config)
-        asked = owner_key(configurable.get("owner"))
-        key = ThreadKey(thread_key(configurable.get("thread_id")), self.owner or asked)
-        return key if asked is None or key.owner == asked else None
+        owner = owner_key(configurable.get("owner"))
+        key = ThreadKey(thread_key(configurable.get("thread_id")), self.owner or owner)
+        return key if owner is None or key.owner == owner else None
 
     def _key_to_write(self, config: RunnableConfig) -> ThreadKey:
         key = self._key_to_read(config)

@@ -1,8 +1,8 @@
-"""What callers hand to a saver, checked before anything is changed.
+"""Checks what callers pass to a saver, before anything is changed.
 
-LangGraph hands over what it says that it does. An application that makes a config of its own (of
-JSON, of a row, of a UUID object) may not. And names that are texts need not be plain ones: a
-graph's nodes may be called by the members of a `StrEnum`.
+LangGraph passes the types that it declares. An application that makes its own config (from JSON, a
+row, a UUID object) may not. And texts need not be plain ones: a graph's nodes may be named by the
+members of a `StrEnum`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _VERSION: Final = frozenset([str, int, float])
 
 
 def configurable_of(config: object) -> Mapping[str, Any]:
-    """What a config names.
+    """A config's `configurable`.
 
     Raises:
-        InvalidInput: It is no config.
+        InvalidInput: The config is invalid.
     """
     return _dict_of(
         _dict_of(config, "a config").get("configurable") or {}, "a config's configurable"
@@ -35,7 +35,7 @@ def place_of(configurable: Mapping[str, Any]) -> tuple[str, str | None]:
     """The namespace and the checkpoint id that a config names; by default the root's and None.
 
     Raises:
-        InvalidInput: One of them is no text, or holds a character that cannot be stored.
+        InvalidInput: One of them is not text, or has a character that cannot be stored.
     """
     namespace, checkpoint_id = configurable.get("checkpoint_ns"), configurable.get("checkpoint_id")
     if namespace is not None:
@@ -46,7 +46,7 @@ def place_of(configurable: Mapping[str, Any]) -> tuple[str, str | None]:
 
 
 def is_plain(checkpoint: Any, metadata: Any, new_versions: Any) -> bool:
-    """Whether a checkpoint is as LangGraph's own are: it need not be checked further."""
+    """Whether a checkpoint is like LangGraph's own, so that it need not be checked further."""
     try:
         seen, updated = checkpoint["versions_seen"], checkpoint["updated_channels"]
         held = [checkpoint["channel_values"], checkpoint["channel_versions"], *seen.values()]
@@ -71,87 +71,87 @@ def is_plain(checkpoint: Any, metadata: Any, new_versions: Any) -> bool:
 
 
 def checked_checkpoint(checkpoint: object, metadata: object, new_versions: object) -> Any:
-    """A checkpoint whose names and versions are what every reader takes.
+    """A checkpoint with names and versions that every reader accepts.
 
     Raises:
         InvalidInput: The checkpoint or its metadata is not a dict, or the new versions are not
             named by channel.
     """
-    given = _dict_of(checkpoint, "a checkpoint")
-    require_storable(given.get("id"), "a checkpoint's id")
+    fields = _dict_of(checkpoint, "a checkpoint")
+    require_storable(fields.get("id"), "a checkpoint's id")
     _dict_of(metadata, "a checkpoint's metadata")
     _dict_of(new_versions, "new_versions")
-    values = _dict_of(given.get("channel_values", {}), "a checkpoint's channel_values")
-    versions = _dict_of(given.get("channel_versions", {}), "a checkpoint's channel_versions")
-    seen = _dict_of(given.get("versions_seen", {}), "a checkpoint's versions_seen")
+    values = _dict_of(fields.get("channel_values", {}), "a checkpoint's channel_values")
+    versions = _dict_of(fields.get("channel_versions", {}), "a checkpoint's channel_versions")
+    seen = _dict_of(fields.get("versions_seen", {}), "a checkpoint's versions_seen")
     inner = [
-        _dict_of(one, "what a node has seen, in a checkpoint's versions_seen,")
-        for one in seen.values()
+        _dict_of(of_node, "what a node has seen, in a checkpoint's versions_seen,")
+        for of_node in seen.values()
     ]
-    updated = given.get("updated_channels")
+    updated = fields.get("updated_channels")
     if updated is not None and not isinstance(updated, list | tuple | set | frozenset):
         raise InvalidInput(
             "a checkpoint's updated_channels must be a list of channel names, or None, not"
             f" {_kind(updated)}"
         )
     texts = [
-        given.get("id"),
-        given.get("ts", ""),
+        fields.get("id"),
+        fields.get("ts", ""),
         *values,
         *versions,
         *seen,
         *chain.from_iterable(inner),
         *(updated or ()),
     ]
-    numbers = [*versions.values(), *chain.from_iterable(one.values() for one in inner)]
+    numbers = [*versions.values(), *chain.from_iterable(of_node.values() for of_node in inner)]
     plain = (
-        type(given.get("v", 0)) is int
+        type(fields.get("v", 0)) is int
         and _TEXT.issuperset(map(type, texts))
         and _VERSION.issuperset(map(type, numbers))
     )
     if (
         plain
         and "".join(texts).isascii()
-        and "".join(one for one in numbers if type(one) is str).isascii()
+        and "".join(number for number in numbers if type(number) is str).isascii()
     ):
         return checkpoint
-    return _in_plain_terms(given)
+    return _with_plain_names(fields)
 
 
-def _in_plain_terms(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy whose texts and versions are plain ones.
+def _with_plain_names(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy with plain texts as names, and plain versions.
 
     Raises:
-        InvalidInput: Something that names or counts is neither.
+        InvalidInput: A name is not text, or a version is neither text nor a number.
     """
-    if "v" in given and (isinstance(given["v"], bool) or not isinstance(given["v"], int)):
-        raise InvalidInput(f"a checkpoint's v must be a whole number, not {_kind(given['v'])}")
-    changed: dict[str, Any] = {"id": _text_of(given.get("id"), "a checkpoint's id")}
-    if "v" in given:
-        changed["v"] = int(given["v"])
-    if "ts" in given:
-        changed["ts"] = _name_of(given["ts"], "a checkpoint's ts")
-    if "channel_values" in given:
+    if "v" in fields and (isinstance(fields["v"], bool) or not isinstance(fields["v"], int)):
+        raise InvalidInput(f"a checkpoint's v must be a whole number, not {_kind(fields['v'])}")
+    changed: dict[str, Any] = {"id": _text_of(fields.get("id"), "a checkpoint's id")}
+    if "v" in fields:
+        changed["v"] = int(fields["v"])
+    if "ts" in fields:
+        changed["ts"] = _name_of(fields["ts"], "a checkpoint's ts")
+    if "channel_values" in fields:
         changed["channel_values"] = {
-            _name_of(name): value for name, value in given["channel_values"].items()
+            _name_of(name): value for name, value in fields["channel_values"].items()
         }
-    if "channel_versions" in given:
-        changed["channel_versions"] = _versions_of(given["channel_versions"])
-    if "versions_seen" in given:
+    if "channel_versions" in fields:
+        changed["channel_versions"] = _versions_of(fields["channel_versions"])
+    if "versions_seen" in fields:
         changed["versions_seen"] = {
             _name_of(node, "a node's name"): _versions_of(seen)
-            for node, seen in given["versions_seen"].items()
+            for node, seen in fields["versions_seen"].items()
         }
-    if given.get("updated_channels") is not None:
-        changed["updated_channels"] = [_name_of(name) for name in given["updated_channels"]]
-    return {**given, **changed}
+    if fields.get("updated_channels") is not None:
+        changed["updated_channels"] = [_name_of(name) for name in fields["updated_channels"]]
+    return {**fields, **changed}
 
 
 def checked_writes(writes: Any) -> list[tuple[str, Any]]:
     """A task's writes.
 
     Raises:
-        InvalidInput: They are none, or a channel's name is no text.
+        InvalidInput: They are not pairs, or a channel's name is not text.
     """
     pairs = list(writes) if isinstance(writes, Iterable) else [writes]
     for pair in pairs:
@@ -176,7 +176,7 @@ def checked_task(
     """Where a task's writes belong: namespace and id of the checkpoint, the task's id and its path.
 
     Raises:
-        InvalidInput: The config names no checkpoint, or a task's id or path is no text or holds a
+        InvalidInput: The config names no checkpoint, or the task's id or path is not text, or has a
             character that cannot be stored.
     """
     if configurable.get("checkpoint_id") is None:
@@ -193,29 +193,29 @@ def checked_task(
 
 
 def require_limit(limit: object) -> None:
-    """See that a list can be of so many.
+    """Require that a limit is valid.
 
     Raises:
-        InvalidInput: It is no number of checkpoints.
+        InvalidInput: It is not a number of checkpoints.
     """
     if limit is not None and not isinstance(limit, int):
         raise InvalidInput(f"limit must be a number of checkpoints, or None for all, not {limit!r}")
 
 
 def several(values: object, what: str, example: str = "[one]") -> list[Any]:
-    """Several of what a caller names.
+    """A caller's values as a list.
 
     Args:
         values: What the caller has passed.
         what: What they are, for the error.
-        example: How one is passed, for the error.
+        example: How to pass one, for the error.
 
     Raises:
-        InvalidInput: It is one text, or nothing that can be gone through.
+        InvalidInput: It is one text, or not iterable.
     """
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
-        given = "one text" if isinstance(values, str | bytes | bytearray) else _kind(values)
-        raise InvalidInput(f"{what} must be a list, not {given}: pass {example}")
+        kind = "one text" if isinstance(values, str | bytes | bytearray) else _kind(values)
+        raise InvalidInput(f"{what} must be a list, not {kind}: pass {example}")
     return list(values)
 
 
@@ -240,7 +240,7 @@ def _name_of(name: object, what: str = "a channel's name") -> str:
 
 
 def _storable(value: object, what: str) -> str:
-    """A text that names a row; what no text column takes is refused before anything is stored."""
+    """A text that names a row, which a text column must accept."""
     text = _text_of(value, what)
     require_storable(text, what)
     return text

@@ -21,7 +21,7 @@ from langmem_ext.log.retention import Steps, arun_steps, run_steps
 from langmem_ext.types import Pruned
 
 EVERY: Final = timedelta(minutes=15)
-"""How long it is from the end of a sweep to the next one."""
+"""The time from the end of a sweep to the next one."""
 
 LONGEST_PAUSE: Final = timedelta(days=30)
 """The longest time that a thread can wait from one sweep to the next."""
@@ -87,10 +87,10 @@ class Sweeper:
         while not stopping.is_set():
             try:
                 pruned = run_steps(self._log, self._sweep(), stopping.is_set)
-            except Exception as error:  # whatever it is: the next sweep may succeed
+            except Exception as error:  # any error: the next sweep may succeed
                 _warn(error)
             else:
-                self.last = _told(pruned, stopping.is_set()) or self.last
+                self.last = _completed(pruned, stopping.is_set()) or self.last
             stopping.wait(self._every.total_seconds())
 
     def __enter__(self) -> Sweeper:
@@ -160,10 +160,10 @@ class AsyncSweeper:
         while not stopping.is_set():
             try:
                 pruned = await arun_steps(self._log, self._sweep(), stopping.is_set)
-            except Exception as error:  # whatever it is: the next sweep may succeed
+            except Exception as error:  # any error: the next sweep may succeed
                 _warn(error)
             else:
-                self.last = _told(pruned, stopping.is_set()) or self.last
+                self.last = _completed(pruned, stopping.is_set()) or self.last
             try:
                 async with asyncio.timeout(self._every.total_seconds()):
                     await stopping.wait()
@@ -194,8 +194,8 @@ def checked_interval(every: timedelta) -> timedelta:
     return every
 
 
-def _told(pruned: Pruned, stopped: bool) -> Pruned | None:
-    """What a sweep has deleted; None where it was stopped before its end."""
+def _completed(pruned: Pruned, stopped: bool) -> Pruned | None:
+    """What a sweep has deleted, which is logged; None if it was stopped before its end."""
     if stopped:
         return None
     if pruned.threads:
@@ -204,5 +204,5 @@ def _told(pruned: Pruned, stopped: bool) -> Pruned | None:
 
 
 def _warn(error: Exception) -> None:
-    # Its words may be of what is stored.
+    # The error's text may quote what is stored.
     _log.warning("a sweep failed and will be retried: %s", type(error).__name__)

@@ -1,4 +1,4 @@
-"""What is wrong with settings, in sentences: each with its place, and with what would be right."""
+"""Invalid settings in sentences: each says where it is, and what would be valid."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from langmem_ext.settings.sources import PREFIX, variables
 
 _LAYERS: Final = get_args(Layer)
 _LONGEST: Final = 80
-"""Characters of a value that a message repeats."""
+"""How many characters of a value a message repeats."""
 
 
 def mistakes(
-    error: ValidationError, found: Mapping[str, Found], fields: Mapping[str, FieldInfo]
+    error: ValidationError, written: Mapping[str, Found], fields: Mapping[str, FieldInfo]
 ) -> list[str]:
     """A sentence for each invalid setting and each unknown name, in the order of the sources.
 
     Args:
-        error: What pydantic says.
-        found: The values as they were written, and where.
+        error: Pydantic's error.
+        written: The values as they were written, and where.
         fields: The settings.
     """
     wrong = {
@@ -35,41 +35,41 @@ def mistakes(
     ordered = sorted(
         wrong,
         key=lambda name: (
-            _LAYERS.index(found[name].origin.layer),
-            found[name].origin.line or 0,
+            _LAYERS.index(written[name].origin.layer),
+            written[name].origin.line or 0,
             name,
         ),
     )
     return [
         (
-            _cannot_be(name, found[name], fields[name])
+            _cannot_be(name, written[name], fields[name])
             if name in fields
-            else _unknown(name, found[name], fields)
+            else _unknown(name, written[name], fields)
         )
         for name in ordered
     ]
 
 
-def _cannot_be(name: str, found: Found, field: FieldInfo) -> str:
-    return f"{found.origin}: {name} cannot be {_repeated(found.value)}; {allowed(field)}"
+def _cannot_be(name: str, written: Found, field: FieldInfo) -> str:
+    return f"{written.origin}: {name} cannot be {_repeated(written.value)}; {allowed(field)}"
 
 
-def _unknown(name: str, found: Found, fields: Mapping[str, FieldInfo]) -> str:
-    """Never with the value: what is written under a name of its own may be a secret."""
-    if found.origin.layer == "environment":
+def _unknown(name: str, written: Found, fields: Mapping[str, FieldInfo]) -> str:
+    """The sentence for an unknown name; without the value, which may be a secret."""
+    if written.origin.layer == "environment":
         names = {variable.removeprefix(PREFIX): variable for variable in variables(fields)}
         return (
             f"{_named(name)} is not a setting; did you mean"
             f" {names[closest(name.removeprefix(PREFIX).upper(), names)]}?"
         )
     return (
-        f"{found.origin}: {_named(name)} is not a setting; did you mean"
+        f"{written.origin}: {_named(name)} is not a setting; did you mean"
         f" {closest(name.lower().replace('-', '_'), fields)}?"
     )
 
 
 def _named(name: str) -> str:
-    """A name as it was written, which may be anything."""
+    """A name as it was written, quoted if it is unusual."""
     return name if name.isprintable() and 0 < len(name) <= _LONGEST else _repeated(name)
 
 

@@ -107,7 +107,7 @@ class RequestMemory:
 @dataclass(frozen=True, slots=True)
 class _Unsent:
     messages: list[BaseMessage]
-    given: list[ContextEvent]
+    events: list[ContextEvent]
     decided: tuple[ContextEvent, ...]
 
 
@@ -126,23 +126,23 @@ class UnsentDecisions:
     def keep(
         self,
         messages: Sequence[BaseMessage],
-        given: Sequence[ContextEvent],
+        events: Sequence[ContextEvent],
         decided: tuple[ContextEvent, ...],
     ) -> None:
-        """Remember what was decided of these messages, to which other decisions had been given."""
+        """Remember what was decided about these messages, after these earlier decisions."""
         with self._lock:
-            self._kept[self._key(messages)] = _Unsent(list(messages), list(given), decided)
+            self._kept[self._key(messages)] = _Unsent(list(messages), list(events), decided)
             if len(self._kept) > self._size:
                 self._kept.popitem(last=False)
 
     def take(
-        self, messages: Sequence[BaseMessage], given: Sequence[ContextEvent]
+        self, messages: Sequence[BaseMessage], events: Sequence[ContextEvent]
     ) -> Sequence[ContextEvent]:
-        """What was decided of these messages, once; what is given if nothing was."""
+        """What was decided about these messages, once; the earlier decisions if nothing was."""
         with self._lock:
             kept = self._kept.pop(self._key(messages), None)
-        same = kept is not None and kept.given == list(given) and kept.messages == list(messages)
-        return kept.decided if kept is not None and same else given
+        same = kept is not None and kept.events == list(events) and kept.messages == list(messages)
+        return kept.decided if kept is not None and same else events
 
     @staticmethod
     def _key(messages: Sequence[BaseMessage]) -> tuple[int, str | None]:
