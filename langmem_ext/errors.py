@@ -4,20 +4,20 @@
 LangmemExtError
 ├── InvalidInput (ValueError)        an argument that cannot be used; nothing was changed
 │   ├── InvalidThreadId              empty, or neither a string, an int nor a UUID
-│   ├── ThreadExists                 a thread that is to be made is there already
+│   ├── ThreadExists                 a thread to create exists already
 │   ├── CatalogError                 every mistake of an intents file, each with its line
 │   └── MalformedExport              an invalid or too large export file; names the line
 ├── SettingsError                    all mistakes of the settings with their places; no change
 ├── ThreadNotFound (LookupError)     no such thread, or it belongs to another owner
-│   ├── ThreadExpired                not written for longer than it lives
-│   └── ThreadDeleted                deleted while a run was under way; nothing of the run is stored
-├── TurnLimitReached                 a thread has as many turns as it may have
+│   ├── ThreadExpired                not written to for longer than its time to live
+│   └── ThreadDeleted                deleted during a run; nothing of the run is stored
+├── TurnLimitReached                 a thread has its maximum number of turns
 ├── ThreadBusy                       another caller is driving the thread right now
 ├── HeadConflict                     another writer has moved a thread's head
-├── SearchUnavailable                there is nothing to search in, and why
-├── ConversationError                a turn that cannot be delivered to this graph as it stands
+├── SearchUnavailable                messages cannot be searched; says why
+├── ConversationError                a turn that cannot be delivered in the graph's present state
 ├── ContextOverflow                  a request exceeds its budget; names its largest parts
-├── SummaryFailed                    a model's answer that cannot stand for what it was to sum up
+├── SummaryFailed                    a model's answer that cannot be used as a summary
 ├── StorageError
 │   ├── StorageUnavailable           the database cannot be opened, read or written here
 │   ├── NotADatabase                 the file, or the schema, is something else
@@ -50,7 +50,7 @@ class InvalidThreadId(InvalidInput):
 
 
 class ThreadExists(InvalidInput):
-    """A thread that is to be made is there already. Nothing was changed.
+    """A thread to create exists already. Nothing was changed.
 
     Attributes:
         thread_id: The thread.
@@ -200,7 +200,7 @@ class SummaryFailed(LangmemExtError):
     """A model's summary is unusable: keep the messages, or use another model. Nothing was changed.
 
     Args:
-        purpose: What was asked of the model.
+        purpose: The model's task.
         reason: What is wrong with its answer; never quotes it.
     """
 
@@ -252,8 +252,8 @@ class MissingExtra(LangmemExtError, ImportError):
 def told(error: object) -> str:
     """The text of an error without what it quotes, which may be a stored value.
 
-    Of an error that is neither ours nor a plain `ValueError` only the class is told: many show what
-    they were given.
+    An error that is neither ours nor a plain `ValueError` is named by its class alone: many quote
+    their input.
 
     >>> told(ValueError("invalid literal for int() with base 10: '4111'"))
     'invalid literal for int() with base 10: …'
@@ -266,8 +266,8 @@ def told(error: object) -> str:
 
 
 _QUOTING = frozenset({"builtins", "pydantic_core", "json", "ormsgpack"})
-"""Whose errors may quote what was being read. An application's own serializer answers for what its
-errors say."""
+"""Modules whose errors may quote what was being read. An application's own serializer must
+see to its errors itself."""
 
 
 def cause(error: Exception) -> Exception | None:

@@ -12,8 +12,8 @@ from langmem_ext._internal import html
 Snapshot: TypeAlias = bytes
 
 CONFIRMATION: Final = "confirmation"
-"""What is waited for while a request waits to be confirmed: no parameter of a catalog, its answer
-stands in the plan."""
+"""What a request waits for until it is confirmed: not a parameter of a catalog. Its answer is in
+the plan."""
 
 
 @dataclass(slots=True)  # not frozen: that takes several times as long to make
@@ -27,9 +27,9 @@ class PackedValue:
         keyed: Whether it is a dict that may be stored in parts.
         count: Number of elements, if it is a list that may be stored in parts.
         fresh: How many of the messages were not in its place when it was packed there before.
-        known: If it is a plain list, what is remembered of it, or of the list that it was packed
-            after (`storage.cache.KnownList`).
-        templates: If it is a plain list, what its messages are recognised by (`templates`).
+        known: If it is a plain list, its cache, or that of the list that it was packed after
+            (`storage.cache.KnownList`).
+        templates: If it is a plain list, what its messages are recognised by (`log.message_cache`).
     """
 
     messages: Sequence[Snapshot] = ()
@@ -88,17 +88,17 @@ class StoredCheckpoint:
 
 @dataclass(slots=True)  # as above
 class ItemRow:
-    """A message as its row holds it, but for key, time and token count.
+    """A message as its row holds it, without key, time and token count.
 
     Attributes:
         message_id: The message's id as text, or None.
         role: Its class's code, or None for a message kept whole in `rest`, and for a bare text.
         name, text, tool_call_id: Readable columns.
-        rest: What the columns do not hold, encoded; None where there is nothing.
-        tool: The tool that the message says its turn is for; it stands in `rest` too.
+        rest: What the columns do not hold, encoded; None if there is nothing.
+        tool: The tool that the message says its turn is for; it is in `rest`, too.
         bare: The message's exact bytes without its id.
-        tokens: About how many tokens it costs a model; 0 for a bare text; None: what role and text
-            imply (`stored_tokens.implied_tokens`).
+        tokens: About how many tokens it costs a model; 0 for a bare text; None for the number that
+            role and text imply (`stored_tokens.implied_tokens`).
     """
 
     message_id: str | None
@@ -119,9 +119,9 @@ class Shown:
     Attributes:
         role: `human`, `ai`, `system` or `tool`.
         text: Its text, sensitive values hidden.
-        open: Whether a copy of it may follow that says what of it is sensitive: a user's message
-            that says nothing of it.
-        whole: Its text as it stands, if the message says that something of it is sensitive.
+        open: Whether a copy may follow that marks what is sensitive: it is a user's message without
+            such a mark.
+        whole: Its full text, if the message is marked as partly sensitive.
     """
 
     role: str
@@ -155,11 +155,11 @@ class Codec(Protocol):
     def shown_of(self, packed: Snapshot) -> Shown | None:
         """What may be shown of a message; None for a bare text or a role that is not shown.
 
-        None, too, where an application's own serializer wrote it.
+        None, too, if an application's own serializer wrote it.
         """
 
     def texts_in(self, body: bytes) -> frozenset[int]:
-        """Which of a value's messages, by position, stand in it as texts."""
+        """Which of a value's messages, by position, are texts in it."""
 
     def empty_list(self) -> bytes:
         """How an empty list is encoded as a value."""
@@ -181,7 +181,7 @@ class Codec(Protocol):
 
 
 class ThreadKey(NamedTuple):
-    """A thread as a caller names it: its id, and the owner the caller acts for (None: any)."""
+    """A thread as a caller names it: its id, and the caller's owner (None for any)."""
 
     id: str
     owner: str | None = None
@@ -252,7 +252,7 @@ class ThreadStatistics:
         tokens: Approximate tokens of these messages.
         waiting: Threads that are waiting for a parameter.
         by_status: Threads by status, `active` or `archived`.
-        by_tool: Threads by tool: that of their newest turn that names one; None: without a tool.
+        by_tool: Threads by the tool of their newest turn that names one; None for those without.
     """
 
     threads: int
@@ -290,8 +290,8 @@ class SearchHit:
     rank: float
 
     def _repr_html_(self) -> str:
-        found = html.Raw(html.highlighted(self.snippet, self.highlights))
-        rows = [("thread", self.thread_id), (self.role, found), ("stored", self.created_at)]
+        marked = html.Raw(html.highlighted(self.snippet, self.highlights))
+        rows = [("thread", self.thread_id), (self.role, marked), ("stored", self.created_at)]
         return html.titled(self.title or "(untitled)", html.table(rows))
 
 

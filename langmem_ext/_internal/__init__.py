@@ -1,1 +1,1 @@
-"""Small things that several packages need, and no user."""
+"""Small things that several packages need, but no user."""

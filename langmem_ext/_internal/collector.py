@@ -1,4 +1,4 @@
-"""Python's garbage collector, where it would only do harm."""
+"""Pauses Python's garbage collector where it would only cost time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def without_collector(function: Callable[P, T], /, *args: P.args, **kwargs: P.kw
 
     The collector would walk them again and again, and free none.
 
-    Where it was not running, that stays so; an application that stops it for good does so before it
-    calls from several threads. (Not a context manager: a signal's handler may raise between its two
-    ends and the block, and then the collector would rest for good.)
+    If it was not running, it stays off; an application that stops it for good must do so before it
+    calls from several threads. (This is not a context manager: a signal's handler may raise between
+    its ends and the block, and then the collector would stay off for good.)
     """
     if not gc.isenabled():
         return function(*args, **kwargs)

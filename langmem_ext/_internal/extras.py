@@ -33,14 +33,14 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def require(feature: str, extra: str) -> None:
-    """See that what an extra brings is installed; nothing is imported for it.
+    """Require that an extra's packages are installed, without importing them.
 
     Args:
-        feature: What needs it, for the error.
+        feature: What needs the extra, for the error.
         extra: The extra, a key of `NEEDED`.
 
     Raises:
-        MissingExtra: Something of it is not installed.
+        MissingExtra: One of its packages is not installed.
     """
     if any(find_spec(name) is None for name in NEEDED[extra]):
         raise MissingExtra(feature, extra)

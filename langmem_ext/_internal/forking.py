@@ -1,4 +1,4 @@
-"""What is renewed in a forked child: `os.fork` copies one thread, but the locks of all."""
+"""Renews objects in a forked child: `os.fork` copies one thread, but the locks of all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 
 class Forked(Protocol):
-    """What is of no use in a child as it was in its parent."""
+    """Something that a child cannot use as its parent left it."""
 
     def start_anew(self) -> None:
         """Replace all locks and forget running work, whose threads are not in the child."""
@@ -19,7 +19,7 @@ _things: Final[WeakSet[Forked]] = WeakSet()
 
 
 def renew_in_child(thing: Forked) -> None:
-    """Have an object start anew in every child forked from now on.
+    """Make an object start anew in every child that is forked from now on.
 
     It costs nothing until then.
     """

@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: small pieces of escaped HTML, for light and dark pages.
+"""Objects as a notebook shows them: small pieces of escaped HTML, for light and dark pages.
 
 GitHub strips styles, so a table alone must be readable. Callers hide sensitive values beforehand.
 """
@@ -43,7 +43,7 @@ def highlighted(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 class Raw(str):
-    """HTML that is to stand in a table as it is."""
+    """HTML that a table includes as it is."""
 
     __slots__ = ()
 

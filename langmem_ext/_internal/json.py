@@ -1,8 +1,6 @@
-"""Checks JSON values: gives a copy, or one error that says where the fault is, not what is there.
+"""Checks JSON values: returns a copy, or raises one error with the fault's place, not its value.
 
 It also converts values of any kind to JSON, for readers in another language.
-
-And values of any kind as JSON, for who reads them in another language.
 """
 
 from __future__ import annotations

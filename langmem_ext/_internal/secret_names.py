@@ -1,10 +1,9 @@
-"""Names taken for those of secrets, whose values are kept out of metadata and displays.
+"""Names that look like those of secrets, whose values are kept out of metadata and displays.
 
-A name is a secret's if it contains one of the words of LangGraph's own tracing (`author` and
-`max_tokens` do, too), or if one of its words, or two that follow each other, is in the list: in
-`dbPwd`, `session-cookies`, `PIN_2` and `connection_string`, but not in `spinner` or `mapping`.
-One word is enough, so `cookie_consent` is one: a value that is missing is noticed, one that leaks
-is not.
+A name looks secret if it contains one of the words of LangGraph's own tracing (`author` and
+`max_tokens` do, too), or if one of its words, or two in a row, is in the list: `dbPwd`,
+`session-cookies`, `PIN_2` and `connection_string` do, `spinner` and `mapping` do not. One word is
+enough, so `cookie_consent` does: a missing value is noticed, a leaked one is not.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from itertools import pairwise
 from typing import Final
 
 _ANYWHERE: Final = ("key", "token", "secret", "password", "auth")
-"""What LangGraph leaves out of the metadata of its traces, wherever it is in a name."""
+"""The words that LangGraph keeps out of its traces' metadata, anywhere in a name."""
 
 _STORES: Final = (
     *(

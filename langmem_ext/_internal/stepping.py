@@ -18,10 +18,10 @@ _DONE: Final = object()
 
 
 def finish(steps: Generator[S, None, T], tell: Callable[[S], object] | None = None) -> T:
-    """Carry out all steps in the calling thread; what the last one returned.
+    """Run all steps in the calling thread; returns their result.
 
     Args:
-        steps: The work; it is closed whatever happens.
+        steps: The work; it is closed in any case.
         tell: Called with what each step yields.
     """
     try:
@@ -50,7 +50,7 @@ async def afinish(steps: Generator[S, None, T], tell: Callable[[S], object] | No
 
 
 async def aeach(steps: Generator[S, None, Any]) -> AsyncGenerator[S, None]:
-    """What the steps yield, each when it is asked for."""
+    """What the steps yield, each on demand."""
     try:
         while (step := (await _next(steps))[0]) is not _DONE:
             yield step
@@ -63,7 +63,7 @@ async def _next(steps: Generator[Any, None, Any]) -> tuple[Any, Any]:
     try:
         return await asyncio.shield(step)
     finally:
-        # Who is cancelled waits for the step: a generator at work cannot be closed.
+        # A cancelled caller waits for the step: a running generator cannot be closed.
         await asyncio.wait([step])
 
 
@@ -99,7 +99,7 @@ def perform(steps: Generator[R, A, T], answer: Callable[[R], A]) -> T:
 
 
 async def aperform(steps: Generator[R, A, T], answer: Callable[[R], Awaitable[A]]) -> T:
-    """Async twin of `perform`; the steps themselves are carried out on the event loop."""
+    """Async twin of `perform`; the steps themselves run on the event loop."""
     try:
         request = next(steps)
         while True:

@@ -1,6 +1,6 @@
 """Names of databases: paths and server URLs, whose parts are read as libpq reads them.
 
-What may hold a password is never quoted.
+Parts that may hold a password are never quoted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A YAML file as plain data that knows its lines.
+"""A YAML file as plain data with line numbers.
 
 Only data is read: mappings, lists, text, whole numbers, booleans and null. Text stays as it is
 written (`11:30`, `no` and `2024-05-01` are not turned into numbers, booleans and dates), because
-examples and synonyms are what users type; whoever wants a number or a date of a text reads it as
-one. Anchors and aliases work.
+examples and synonyms are what users type; a reader that needs a number or a date parses the text.
+Anchors and aliases work.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Document:
-    """A file, read.
+    """The content of a file.
 
     Attributes:
         data: Its content; None when it could not be read at all.

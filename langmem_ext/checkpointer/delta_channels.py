@@ -1,4 +1,4 @@
-"""What those who forget must know of LangGraph's checkpoints: which belong together, or wait."""
+"""What pruning must know of LangGraph's checkpoints: which belong together, and which wait."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from langmem_ext.log.codec import MessageCodec
 from langmem_ext.messages.text import column_name
 
 DELTA_COUNTERS: Final = "counters_since_delta_snapshot"
-"""Where LangGraph's metadata says, for each `DeltaChannel`, how long ago its value was stored
-whole."""
+"""The key of LangGraph's metadata that says, for each `DeltaChannel`, how long ago its value was
+stored whole."""
 
 _REMEMBERED: Final = 256
 
 
 class CheckpointMeaning:
-    """Reads what a checkpoint's own bytes say to LangGraph.
+    """Reads from a checkpoint's own bytes what they mean to LangGraph.
 
     Args:
         codec: Loads them, and messages.
@@ -34,7 +34,7 @@ class CheckpointMeaning:
         self._known: OrderedDict[bytes, Collection[str]] = OrderedDict()
 
     def rebuilt(self, details: bytes | None) -> Collection[str]:
-        """The `DeltaChannel`s of the checkpoint's graph, but for those whose value it holds."""
+        """The `DeltaChannel`s of the checkpoint's graph, except those whose value it holds."""
         if details is None:
             return ()
         if details not in self._known:
@@ -48,6 +48,6 @@ class CheckpointMeaning:
         """The text that a value is, as a column shows it; None for any other value."""
         try:
             value = self.codec.load_plain(body)
-        except Exception:  # not a text, and no concern of those who forget
+        except Exception:  # not a text, so it does not matter to pruning
             return None
         return column_name(value)

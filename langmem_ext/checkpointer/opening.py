@@ -15,7 +15,7 @@ from langmem_ext.telemetry import Sink
 
 
 class SaverOptions(TypedDict, total=False):
-    """What `DeltaSaver.open` takes besides the URL."""
+    """The options of `DeltaSaver.open`."""
 
     serde: SerializerProtocol | None
     synchronous: Synchronous
@@ -27,7 +27,7 @@ class SaverOptions(TypedDict, total=False):
 
 
 class Closing(Protocol):
-    """What can be closed, on an event loop and without."""
+    """Something that can be closed, on an event loop and without."""
 
     def close(self) -> None:
         """Close it; idempotent."""
@@ -40,7 +40,7 @@ T = TypeVar("T", bound=Closing)
 
 
 class Opening(AbstractContextManager[T], AbstractAsyncContextManager[T], Generic[T]):
-    """Opens something when it is entered, off the event loop where there is one.
+    """A context manager that opens something, off the event loop if there is one.
 
     Args:
         open_it: Opens it.

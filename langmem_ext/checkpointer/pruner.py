@@ -1,6 +1,6 @@
-"""What a saver forgets and copies, as operations: threads, checkpoints, runs.
+"""The operations by which a saver deletes and copies threads, checkpoints and runs.
 
-A thread of another owner than the saver's is not there for it.
+A saver does not see threads of other owners than its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Strategy = Literal["keep_latest", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which checkpoints of a thread go, as a caller says (`DeltaSaver.prune`)."""
+    """Which checkpoints of a thread to delete, by a caller's options (`DeltaSaver.prune`)."""
 
     strategy: str
     keep_last: int | None
@@ -48,7 +48,7 @@ def keeper_of(
     codec: MessageCodec,
     emitter: Emitter,
 ) -> Keeper | None:
-    """What applies a saver's retention; None where it has none."""
+    """The object that applies a saver's retention; None if it has none."""
     if retention is None:
         return None
     around = Surroundings(owner, CheckpointMeaning(codec), log.indexes)
@@ -56,7 +56,7 @@ def keeper_of(
 
 
 def after_put(keeper: Keeper | None, config: RunnableConfig) -> Callable[[], object] | None:
-    """What a put gives occasion for; None: nothing."""
+    """The upkeep that is due after a put; None if there is none."""
     thread_id = thread_key(config["configurable"]["thread_id"])
     if keeper is None or not keeper.is_due(thread_id):
         return None
@@ -97,10 +97,10 @@ def pruned(
     *,
     dry_run: bool,
 ) -> list[Operation[Pruned]]:
-    """Prunes threads: one operation for each.
+    """The operations that prune threads, one for each.
 
     Raises:
-        InvalidInput: What is chosen is invalid.
+        InvalidInput: An option is invalid.
     """
     keys = [
         ThreadKey(name, owner)

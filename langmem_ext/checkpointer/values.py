@@ -38,8 +38,8 @@ from langmem_ext.types import DeltaHistory, PackedValue, StoredCheckpoint
 T = TypeVar("T")
 
 WAITING_CHANNEL: Final = "waiting_for_param"
-"""The channel by which a graph says which parameter it waits for; its value, a name, is shown in
-the thread's row."""
+"""The channel that says which parameter a graph waits for; its value, a name, is shown in the
+thread's row."""
 
 INPUT_CHANNEL: Final = "__start__"
 """LangGraph's channel for a graph's input: its long texts are the texts of messages to come."""
@@ -48,13 +48,14 @@ MESSAGES_CHANNEL: Final = "messages"
 """The channel of LangGraph's own `MessagesState`: a bare text written to it becomes a message."""
 
 LONG: Final = 64
-"""Messages of a list that an event loop builds itself, at most."""
+"""The maximum number of a list's messages that an event loop builds itself."""
 
 SMALL_BYTES: Final = 32 * 1024
-"""Bytes of values beside messages that an event loop loads itself, at most."""
+"""The maximum bytes of values, besides messages, that an event loop loads itself."""
 
 HEAVY_BYTES: Final = 128 * 1024
-"""Bytes of values beside messages that a PostgreSQL operation of an event loop stores, at most."""
+"""The maximum bytes of values, besides messages, that a PostgreSQL operation stores on an event
+loop."""
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
@@ -85,14 +86,14 @@ def pack_checkpoint(
 
     Args:
         codec: Packs the values.
-        config: What it is put with.
-        place: The namespace that it names, and the id of the parent.
-        checkpoint: What is put.
-        metadata: What the graph says of it.
+        config: The config of the put.
+        place: The config's namespace, and the id of the parent.
+        checkpoint: The checkpoint.
+        metadata: The graph's metadata of it.
         new_versions: The versions of the channels that it changes.
-        metadata_keys: The names in `configurable` that become metadata; None: all that look like no
-            secret.
-        known: What is remembered of the list in a channel.
+        metadata_keys: The names in `configurable` that become metadata; None for all that do not
+            look secret.
+        known: Returns the cached list of a channel.
     """
     values = checkpoint.get("channel_values", {})
     packed: dict[str, PackedValue | Callable[[], PackedValue]] = {}
@@ -132,7 +133,7 @@ def pack_checkpoint(
 
 
 def _further(codec: MessageCodec, checkpoint: Checkpoint) -> bytes | None:
-    """What a checkpoint has beyond the keys that LangGraph's have, or has not of these, encoded."""
+    """A checkpoint's further keys, and the missing ones of LangGraph's own, encoded."""
     further = {name: value for name, value in checkpoint.items() if name not in _ALL_KNOWN}
     absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
     return codec.pack_plain([further, absent]) if further or absent else None
@@ -145,7 +146,7 @@ def follows_head(config: RunnableConfig) -> bool:
 
 
 def texts_of(channel: str) -> Texts:
-    """Which long texts of a pending write are those of messages to come."""
+    """Which long texts of a pending write will be those of messages."""
     if channel == RESUME:
         return "all"
     return "messages" if channel == MESSAGES_CHANNEL else "written"
@@ -207,7 +208,7 @@ def load_checkpoint(
         codec: Loads the values.
         stored: The checkpoint.
         thread_id: The thread's id as the caller named it.
-        config: The config that asked for it by its id; None where it was found otherwise.
+        config: The config that named it by its id; None if it was found otherwise.
 
     Raises:
         DamagedRow: A value does not decode.
@@ -226,10 +227,9 @@ def load_checkpoint(
 
 
 class ListedCheckpoint(CheckpointTuple):
-    """A checkpoint of a list: its state is built when it is first looked at, of objects of its own.
+    """A checkpoint of a list: its state is built when it is first used, from its own objects.
 
-    Equal to the `CheckpointTuple` in everything; most who walk through a history look at a few
-    states.
+    It is equal to the `CheckpointTuple`; most callers who go through a history use a few states.
     """
 
     _build: Callable[[], tuple[Checkpoint, list[PendingWrite]]]
@@ -343,7 +343,7 @@ def _metadata(codec: MessageCodec, stored: StoredCheckpoint) -> CheckpointMetada
 
 
 def load_history(codec: MessageCodec, entry: DeltaHistory) -> DeltaChannelHistory:
-    """What a channel contributed, as LangGraph reads it."""
+    """What a channel contributed, in LangGraph's form."""
     history = DeltaChannelHistory(
         writes=[
             (write.task, write.channel, codec.load_value(write.value)) for write in entry.writes

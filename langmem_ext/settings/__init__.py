@@ -1,10 +1,10 @@
-"""Settings, where each comes from, and what is invalid.
+"""Settings, where each comes from, and which are invalid.
 
 It is the only package that needs the extra `settings`.
 
-An argument counts for more than the environment, that for more than the project's file, that for
-more than the user's file, and a default for least. Nothing below reads settings by itself: who
-opens a database hands over what it is to be opened with.
+An argument takes precedence over the environment, that over the project's file, that over the
+user's file, and a default comes last. No lower package reads settings: a caller that opens a
+database passes its options.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What each setting governs, in words: the docstring below its field.
+"""The descriptions of settings: the docstring below each field.
 
-They are read from the source when somebody asks, because every command would pay for it: pydantic's
-`use_attribute_docstrings` takes an eighth of the time of `langmem-ext threads list`.
+They are read from the source only when they are needed, because every command would pay for it:
+pydantic's `use_attribute_docstrings` takes an eighth of the time of `langmem-ext threads list`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a setting is besides its name, type and default, and how it is said what values it takes."""
+"""What a setting has besides its name, type and default, and the description of its values."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pydantic.fields import FieldInfo
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a field of the settings does not say by itself.
+    """What a field's name, type and default do not show.
 
     Attributes:
         unit: What a number counts.
         off: The number that turns the thing off.
         is_path: Whether it names a file. A relative path in a file of settings counts from that
             file's folder.
-        variable: An older environment variable that names it too.
-        takes: What it takes, where the type does not say it well.
+        variable: An older environment variable for it.
+        takes: The values that it takes, if the type does not show them well.
     """
 
     unit: str = ""
@@ -75,12 +75,12 @@ Minutes: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, le=6
 
 
 def about(field: FieldInfo) -> About:
-    """What the field says of itself."""
+    """A field's further properties."""
     return next((mark for mark in field.metadata if isinstance(mark, About)), NOTHING_SPECIAL)
 
 
 def allowed(field: FieldInfo) -> str:
-    """What a setting takes, in words: `a whole number of turns, 0 to 1,000; 0 turns it off`."""
+    """The values of a setting, in words: `a whole number of turns, 0 to 1,000; 0 turns it off`."""
     special = about(field)
     if special.takes:
         return special.takes

@@ -1,7 +1,7 @@
-"""The places where values are looked for besides arguments: the environment, and files.
+"""The sources of values besides arguments: the environment, and files.
 
-What a place says is handed on as it is written, unknown names too: what is wrong is said once, when
-all of it is known.
+A source's values are passed on as they are written, even unknown names: all mistakes are reported
+at once, at the end.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def project_file() -> Path:
 
 
 def user_file() -> Path:
-    """The file of the user, where the system keeps such files."""
+    """The user's file, in the system's folder for such files."""
     return user_config_path("langmem-ext", appauthor=False) / FILE
 
 
@@ -103,8 +103,8 @@ class FileSource(_Source):
 
     Args:
         settings_cls: The settings.
-        layer: Whose file it is.
-        path: Where it is, if there is one.
+        layer: The project's file, or the user's.
+        path: Its path, if there is one.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The SQL of the store, which SQLite and PostgreSQL share but for its markers.
+"""The SQL of the store, which SQLite and PostgreSQL share except for its markers.
 
-`:owner` is that of the caller, who sees no other's items; NULL: it sees all. `:now` is a moment:
-what has expired by then is not there, whether it was swept or not.
+`:owner` is the caller's, who sees no items of others; NULL: it sees all. `:now` is a time: items
+that have expired by then are not seen, even if they are not deleted yet.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _INSERT: Final = (
     " CONFLICT (path, key) DO"
 )
 INSERT_ITEM = f"{_INSERT} NOTHING"
-# What has expired is put anew; and what is another owner's stays as it is.
+# An expired item is replaced as if it were new; another owner's item is not changed.
 UPSERT_ITEM = (
     f"{_INSERT} UPDATE SET value = excluded.value, plain = excluded.plain, words ="
     " excluded.words, fields = excluded.fields, signature = excluded.signature, ttl ="

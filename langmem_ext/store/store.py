@@ -53,7 +53,7 @@ COPIED_AT_ONCE: Final = 20_000
 
 
 class StoreOptions(TypedDict, total=False):
-    """What `DeltaStore` takes besides the database."""
+    """The options of `DeltaStore`."""
 
     index: IndexConfig | None
     ttl: TTLConfig | None

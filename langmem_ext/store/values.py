@@ -1,8 +1,8 @@
-"""Values as JSON text: what comes back is what was put, or it is not taken.
+"""Values as JSON text: a value comes back as it was put, or is refused.
 
-Numbers of any size, `NaN`, zero characters and halves of surrogate pairs are kept; a tuple comes
-back as a list, for JSON has no tuples. What JSON has no name for (a date, an object, a key that is
-no string) is refused.
+Numbers of any size, `NaN`, NUL characters and halves of surrogate pairs are kept; a tuple comes
+back as a list, for JSON has no tuples. What JSON cannot represent (a date, an object, a key that is
+not a string) is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEEPEST: Final = 200
 """How deep a value may be nested: every reader of JSON can follow so far."""
 
 _UNUSUAL: Final = re.compile(r"\d{16}|NaN|Infinity|\\u0000|\\u[dD]")
-"""What a database's JSON may not take, or would round."""
+"""What a database's JSON may refuse or round."""
 
 
 def dump_value(value: object) -> tuple[str, bool]:

@@ -196,14 +196,14 @@ def adding(
     *,
     edit: Edit | None = None,
 ) -> Operation[None]:
-    """The operation that appends messages to a thread's, as an edit; without one, as a new one.
+    """The operation that appends messages to a thread, as the given edit or a new one.
 
-    What a user says while the thread waits, and its request takes a sensitive parameter, is marked
-    to hold its value: only the graph could tell what is none.
+    A user's message, while the thread waits and its request takes a sensitive parameter, is marked
+    as holding its value: only the graph could tell that it does not.
 
     Raises:
-        InvalidInput: One of them is not a message, or one that removes others, or holds something
-            that cannot be stored.
+        InvalidInput: One of them is not a message, removes others, or has something that cannot be
+            stored.
     """
     strange = [
         message

@@ -59,7 +59,7 @@ MAX_TURNS: Final = 50
 
 
 class ThreadsOptions(TypedDict, total=False):
-    """What `Threads` takes besides the database."""
+    """The options of `Threads`."""
 
     owner: str | None
     ttl: timedelta | float | None
@@ -123,7 +123,7 @@ class LimitedThreads(ThreadRows):
 
         Raises:
             ThreadNotFound: The thread does not exist (`ThreadExpired`: it has expired).
-            DamagedRow: It is damaged, and that is to be an error.
+            DamagedRow: It is damaged, and `on_damage` is `raise`.
         """
         count = self._limits.max_turns if last is None else checked_turns(last, "last")
         return self._reader.read(thread_key(thread_id), count, numbered=True).last(count)
@@ -204,14 +204,14 @@ class LimitedThreads(ThreadRows):
     def usage(self, thread_id: ThreadId, prices: Prices | None = None) -> ThreadUsage:
         """The model usage of a thread by its messages' `usage_metadata`: in total, and by turn.
 
-        The total is of all messages that the log holds, those of other branches and of subgraphs
-        too: they were paid for. A message counts once. What a model used without leaving a message
-        is not in it, and what was pruned is not any more.
+        The total is of all messages in the log, including those of other branches and of subgraphs:
+        they were paid for. A message counts once. Usage that left no message is not included, nor
+        that of pruned messages.
 
         Args:
-            thread_id: The thread; one that has expired can be counted until it is deleted.
-            prices: By a model's name, exactly as its messages have it, what a million prompt tokens
-                and a million completion tokens cost.
+            thread_id: The thread; an expired one can be counted until it is deleted.
+            prices: By a model's name, exactly as its messages have it, the cost of a million prompt
+                tokens and of a million completion tokens.
 
         Raises:
             ThreadNotFound: The thread does not exist.
@@ -264,18 +264,18 @@ class LimitedThreads(ThreadRows):
 
         The store's items include memories and facts.
 
-        What was deleted is overwritten in the file (`MessageLog.compact`), too. A run that is under
-        way brings nothing of its thread back (`ThreadDeleted`). Stopped anywhere, it is called
-        again and goes on. Items that a store wrote without an owner are nobody's, whatever their
-        namespace says, and stay.
+        Deleted rows are also overwritten in the file (`MessageLog.compact`). A run that is under
+        way cannot bring its thread back (`ThreadDeleted`). If the deletion is stopped, call it
+        again to continue. Items that a store wrote without an owner belong to nobody, whatever
+        their namespace says, and stay.
 
         Returns:
             What was deleted; `store_items` are those of the store.
 
         Raises:
-            InvalidInput: The owner is no name, or another than the one that these threads are bound
+            InvalidInput: The owner is invalid, or another than the one that these threads are bound
                 to.
-            StorageUnavailable: All is deleted, but this role may not give its space back.
+            StorageUnavailable: All is deleted, but this role may not free the space.
         """
         pruned = perform(self._forgetting(owner), lambda op: self.log.run(op, write=True))
         self.log.compact()

@@ -1,6 +1,6 @@
 """Threads by their rows: listed, counted, named, archived, deleted, without reading messages.
 
-A thread's row holds what a list shows. So whoever only lists threads, as the command line does,
+A thread's row holds what a list shows. So a caller that only lists threads, like the command line,
 needs no message class and no graph.
 """
 
@@ -46,7 +46,7 @@ class ThreadRows(Closing):
 
     Args:
         log: The database; it stays open.
-        owner: Only this owner's threads are there; None: everybody's.
+        owner: Only this owner's threads are seen; None for everybody's.
     """
 
     def __init__(self, log: MessageLog, owner: str | None = None) -> None:
@@ -173,16 +173,16 @@ class ThreadRows(Closing):
         metadata: Mapping[str, Any] | None = None,
         exist_ok: bool = False,
     ) -> ThreadInfo:
-        """Make a thread before anything is said in it; without this, its first message makes it.
+        """Create an empty thread; without this, its first message creates it.
 
         Args:
-            thread_id: Its id; a new one by default.
-            metadata: What is noted on it from the beginning (see `note`).
-            exist_ok: Leave a thread that is there already as it is, and give it back.
+            thread_id: Its id. Default: a new one.
+            metadata: Its metadata (see `note`).
+            exist_ok: Whether to return an existing thread, unchanged.
 
         Raises:
-            ThreadExists: There is one already.
-            ThreadNotFound: There is one, and it is another owner's.
+            ThreadExists: The thread exists already.
+            ThreadNotFound: The thread exists, and belongs to another owner.
             InvalidInput: An argument is invalid.
         """
         return _new(*self.log.run(self._create(thread_id, metadata), write=True), exist_ok=exist_ok)

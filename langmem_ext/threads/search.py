@@ -1,7 +1,6 @@
-"""The half of `Threads` that searches: what has been said, in one thread or in all.
+"""The search of `Threads`: messages, in one thread or in all.
 
-The index is made when it is first asked for: a database that nobody searches has none, and pays
-nothing.
+The index is made by the first search: a database that nobody searches has none, and pays nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class SearchedThreads(LimitedThreads):
 
         Args:
             text: The text to search for; it has no operators.
-            owner: Only messages of this owner, if this is not bound to one.
+            owner: Only messages of this owner, if these threads are not bound to one.
             thread: Only in this thread.
             role: Only `human`, `ai`, `system` or `tool` messages.
             since: Only messages stored at this time or later; with a time zone.
@@ -177,19 +176,19 @@ def plan_search(
     since: Any,
     limit: Any,
 ) -> Search:
-    """What a caller looks for, checked.
+    """A caller's search, checked.
 
     Args:
-        text: What is looked for.
-        bound: Whose messages are there for the caller; None: everybody's.
-        owner: Whose messages are asked for.
-        thread: In which thread.
-        role: Of which role.
-        since: From when on.
-        limit: How many at most.
+        text: The text to search for.
+        bound: The owner whose messages the caller may see; None for everybody's.
+        owner: Only messages of this owner.
+        thread: Only messages in this thread.
+        role: Only messages of this role.
+        since: Only messages from this time on.
+        limit: The maximum number.
 
     Raises:
-        InvalidInput: It cannot be looked for.
+        InvalidInput: An argument is invalid.
     """
     if not isinstance(text, str):
         raise InvalidInput(f"the search text must be a string, not {type(text).__name__}")

@@ -1,8 +1,8 @@
 """`Threads`: the conversations of a database: list, search, name, tag, archive, fork, delete.
 
-A thread is made by its first message, whoever writes it: a graph on a `DeltaSaver`, a chat history,
-a session. Its row holds what a list shows, and is written with the message that changes it, so no
-list opens a message.
+A thread is created by its first message, from a graph on a `DeltaSaver`, a chat history, a session,
+or anything else. Its row holds what a list shows, and is written with the message that changes it,
+so a list reads no message.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Threads(SearchedThreads):
         log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used
             too), a path (a `str` or a `pathlib.Path`) or a URL.
         owner: Bind to an owner.
-        ttl: A thread expires this long (a `timedelta`, or seconds) after its last write; 0 or None:
-            never.
-        tool_ttl: The same for tool threads; 0 or None: as `ttl`.
-        max_turns: How many of the newest turns of a thread are shown; 0 or None: all.
+        ttl: A thread expires this long (a `timedelta`, or seconds) after its last write; 0 or None
+            for never.
+        tool_ttl: The same for tool threads; 0 or None for `ttl`.
+        max_turns: How many of the newest turns of a thread are shown; 0 or None for all.
         on_limit: `trim`: a thread may have more turns than are shown; its log keeps them. `error`:
             the next turn is refused.
         on_damage: What continuing a damaged thread does. `raise`: raise `DamagedRow`, which names
@@ -232,7 +232,7 @@ class Threads(SearchedThreads):
             thread_ids: The threads. Default: all that match `wanted`.
             format: `jsonl` or `markdown`.
             include_sensitive: Show sensitive values in Markdown. JSON lines always contain them.
-            wanted: Which (`Wanted`); archived ones too, unless a status is given.
+            wanted: Which threads (`Wanted`), including archived ones unless a status is given.
 
         Raises:
             ThreadNotFound: A thread does not exist.

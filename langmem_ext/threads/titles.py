@@ -1,8 +1,8 @@
 """Titles by a model: a conversation's first exchange in a few words, written in the background.
 
-A thread has a title from its first prompt as soon as that is stored. A `TitleWriter` has a model
-find a better one. What somebody has called a thread is never replaced, and the model is shown no
-sensitive value.
+A thread has a title from its first prompt as soon as that is stored. A `TitleWriter` lets a model
+write a better one. A title that a caller has set is never replaced, and the model sees no sensitive
+value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INSTRUCTION: Final = (
 )
 
 SHOWN: Final = 2000
-"""Characters of each of the two messages that the model is shown, at most."""
+"""The maximum number of characters of each of the two messages that the model sees."""
 
 _CONFIG: Final[RunnableConfig] = {"tags": [NOSTREAM_TAG], "run_name": "title"}
 
@@ -40,16 +40,16 @@ _log = logging.getLogger(__name__)
 
 
 class TitleWriter:
-    """Has a model name conversations.
+    """Lets a model name conversations.
 
     Args:
-        threads: Where they are.
+        threads: The conversations.
         model: A chat model, or its name for `init_chat_model` (needs the extra `agents`).
         instruction: The prompt for the title.
 
     Raises:
         MissingExtra: The model is a name, and the extra is not installed.
-        InvalidInput: There is no such model, or the instruction is empty.
+        InvalidInput: The model is not found, or the instruction is empty.
 
     Example:
         ```
@@ -72,14 +72,14 @@ class TitleWriter:
         self._worker: ThreadPoolExecutor | None = None
 
     def write(self, thread_id: ThreadId) -> ThreadInfo:
-        """Have the model name a thread, and wait for it; the thread as it is then.
+        """Let the model name a thread, and wait for it; returns the thread.
 
-        A thread that somebody has named, that says nothing yet, or whose first prompt is hidden,
-        stays as it is.
+        A thread that a caller has named, that has no prompt yet, or whose first prompt is hidden,
+        is left unchanged.
 
         Raises:
             ThreadNotFound: The thread does not exist.
-            Exception: Whatever the model raises; the title is as it was.
+            Exception: Whatever the model raises; the title is unchanged.
         """
         key, log = ThreadKey(thread_key(thread_id), self._threads.owner), self._threads.log
         titled_by = log.run(listing_ops.read_titled_by(key), write=False)
@@ -106,7 +106,7 @@ class TitleWriter:
         return await log.arun(listing_ops.write_title(key, title, titled_by), write=True)
 
     def submit(self, thread_id: ThreadId) -> Future[ThreadInfo | None]:
-        """Have the model name a thread in the background.
+        """Let the model name a thread in the background.
 
         An error is logged, and the thread keeps its title.
         """
@@ -117,7 +117,7 @@ class TitleWriter:
         return self._worker.submit(self._try, thread_id)
 
     def close(self) -> None:
-        """Wait for the title being written; those not yet begun are dropped.
+        """Wait for the title being written; titles not begun yet are dropped.
 
         Idempotent.
         """

@@ -1,4 +1,4 @@
-"""What callers say of threads, checked: which ones they ask for, what they call them."""
+"""Checks what callers pass about threads: which to search for, and how to describe them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ LONGEST_TAG: Final = 100
 """Characters of a tag."""
 
 MOST: Final = 1 << 31
-"""What a limit above it comes to: no database holds so much, and its integers have an end."""
+"""Larger limits count as this: no database holds so many, and its integers are bounded."""
 
 
 class Wanted(TypedDict, total=False):
-    """Which threads are asked for. Without `status`, archived ones are left out."""
+    """Which threads to search for. Without `status`, archived ones are left out."""
 
     owner: str
-    """Whose, for who is bound to no owner."""
+    """Their owner, if the caller is not bound to one."""
     status: str | None
     """`active`, `archived`, or None for both."""
     waiting_for: str | bool
-    """Name of the parameter that they wait for; True: any; False: those that wait for none."""
+    """Name of the parameter that they wait for; True for any; False if they wait for none."""
     tool: str
     """The tool of their newest turn that names one."""
     tag: str
@@ -42,20 +42,20 @@ class Wanted(TypedDict, total=False):
     until: datetime
     """Last written before; with its time zone."""
     begins: str
-    """What their id begins with."""
+    """The beginning of their id."""
     title: str
     """A part of their title; the case of ASCII letters does not count."""
 
 
 def plan_filter(wanted: Wanted, owner: str | None) -> ThreadFilter:
-    """What a caller asks for.
+    """A caller's filter, checked.
 
     Args:
-        wanted: In the caller's words.
-        owner: Whose threads are there for the caller; None: everybody's.
+        wanted: The filter as the caller passes it.
+        owner: The owner whose threads the caller may see; None for everybody's.
 
     Raises:
-        InvalidInput: It cannot be asked for.
+        InvalidInput: The filter is invalid.
     """
     if unknown := wanted.keys() - Wanted.__annotations__.keys():
         raise InvalidInput(
@@ -109,17 +109,17 @@ def _moment(moment: datetime | None, name: str) -> int | None:
 
 
 def checked_limit(limit: int, what: str) -> int:
-    """How many are given at most.
+    """A maximum number of results, checked.
 
     Raises:
-        InvalidInput: It is no such number.
+        InvalidInput: It is invalid.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidInput(f"limit (how many {what}) must be at least 1, not {limit!r}")
     return min(limit, MOST)
 
 
-# -- what somebody says of a thread ----------------------------------------------------------------
+# -- a thread's description ------------------------------------------------------------------------
 
 
 def checked_title(title: str) -> str | None:
@@ -149,10 +149,10 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata as JSON gives it back.
+    """Metadata as it comes back from JSON.
 
     Raises:
-        InvalidInput: JSON cannot say it, or it is too large.
+        InvalidInput: It is not JSON, or too large.
     """
     if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
         raise InvalidInput("metadata must be a dict with strings as keys")

@@ -111,10 +111,10 @@ class FactExtractor:
 
     def _asked(self, facts: Facts, piece: str) -> Steps[SaidFacts]:
         known: list[Fact] = yield Call(facts, "recall", limit=KNOWN)
-        told = json.dumps(
+        quoted = json.dumps(
             [{"subject": fact.subject, "text": fact.text} for fact in known], ensure_ascii=False
         )
-        data = [("known", told), ("conversation", piece)] if known else [("conversation", piece)]
+        data = [("known", quoted), ("conversation", piece)] if known else [("conversation", piece)]
         prompt = yield from self._prompt.reading()
         return (yield from self._model.asked(SaidFacts, SYSTEM_PROMPT, [prompt], data))
 

@@ -17,16 +17,15 @@ NAME: Final = "continuation_id"
 
 
 def continued(threads: Threads, *, tool: str | None = None) -> Callable[[Function], Function]:
-    """Give a function its conversation, and its callers the id by which to continue it.
+    """Pass a function its conversation, and return its callers the id by which to continue it.
 
-    The function takes a `Continuation` as its first argument and returns a text. What callers have
-    in its place takes its other arguments and a `continuation_id`, as an earlier result carries it,
-    and returns a `ToolResult`. LangChain's `tool` takes it as it is. A coroutine function stays
-    one.
+    The function takes a `Continuation` as its first argument and returns a text. The decorated
+    function takes the other arguments and a `continuation_id`, from an earlier result, and returns
+    a `ToolResult`. LangChain's `tool` accepts it as it is. A coroutine function stays one.
 
     Args:
-        threads: Where the conversations are.
-        tool: What the tool is called; the function's name by default.
+        threads: The conversations.
+        tool: The tool's name. Default: the function's name.
 
     Raises:
         InvalidInput: The function takes no first argument, or has a `continuation_id` already.

@@ -1,6 +1,6 @@
 """The fields of an exported line: columns to JSON and back.
 
-Whatever a file contains, reading it gives a column or an error.
+Reading any content of a file yields a column or an error.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def short(value: object) -> str:
 
 
 def shown(value: Any, depth: int = 0) -> Any:
-    """A value of a message as JSON can say it, for people."""
+    """A value of a message as JSON, for people."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -106,7 +106,7 @@ def id_field(raw: bytes) -> str:
     return text
 
 
-# -- fields as columns: each raises ValueError for what is none ------------------------------------
+# -- fields as columns: each raises ValueError if the field is invalid -----------------------------
 
 
 def number_of(value: Any) -> int:

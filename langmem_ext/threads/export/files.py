@@ -1,7 +1,7 @@
-"""Where exports are written to and read from: paths, URLs, open files.
+"""The files of exports and imports: paths, URLs, open files.
 
-What is written to a path or a URL is there whole or not at all. What is read is read a line at a
-time, and no further than is allowed.
+A path or a URL gets the whole export or nothing. An import is read line by line, and no further
+than the limit.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from langmem_ext._internal.secret_names import masked_parameters
 from langmem_ext.errors import InvalidInput, MalformedExport, MissingExtra
 
 Place: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
-"""A path, a URL that fsspec knows, `-` for standard input and output, or an open file, of text or
-of bytes."""
+"""A path, a URL that fsspec supports, `-` for standard input and output, or an open file, of text
+or of bytes."""
 
 Write: TypeAlias = Callable[[bytes], Any]
 
 GZIP: Final = ".gz"
-"""What ends so is compressed."""
+"""The suffix of compressed files."""
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
-"""What is compressed begins so."""
+"""The first bytes of compressed files."""
 
 _SQLITE: Final = b"SQLite format 3\0"
 _BESIDE: Final = ("-wal", "-shm", "-journal")
-"""How the files end that SQLite keeps beside a database: what they hold is a part of it."""
+"""Suffixes of the files that SQLite keeps beside a database: their content is a part of it."""
 
 _FILE_URL: Final = "file://"
-"""A path, too, that is to be whole or not there, and no database: fsspec would write to it as it
-is."""
+"""A URL that is a path: it must be written whole or not at all, and must not be a database; fsspec
+would write to it directly."""
 
 _URL: Final = re.compile(r"[\w+.\-]+://\S*")
 
@@ -267,11 +267,11 @@ def _is_url(name: str) -> bool:
 
 
 def _opened_url(url: str, mode: str) -> Any:
-    """What opens a URL when it is entered.
+    """A context manager that opens a URL.
 
     Raises:
         MissingExtra: fsspec is not installed.
-        InvalidInput: It knows no such URL.
+        InvalidInput: fsspec does not support the URL.
     """
     try:
         fsspec = import_module("fsspec")

@@ -87,7 +87,7 @@ def thread_line(thread: Mapping[str, Any]) -> Line:
     """The line of a thread's own row.
 
     Raises:
-        DamagedRow: It says what cannot be.
+        DamagedRow: A column is invalid.
     """
     try:
         if not all(isinstance(thread[name], str | None) for name in _TEXTS):
@@ -185,7 +185,7 @@ class ThreadLines:
         """The line of a row.
 
         Raises:
-            DamagedRow: It is not as it was written, or does not decode.
+            DamagedRow: It has changed since it was written, or does not decode.
             MissingExtra: It is compressed, and zstd is not installed.
         """
         try:

@@ -1,9 +1,8 @@
 """A thread as Markdown, for people: who said what and when, what was called and what came back.
 
-What somebody has said is quoted, line by line, and its HTML and pictures are shown as they are
-written: nothing in it ends the quote, runs, or is fetched when the page is looked at. Data is in
-fences that are longer than any inside. Characters that turn the reading order around, or that
-cannot be written, are shown as escapes.
+Messages are quoted, line by line, and their HTML and pictures are shown as source: nothing in them
+ends the quote, runs, or is fetched when the page is viewed. Data is in fences that are longer than
+any inside. Characters that reverse the reading order, or cannot be written, are shown as escapes.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ from langmem_ext.threads.export.writer import open_scratch, pages_of
 from langmem_ext.types import ImportedThreads, ThreadKey
 
 MAX_BYTES: Final = 1024**3
-"""What a file may hold, decompressed, unless more is allowed."""
+"""The default maximum size of a file, decompressed."""
 
 MAX_LINE: Final = 64 * 1024**2
 """Bytes that a line may have, unless more are allowed."""
@@ -59,8 +59,8 @@ TOLD_EVERY: Final = 64
 
 
 MAX_STRUCTURE: Final = 4 * 1024**2
-"""Characters that a line may have beside its texts: a list of empty lists takes 24 times as much
-memory as it has characters."""
+"""The maximum number of a line's characters outside its texts: a list of empty lists takes 24 times
+as much memory as it has characters."""
 
 _TEXTS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 
@@ -73,10 +73,10 @@ class Arriving:
         thread: Its own row by column.
         lines: Reads its lines.
         first: Number of its first line.
-        digest: Of its lines so far.
+        digest: The digest of its lines so far.
         counts: Its rows so far, by their kind.
-        table, rows: The table whose rows were read last, and those of them that are not stored yet.
-        last: Where the last row is: the rank of its table, and its key.
+        table, rows: The table whose rows were read last, and the rows that are not stored yet.
+        last: The position of the last row: the rank of its table, and its key.
     """
 
     thread: dict[str, Any]
@@ -93,14 +93,14 @@ class Import:
     """An import of threads.
 
     Args:
-        log: Where to.
-        owner: Whose they are to be; None: nobody's, or with `keep_owners` those that the file says.
-        codec: Says what a search may find of them.
-        source: Where from.
-        keep_ids: Give them the ids that they had.
-        keep_owners: Give them the owners that they had.
-        max_bytes: What the file may hold, decompressed.
-        max_line: Bytes that a line may have.
+        log: The target database.
+        owner: Their new owner; None for none, or with `keep_owners` for the file's.
+        codec: Decides what a search may find of them.
+        source: The file.
+        keep_ids: Whether they keep their ids.
+        keep_owners: Whether they keep their owners.
+        max_bytes: The maximum size of the file, decompressed.
+        max_line: The maximum bytes of a line.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ class Import:
         )
 
     def _missing(self, ids: Iterable[str]) -> Generator[None, None, list[str]]:
-        """The ids of which there is no thread."""
+        """The ids without a thread."""
         names, missing = list(ids), list[str]()
         for start in range(0, len(names), transit_ops.IDS):
             asked = names[start : start + transit_ops.IDS]
@@ -307,7 +307,7 @@ class Import:
         ]
 
     def _arrival(self, scratch: SqliteDriver, name: str, ids: Mapping[str, str]) -> Arrival:
-        """A thread as it is to be stored."""
+        """A thread in the form in which it will be stored."""
         thread = scratch.run(transit_ops.read_thread(name), write=False)
         if ids[name] != name:
             scratch.run(transit_ops.rename(thread["number"], name, ids[name]), write=True)

@@ -1,8 +1,8 @@
-"""Threads on their way out: as JSON lines, or as Markdown for people.
+"""The export of threads: as JSON lines, or as Markdown for people.
 
-A thread is copied, in one read transaction, into a database of the export's own, and told from
-there: it is whole, no lock is held while whoever reads takes his time, and it may be larger than
-the memory.
+A thread is copied, in one read transaction, into a database of the export's own, and written from
+there: it is consistent, no lock is held while a slow reader takes it, and it may be larger than the
+memory.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def open_scratch() -> SqliteDriver:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which threads.
+    """Which threads to export.
 
     Attributes:
-        owner: Only this one's, if there is one.
-        ids: These, in this order; None: all that `wanted` says.
-        wanted: What is asked for where no ids are given.
+        owner: Only this owner's threads; None for everybody's.
+        ids: These threads, in this order; None for all that match `wanted`.
+        wanted: The filter, if there are no ids.
     """
 
     owner: str | None
@@ -70,11 +70,11 @@ class Export:
     """An export of threads.
 
     Args:
-        log: Where they are.
-        which: Which.
-        form: As what.
+        log: The database.
+        which: The threads.
+        form: The format.
         codec: Reads what a custom serializer has written, for people.
-        include_sensitive: Show people sensitive values too. JSON lines always have everything.
+        include_sensitive: Whether Markdown shows sensitive values. JSON lines always have them.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Export:
             return
         after = 0
         while rows := self._log.run(transit_ops.list_ids(self._which.wanted, after), write=False):
-            for after, thread_id in rows:  # noqa: B007 - the last one is where the next page begins
+            for after, thread_id in rows:  # noqa: B007 - the next page begins after the last one
                 yield thread_id
 
     def _copy(self, thread_id: str, scratch: SqliteDriver) -> dict[str, Any] | None:

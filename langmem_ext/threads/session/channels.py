@@ -43,7 +43,7 @@ CHANNELS: Final[Mapping[str, str]] = {
     "last_result": "last_result",
     "summary": "summary",
 }
-"""The channel of each thing that a session remembers: those of the waiting graph."""
+"""The channels of a session: those of the waiting graph."""
 
 EMPTY: Final[Mapping[str, JsonValue]] = {
     "params": {},
@@ -54,7 +54,7 @@ EMPTY: Final[Mapping[str, JsonValue]] = {
     "last_result": None,
     "summary": None,
 }
-"""What a session remembers at first, besides no messages."""
+"""The values of a new session, which has no messages."""
 
 _ASKING: Final = "ask_user"
 _FIRST: Final = "classify"
@@ -121,7 +121,7 @@ class SessionChannels:
         return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
     def _is_the_graphs(self, read: ChannelsRead) -> bool:
-        """Whether the waiting graph has run on the thread: its first node and plan are there."""
+        """Whether the waiting graph has run on the thread: its first node and plan exist."""
         return _FIRST in read.seen and self.names["plan_execution"] in read.versions
 
     def _is_asked(self, name: str, read: ChannelsRead) -> bool:
@@ -239,7 +239,7 @@ class SessionChannels:
         return changed
 
     def _shown(self, waiting: str | None) -> str | None | EllipsisType:
-        """The value of a channel for the thread's row, whatever the session's are called."""
+        """The value of a channel for the thread's row, by any name of the session's channel."""
         return column_name(waiting) if self.names["waiting_for"] == WAITING_CHANNEL else ...
 
 

@@ -155,7 +155,7 @@ class SessionHandle(Showing):
     def prune(self, max_messages: int = PRUNED_TO) -> None:
         """Keep the newest messages in the history; the log and earlier checkpoints keep the others.
 
-        Fewer are kept where a tool result would be separated from its call.
+        Fewer are kept if a tool result would be separated from its call.
 
         Raises:
             InvalidInput: `max_messages` is not a whole number, or below 0.
@@ -204,7 +204,7 @@ class SessionHandle(Showing):
         return await self._log.driver.acall(self.waiting)
 
     def set_waiting(self, name: str | None) -> None:
-        """Set the parameter that the session is waiting for; None: it is not waiting.
+        """Set the parameter that the session is waiting for; None if it is not waiting.
 
         On a thread of the waiting graph the graph decides what it asks: it ignores a name that its
         request does not need.

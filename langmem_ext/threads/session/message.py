@@ -47,18 +47,18 @@ class Message:
     """One message of a session.
 
     Attributes:
-        role: Who said it: `user`, `agent` or `tool`.
-        text: What was said.
-        timestamp: When, in ISO 8601 with a time zone; now, if left out.
-        metadata: What else is known of it, as JSON. Under `langchain` is what only LangChain's
-            messages have: a name, tool calls, the call that a tool answers (`tool_call_id`),
-            content that is more than text.
-        id: Its id in the thread; given when it is appended. It does not count when two messages are
+        role: Its author: `user`, `agent` or `tool`.
+        text: Its text.
+        timestamp: Its time, in ISO 8601 with a time zone. Default: now.
+        metadata: Further data, as JSON. `langchain` has what only LangChain's messages have: a
+            name, tool calls, the call that a tool answers (`tool_call_id`), content that is more
+            than text.
+        id: Its id in the thread, assigned when it is appended. It is ignored when two messages are
             compared.
 
     Raises:
-        InvalidInput: There is no such role, the timestamp is none or has no zone, or the metadata
-            are no JSON.
+        InvalidInput: The role or the timestamp is invalid, the timestamp has no zone, or the
+            metadata is not JSON.
     """
 
     role: Role
@@ -84,7 +84,7 @@ class Message:
         object.__setattr__(self, "text", plain_text(self.text, "a message's text"))
         object.__setattr__(self, "metadata", json_object(self.metadata, "a message's metadata"))
         if FOREIGN in self.metadata:
-            self.to_langchain()  # what is there must make a message
+            self.to_langchain()  # the metadata must make a message
 
     def to_langchain(self) -> BaseMessage:
         """The equal LangChain message: human, AI or tool message, or the one it was read from."""
@@ -130,14 +130,14 @@ class Message:
 
     @classmethod
     def from_langchain(cls, message: BaseMessage, *, stored_at: str | None = None) -> Message:
-        """The same in plain words.
+        """A session's message from LangChain's.
 
         A field that is not JSON (a tool's artifact may be anything) is left out here, and stays in
         the log.
 
         Args:
             message: LangChain's message.
-            stored_at: Its time, where it says none itself. Default: now.
+            stored_at: Its time, if it has none itself. Default: now.
         """
         notes = dict(notes_of(vars(message)))
         timestamp, noted = notes.pop("timestamp", None), notes.pop("metadata", None)
@@ -147,7 +147,7 @@ class Message:
         try:
             metadata = json_object(noted, "metadata")
             metadata.pop(FOREIGN, None)
-        except InvalidInput:  # there are none, or somebody else has put something there
+        except InvalidInput:  # there is none, or another program's data
             metadata = {}
         return cls(
             role=_role_of(message.type),

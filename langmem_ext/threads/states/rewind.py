@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
 Put: TypeAlias = tuple[RunnableConfig, list[tuple[str, Any]], str]
-"""A checkpoint, writes that replace those of a task, and the task's id."""
+"""A checkpoint's config, writes that replace a task's, and the task's id."""
 
 NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
 """The task under whose id LangGraph stores what a caller passes to the whole step."""
