@@ -57,7 +57,7 @@ def examine_store(*, fix: bool) -> Steps[ExaminedStore]:
         message = f"the store's items cannot be read ({error}): restore the file from a copy"
         findings.add("store", "damaged", "store_item", message)
     findings.take(orphaned)
-    return ExaminedStore(items, list(findings.told(fixed=fixed)))
+    return ExaminedStore(items, list(findings.reported(fixed=fixed)))
 
 
 def _examine_item(row: Row, findings: Findings) -> bool:

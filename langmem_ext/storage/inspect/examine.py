@@ -141,7 +141,7 @@ class Examination:
                     f"thread {thread.number}",
                     f"cannot be repaired ({error}): {RESTORE}",
                 )
-        return thread.findings.told(fixed=fixed)
+        return thread.findings.reported(fixed=fixed)
 
     def _examine_orphans(self, fix: bool) -> Steps[Iterable[Finding]]:
         """Rows that belong to no thread.
@@ -194,7 +194,7 @@ class Examination:
                 message,
                 fixable=possible,
             )
-        return findings.told(fixed=fix)
+        return findings.reported(fixed=fix)
 
     def _examine_thread(self, number: int, counted: bool) -> Steps[Examined | None]:
         """One thread; None if it is gone."""
@@ -267,7 +267,7 @@ def _examine_file() -> Steps[Iterable[Finding]]:
                 "the file",
                 f"{message}: {RESTORE}, or copy what can be read; nothing was repaired",
             )
-    return findings.told(fixed=False)
+    return findings.reported(fixed=False)
 
 
 def _thread_numbers(findings: list[Finding]) -> Steps[list[int]]:

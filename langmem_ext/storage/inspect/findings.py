@@ -113,7 +113,7 @@ class Findings:
         """Whether a repair would put any of them right."""
         return any(finding.fixable for finding in self._found)
 
-    def told(self, *, fixed: bool) -> Iterator[Finding]:
+    def reported(self, *, fixed: bool) -> Iterator[Finding]:
         """The findings in order; with `fixed`, the fixable ones are marked as fixed."""
         for finding in self._found:
             yield replace(finding, fixed=True) if fixed and finding.fixable else finding

@@ -65,7 +65,7 @@ def examine_index(codec: Codec, *, fix: bool) -> Steps[Iterable[Finding]]:
         if fix:
             yield search_ops.drop_index(), True
             yield from fill_ops.build_steps(codec)
-    return findings.told(fixed=fix)
+    return findings.reported(fixed=fix)
 
 
 def _look(findings: Findings, fix: bool) -> Steps[None]:

@@ -182,10 +182,10 @@ class Export:
             for first in range(start, end, transit_ops.PAGE):
                 last = min(first + transit_ops.PAGE, end)
                 rows = scratch.run(_read_items(index, first, last), write=False)
-                yield [self._told(thread, row, keys, native) for row, keys in rows]
+                yield [self._text_of(thread, row, keys, native) for row, keys in rows]
                 self._messages += len(rows)
 
-    def _told(
+    def _text_of(
         self, thread: dict[str, Any], row: Row, keys: bytes | None, native: MessageCodec
     ) -> str:
         require_item(thread["number"], row)
