@@ -107,7 +107,7 @@ class NamedCheckpoints:
             else None
         )
 
-    def found(
+    def with_configs(
         self, page: many_ops.Page
     ) -> Iterator[tuple[RunnableConfig, StoredCheckpoint | None]]:
         """The checkpoints of a page with their configs; each is released with the next one."""

@@ -433,7 +433,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
                 late_writes.begin(thread_key(configurable.get("thread_id")), uuid6().bytes)
             return None
         if late_writes.begun:
-            late_writes.found(stored.thread)
+            late_writes.note_found(stored.thread)
         return load_checkpoint(
             self.codec, stored, configurable["thread_id"], config if has_id else None
         )
@@ -600,7 +600,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
             except DamagedRow as error:
                 pages.failed(error)
                 continue
-            for config, stored in pages.found(page):
+            for config, stored in pages.with_configs(page):
                 yield self._load(config, stored)
 
     async def aget_all(
@@ -614,7 +614,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
             except DamagedRow as error:
                 pages.failed(error)
                 continue
-            for config, stored in pages.found(page):
+            for config, stored in pages.with_configs(page):
                 yield await self._aload(config, stored)
 
     def outline(self, thread_ids: Sequence[Any] | None = None) -> bulk.Outline:

@@ -11,7 +11,7 @@ from langmem_ext._internal.stepping import perform
 from langmem_ext.context.budget.budget import Budget, request_tokens
 from langmem_ext.context.budget.counters import counter_for
 from langmem_ext.context.cut.planning import Governed, planning
-from langmem_ext.context.cut.stand_in import LeftOut, Standing, marker
+from langmem_ext.context.cut.stand_in import LeftOut, Replacement, marker
 from langmem_ext.context.cut.view import ThreadView
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.policy import ContextPolicy
@@ -81,12 +81,12 @@ def fixed_costs(
     }
 
 
-def written(left: LeftOut, thread: ThreadView) -> Standing:
+def written(left: LeftOut, thread: ThreadView) -> Replacement:
     """What replaces messages where no model is asked."""
     if thread.policy.strategy in ("summary", "hybrid"):
         text = extract(
             left.messages, previous=left.previous, max_tokens=left.tokens, counter=thread.counter
         )
         if "\n" in text:  # more than its label
-            return Standing(text, "extract")
+            return Replacement(text, "extract")
     return marker(left.count)

@@ -244,8 +244,8 @@ class _Call:
     def __init__(self, middleware: ContextMiddleware, request: ModelRequest[Any]) -> None:
         self._middleware = middleware
         self._request = request
-        self._given = cast("Sequence[ContextEvent]", request.state.get(EVENTS) or ())
-        self._events = middleware._unsent.take(request.messages, self._given)
+        self._earlier = cast("Sequence[ContextEvent]", request.state.get(EVENTS) or ())
+        self._events = middleware._unsent.take(request.messages, self._earlier)
         self._counter = middleware._counter_of(request.model)
         self._tools = [*request.tools, *_schemas(request.response_format)]
         self.summarises = middleware.model or request.model
@@ -283,7 +283,9 @@ class _Call:
             self.size.after(error, self._cost(governed))
         except Exception:
             if self._decided(governed):
-                self._middleware._unsent.keep(self._request.messages, self._given, governed.events)
+                self._middleware._unsent.keep(
+                    self._request.messages, self._earlier, governed.events
+                )
             raise
         # Its text may hold what was said.
         logger.warning(
@@ -304,7 +306,7 @@ class _Call:
         return self.delivered(governed, ModelResponse(result=[AIMessage(governed.plan.stop or "")]))
 
     def _decided(self, governed: Governed) -> bool:
-        return list(governed.events) != list(self._given)
+        return list(governed.events) != list(self._earlier)
 
     def _cost(self, governed: Governed) -> int:
         return governed.plan.after + sum(

@@ -15,7 +15,7 @@ from langmem_ext.context.cut.view import Request
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.messages.token_costs.tokens import TokenCounter
 
-_STANDING = {
+_REPLACEMENTS = {
     "marker": "a line",
     "extract": "an extract",
     "model": "a model's summary",
@@ -109,7 +109,7 @@ class Plan:
 def left_out(count: int, by: str, what: str = "left out") -> tuple[str, str]:
     """A row about messages that are left out, and what replaces them, if anything does."""
     counted = f"{count:,} {'message' if count == 1 else 'messages'}"
-    return what, f"{counted} replaced by {_STANDING[by]}" if by else counted
+    return what, f"{counted} replaced by {_REPLACEMENTS[by]}" if by else counted
 
 
 def contributors(

@@ -178,7 +178,7 @@ class MessageLog(Showing):
             result = self._write_late(op)
         late_writes = self.indexes.late_writes
         if late_writes.begun:
-            late_writes.found(op.thread)
+            late_writes.note_found(op.thread)
         return result
 
     def _write_late(self, op: Operation[T]) -> T:
@@ -197,7 +197,7 @@ class MessageLog(Showing):
             result = await self._awrite_late(op)
         late_writes = self.indexes.late_writes
         if late_writes.begun:
-            late_writes.found(op.thread)
+            late_writes.note_found(op.thread)
         return result
 
     async def _awrite_late(self, op: Operation[T]) -> T:

@@ -256,14 +256,14 @@ class Keeper:
             op, write = next(steps)
             while True:
                 result = self._log.run(op, write=write)
-                self._tell(result)
+                self._emit(result)
                 op, write = steps.send(result)
         except StopIteration:
             pass
         except Exception as error:  # whatever it is: what the caller wanted stored is stored
             _log.warning("retention postponed: %s", type(error).__name__)
 
-    def _tell(self, pruned: object) -> None:
+    def _emit(self, pruned: object) -> None:
         if self._emitter and isinstance(pruned, Pruned) and pruned.threads:
             self._emitter.emit(Event("expired", {"threads": pruned.threads}))
 
@@ -376,7 +376,7 @@ class Keeper:
             pruned = yield from sweep.steps(now)
         finally:
             if not dry_run:
-                self._tell(sweep.pruned())
+                self._emit(sweep.pruned())
         items = yield from expiring(self._around.owner, now, dry_run=dry_run)
         return pruned + Pruned(store_items=items)
 

@@ -13,7 +13,7 @@ from langmem_ext._internal import html
 from langmem_ext.errors import ThreadDeleted, ThreadNotFound
 from langmem_ext.log.message_log import Database, is_address
 from langmem_ext.memory.calls import Call, Steps, arun, run
-from langmem_ext.memory.facts.facts import facts_in, standing_without
+from langmem_ext.memory.facts.facts import facts_in, remove_sources
 from langmem_ext.memory.items import (
     ROOT,
     Namespace,
@@ -282,7 +282,7 @@ class ConversationMemories:
             source.thread_id for fact in facts_in(facts) for source in fact.sources
         )
         if gone:
-            deleted += yield from standing_without(self.store, self._all_of("facts"), gone)
+            deleted += yield from remove_sources(self.store, self._all_of("facts"), gone)
         return deleted
 
     def _gone(self, thread_ids: Iterable[str]) -> Steps[set[str]]:
@@ -340,7 +340,7 @@ class ConversationMemories:
             return True
         deletes: list[Op] = [PutOp(place, thread.id, None) for place in self._places(thread)]
         yield Call(self.store, "batch", deletes)
-        yield from standing_without(
+        yield from remove_sources(
             self.store, (*self.root, "facts", label_of(thread.owner)), {thread.id}
         )
         return False

@@ -42,7 +42,7 @@ class ChatThread:
         self._tz = tz
         self._graph = graph
         self.config: RunnableConfig = {"configurable": {"thread_id": self.id}}
-        self._said: tuple[str, str] | None = None
+        self._sent: tuple[str, str] | None = None
         """Text and id of the message whose turn has not ended."""
         self._unrecorded = False
         """Whether it was an answer, and the graph does not say whether it has arrived."""
@@ -60,17 +60,17 @@ class ChatThread:
         Said again unchanged after it was stopped or failed, a message keeps its id, so it is not
         delivered twice.
         """
-        if self._said is None or self._said[0] != text:
-            self._said = (text, str(uuid4()))
+        if self._sent is None or self._sent[0] != text:
+            self._sent = (text, str(uuid4()))
         self._unrecorded = not self.waits and bool(pending_interrupts(self._state()))
         turn = converse(
             self._graph,
             text,
             thread_id=self.id,
-            message_id=self._said[1],
+            message_id=self._sent[1],
             config=self._config(callbacks),
         )
-        self._said = None
+        self._sent = None
         return replace(turn, reply=reply_of(self._state(), masked=True)) if left else turn
 
     def _config(self, callbacks: Sequence[BaseCallbackHandler]) -> RunnableConfig:
@@ -87,9 +87,9 @@ class ChatThread:
         Another application's graph keeps no record of answers, and the user is not asked to say
         them twice.
         """
-        if self._said is None or self._unrecorded:
+        if self._sent is None or self._unrecorded:
             return ""
-        text, message_id = self._said
+        text, message_id = self._sent
         return "" if any(message.id == message_id for message in self.messages()) else text
 
     def in_progress(self) -> bool:

@@ -143,10 +143,12 @@ def plan_nudge(
     loops = find_loops(messages, min(limits)) if limits else ()
     for loop in reversed(loops):
         if stop and loop.times >= stop:
-            return Stop(loop, _end_of_round(messages, loop), f"Stopped: {_told(loop)}.")
+            return Stop(loop, _end_of_round(messages, loop), f"Stopped: {_description(loop)}.")
     if not loops or not nudge:
         return None
-    return Nudge(loops[-1], _end_of_round(messages, loops[-1]), f"{_told(loops[-1])}. {ADVICE}")
+    return Nudge(
+        loops[-1], _end_of_round(messages, loops[-1]), f"{_description(loops[-1])}. {ADVICE}"
+    )
 
 
 def _calls(
@@ -183,7 +185,7 @@ def _end_of_round(messages: Sequence[BaseMessage], loop: Loop) -> int:
     return at
 
 
-def _told(loop: Loop) -> str:
+def _description(loop: Loop) -> str:
     """Without the arguments: they may hold what is to be stored in one place alone."""
     return (
         f"`{loop.tool}` was called {loop.times} times with the same arguments and gave the same"

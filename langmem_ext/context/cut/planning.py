@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from langmem_ext.context.cut.loops import Nudge, Stop, plan_nudge
 from langmem_ext.context.cut.shrink import Relief
-from langmem_ext.context.cut.stand_in import LeftOut, Standing
+from langmem_ext.context.cut.stand_in import LeftOut, Replacement
 from langmem_ext.context.cut.view import ThreadView
 from langmem_ext.context.decisions import ContextEvent, Decisions, decided, in_force
 from langmem_ext.context.plan import Plan, contributors
@@ -38,7 +38,7 @@ class Governed:
     events: tuple[ContextEvent, ...]
 
 
-Governing: TypeAlias = Generator[LeftOut, Standing, Governed]
+Governing: TypeAlias = Generator[LeftOut, Replacement, Governed]
 
 
 def planning(
@@ -86,7 +86,7 @@ def planning(
     if aim is not None and (forced or request.tokens > limit or not _was_cut(thread, decisions)):
         relief = Relief(thread, decisions, request, limit, aim, params or {}, forced=forced)
         added = yield from (
-            relief.compacted() if forced and policy.strategy == "messages" else relief.found()
+            relief.compacted() if forced and policy.strategy == "messages" else relief.reduced()
         )
         new += added
         request = thread.request(decisions.and_then(added))
@@ -108,14 +108,14 @@ def planning(
         len(request.messages),
         tuple(new),
         stop,
-        _standing(thread, before),
+        _earlier_cut(thread, before),
     )
     return Governed(
         request.messages, plan, tuple(_kept_events(thread, [*events, *new]) if new else events)
     )
 
 
-def _standing(thread: ThreadView, before: Decisions) -> tuple[int, str] | None:
+def _earlier_cut(thread: ThreadView, before: Decisions) -> tuple[int, str] | None:
     """What is left out of a thread by an earlier cut; None if nothing is."""
     cut = before.cut
     return (

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from langchain_core.messages import SystemMessage
 
 from langmem_ext.context.cut.head_tail import plan_old_outputs, plan_zoned_cut
-from langmem_ext.context.cut.stand_in import MARKER_TOKENS, LeftOut, Standing, known, marker
+from langmem_ext.context.cut.stand_in import MARKER_TOKENS, LeftOut, Replacement, known, marker
 from langmem_ext.context.cut.view import Request, ThreadView
 from langmem_ext.context.cut.window import Cut, Room, plan_cut, plan_outputs
 from langmem_ext.context.decisions import ContextEvent, Decisions
@@ -31,7 +31,7 @@ ATTEMPTS: Final = 5
 """How often a request is planned again, with less room, because what mending adds to it was not
 planned for."""
 
-Relieving: TypeAlias = Generator[LeftOut, Standing, list[ContextEvent]]
+Relieving: TypeAlias = Generator[LeftOut, Replacement, list[ContextEvent]]
 """Steps that ask what shall replace messages, and return what is decided."""
 
 
@@ -60,12 +60,12 @@ class Relief:
         policy = thread.policy
         share = 0 if policy.strategy == "window" else policy.summary_share
         free = aim.tokens - sum(thread.cost(at, decisions) for at in thread.pinned)
-        self._told = thread.counter.count_text(self._known) if self._known else 0
-        self._longest = self._text = max(int(free * share), MARKER_TOKENS) + self._told
+        self._known_tokens = thread.counter.count_text(self._known) if self._known else 0
+        self._longest = self._text = max(int(free * share), MARKER_TOKENS) + self._known_tokens
         # Who asks for a compaction wants what can be left out to be left out.
         self._recent = len(thread) if forced else thread.recent
 
-    def found(self) -> Relieving:
+    def reduced(self) -> Relieving:
         """What is decided: old outputs cut down, and if that is not enough, a cut.
 
         The newest messages stay word for word if older ones can give enough: a cut before them
@@ -122,7 +122,9 @@ class Relief:
         """What is decided where nothing else fits: only what must be shown is."""
         cut = Cut(len(self._thread), tuple(sorted(self._thread.pinned)))
         return (
-            [self._event(self._decisions, cut, Standing("", "marker"))] if len(self._thread) else []
+            [self._event(self._decisions, cut, Replacement("", "marker"))]
+            if len(self._thread)
+            else []
         )
 
     def _thoughts(self) -> list[ContextEvent]:
@@ -183,7 +185,7 @@ class Relief:
     def _size(self, decisions: Decisions, cut: Cut) -> int:
         if not self._covered(decisions, cut):
             return self._thread.request(decisions.and_then(cut.events)).tokens
-        return self._tokens(decisions, cut, Standing("", "marker"))
+        return self._tokens(decisions, cut, Replacement("", "marker"))
 
     def _worth(self, decisions: Decisions, cut: Cut) -> bool:
         """Whether the cut leaves out enough, or anything at all if the request must be cut."""
@@ -203,23 +205,23 @@ class Relief:
     def _with_text(self, decisions: Decisions, cut: Cut, *, compact: bool = False) -> Relieving:
         """The cut with its replacement text; with less where it saves too little or is too long."""
         left = self._left_out(decisions, cut)
-        standing = (yield left) if self._text >= MARKER_TOKENS else Standing("", "marker")
-        failed = standing.failed
-        if standing.by == "keep" and not self._must:
+        replacement = (yield left) if self._text >= MARKER_TOKENS else Replacement("", "marker")
+        failed = replacement.failed
+        if replacement.by == "keep" and not self._must:
             return self._noted(failed)
         least = self._thread.policy.least_saved
-        if standing.by == "model" and not saves_enough(
-            self._now.tokens, self._tokens(decisions, cut, standing), least
+        if replacement.by == "model" and not saves_enough(
+            self._now.tokens, self._tokens(decisions, cut, replacement), least
         ):
             if self._forced and not self._must:
                 return []  # nothing is gained: it stays as it is
-            standing, failed = marker(left.count), True
-        if compact and standing.by != "marker":
-            standing = replace(standing, by="compact")
+            replacement, failed = marker(left.count), True
+        if compact and replacement.by != "marker":
+            replacement = replace(replacement, by="compact")
         tried = [
-            *([standing] if standing.by != "keep" else []),
+            *([replacement] if replacement.by != "keep" else []),
             marker(left.count),
-            Standing("", "marker"),
+            Replacement("", "marker"),
         ]
         fits = next(
             (
@@ -232,25 +234,25 @@ class Relief:
         cut = self._refilled(decisions, cut, fits)
         return [*self._noted(failed), *cut.events, self._event(decisions, cut, fits)]
 
-    def _refilled(self, decisions: Decisions, cut: Cut, standing: Standing) -> Cut:
+    def _refilled(self, decisions: Decisions, cut: Cut, replacement: Replacement) -> Cut:
         """The cut with more shown of its outputs, where the text took less than was kept for it."""
-        if not cut.events or self._tokens(decisions, cut, standing) >= self._aim.floor:
+        if not cut.events or self._tokens(decisions, cut, replacement) >= self._aim.floor:
             return cut
-        text = self._thread.counter.count_text(standing.text) + MARKER_TOKENS
+        text = self._thread.counter.count_text(replacement.text) + MARKER_TOKENS
         again = plan_cut(
             self._thread, decisions, self._room(min(text, self._text), 0), self._important()
         )
         if (
             again is None
             or (again.start, again.kept) != (cut.start, cut.kept)
-            or self._tokens(decisions, again, standing) > self._limit
+            or self._tokens(decisions, again, replacement) > self._limit
         ):
             return cut
         return again
 
-    def _tokens(self, decisions: Decisions, cut: Cut, standing: Standing) -> int:
+    def _tokens(self, decisions: Decisions, cut: Cut, replacement: Replacement) -> int:
         return self._thread.request(
-            decisions.and_then([*cut.events, self._event(decisions, cut, standing)])
+            decisions.and_then([*cut.events, self._event(decisions, cut, replacement)])
         ).tokens
 
     def _noted(self, failed: bool) -> list[ContextEvent]:
@@ -265,7 +267,9 @@ class Relief:
         may = (
             self._forced or failed is None or not 0 <= len(thread) - failed < thread.policy.cooldown
         )
-        return LeftOut(messages, previous, cut.start - len(cut.kept), self._text - self._told, may)
+        return LeftOut(
+            messages, previous, cut.start - len(cut.kept), self._text - self._known_tokens, may
+        )
 
     def _unread(self, decisions: Decisions, cut: Cut) -> list[int]:
         """The left-out messages that no text replaces yet.
@@ -282,16 +286,16 @@ class Relief:
         shown = [*thread.before(old, decisions), *range(old, cut.start)]
         return [at for at in shown if at not in cut.kept]
 
-    def _event(self, decisions: Decisions, cut: Cut, standing: Standing) -> ContextEvent:
+    def _event(self, decisions: Decisions, cut: Cut, replacement: Replacement) -> ContextEvent:
         thread = self._thread
         return {
             "kind": "cut",
             "through": thread.key(cut.start - 1),
             "place": cut.start - 1,
             "kept": [thread.key(at) for at in cut.kept],
-            "text": standing.text,
-            "by": standing.by,
-            "known": self._known if standing.text else "",
+            "text": replacement.text,
+            "by": replacement.by,
+            "known": self._known if replacement.text else "",
             "at": len(thread),
             "covers": [thread.key(at) for at in self._covered(decisions, cut)],
             "dropped": cut.start - len(cut.kept),

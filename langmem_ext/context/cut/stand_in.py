@@ -46,7 +46,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Replacement:
     """What replaces messages that are left out.
 
     Attributes:
@@ -61,9 +61,9 @@ class Standing:
     failed: bool = False
 
 
-def marker(count: int) -> Standing:
+def marker(count: int) -> Replacement:
     """The line that replaces messages without a summary."""
-    return Standing(TRIMMED_MARKER.format(count=count), "marker")
+    return Replacement(TRIMMED_MARKER.format(count=count), "marker")
 
 
 def known(params: Mapping[str, Any]) -> str:

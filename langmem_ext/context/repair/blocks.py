@@ -48,7 +48,7 @@ def sent_message(message: BaseMessage, rules: ProviderRules) -> BaseMessage | No
     if not content and isinstance(message, HumanMessage):
         content = EMPTY
     elif not content and isinstance(message, AIMessage) and not message.tool_calls:
-        content = _said_otherwise(message)
+        content = _text_elsewhere(message)
     if not content and (
         isinstance(message, SystemMessage)
         or (isinstance(message, AIMessage) and not message.tool_calls)
@@ -184,7 +184,7 @@ def _signed_text(block: Mapping[str, Any]) -> bool:
     return bool(block.get("signature") or (isinstance(extras, dict) and extras.get("signature")))
 
 
-def _said_otherwise(message: AIMessage) -> str:
+def _text_elsewhere(message: AIMessage) -> str:
     """What an answer without content says in its refusal, or in the transcript of its audio."""
     kwargs = message.additional_kwargs
     audio = kwargs.get("audio")

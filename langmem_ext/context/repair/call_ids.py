@@ -176,12 +176,12 @@ def _repeated(content: Any, calls: list[SentCall]) -> Any:
     if not isinstance(content, list):
         return content
     left = list(calls)
-    kept = [_said_again(block, left) for block in content]
+    kept = [_repeated_block(block, left) for block in content]
     same = all(new is old for new, old in zip(kept, content, strict=True))
     return content if same else [block for block in kept if block is not None]
 
 
-def _said_again(block: Any, left: list[SentCall]) -> Any:
+def _repeated_block(block: Any, left: list[SentCall]) -> Any:
     """A repeated call block as it is sent; None if it repeats no call, or one already repeated."""
     kind = block.get("type") if isinstance(block, dict) else None
     key = _ID_KEYS.get(str(kind))

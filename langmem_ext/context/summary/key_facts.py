@@ -65,10 +65,10 @@ def missing_details(texts: Iterable[str], summary: str) -> list[str]:
     for text in texts:
         for detail in find_details(text):
             wanted.setdefault(squeezed(detail), detail)
-    return [detail for word, detail in wanted.items() if not _stands(word, letters, numbers)]
+    return [detail for word, detail in wanted.items() if not _has_word(word, letters, numbers)]
 
 
-def _stands(word: str, letters: str, numbers: set[str]) -> bool:
+def _has_word(word: str, letters: str, numbers: set[str]) -> bool:
     return word in numbers if word.isdigit() else word in letters
 
 

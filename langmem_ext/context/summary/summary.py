@@ -116,7 +116,7 @@ def summarise(
         raise InvalidInput(
             "nothing to summarise: the messages have no text, and there is no earlier summary"
         )
-    return writer.write(parts, previous or "", _said(dropped), verify=verify)
+    return writer.write(parts, previous or "", _user_texts(dropped), verify=verify)
 
 
 def saves_enough(before: int, after: int, least: float = 0.2) -> bool:
@@ -124,7 +124,7 @@ def saves_enough(before: int, after: int, least: float = 0.2) -> bool:
     return before > 0 and after <= before * (1 - least)
 
 
-def _said(messages: Sequence[BaseMessage]) -> list[str]:
+def _user_texts(messages: Sequence[BaseMessage]) -> list[str]:
     """What the user said, as it may be shown, without the contents of files."""
     return [
         shown_text(without_files(vars(message)))[:LONGEST_READ]

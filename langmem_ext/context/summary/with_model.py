@@ -20,7 +20,7 @@ from langmem_ext.context.budget.budget import Budget, request_tokens
 from langmem_ext.context.budget.refusal import is_overflow
 from langmem_ext.context.cut.planning import Governed, planning
 from langmem_ext.context.cut.request_cache import RequestMemory
-from langmem_ext.context.cut.stand_in import LeftOut, Standing, marker
+from langmem_ext.context.cut.stand_in import LeftOut, Replacement, marker
 from langmem_ext.context.cut.view import ThreadView
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.govern import fixed_costs, written
@@ -101,20 +101,20 @@ def asking(
     try:
         left = next(governing)
         while True:
-            left = governing.send((yield from _standing(left, thread, whole // 2, sending)))
+            left = governing.send((yield from _replacement(left, thread, whole // 2, sending)))
     except StopIteration as done:
         governed: Governed = done.value
         return governed
 
 
-def _standing(
+def _replacement(
     left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sending
-) -> Asking[Standing]:
+) -> Asking[Replacement]:
     policy = sending.policy
     if not sending.has_model or policy.strategy == "window":
         return written(left, thread)
     if not left.may_ask or left.tokens < LEAST_TARGET:
-        return Standing("", "keep") if policy.on_failure == "keep" else marker(left.count)
+        return Replacement("", "keep") if policy.on_failure == "keep" else marker(left.count)
     try:
         text = yield from _summarised(
             left, thread.counter, max(chunk_tokens, 2 * left.tokens), sending
@@ -133,11 +133,11 @@ def _standing(
             "no summary was written: %s; the messages are %s", why, _INSTEAD[policy.on_failure]
         )
         return (
-            Standing("", "keep", failed=True)
+            Replacement("", "keep", failed=True)
             if policy.on_failure == "keep"
             else replace(marker(left.count), failed=True)
         )
-    return Standing(text, "model")
+    return Replacement(text, "model")
 
 
 def _summarised(
@@ -176,10 +176,10 @@ def summing_up(
     """Summarise these messages and the previous summary in steps; an extract without a model."""
     left = LeftOut(tuple(messages), previous, len(messages), max_tokens)
     thread = ThreadView(messages, sending.counter, sending.policy, rules_for(sending.provider))
-    standing = yield from _standing(left, thread, 4 * max_tokens, sending)
+    replacement = yield from _replacement(left, thread, 4 * max_tokens, sending)
     return (
-        standing.text
-        if standing.by == "model"
+        replacement.text
+        if replacement.by == "model"
         else extract(messages, previous, max_tokens, sending.counter)
     )
 

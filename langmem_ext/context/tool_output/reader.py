@@ -88,7 +88,7 @@ def output_reader(
                 " what they say, or say what is missing."
             )
         return _page(
-            _asked(_found(messages, ref), ref, find, page_chars),
+            _asked(_output_named(messages, ref), ref, find, page_chars),
             page,
             page_chars,
             runtime.tool_call_id,
@@ -129,7 +129,7 @@ def _messages(state: Any, key: str) -> Sequence[object]:
     )
 
 
-def _found(messages: Sequence[object], ref: str) -> ToolMessage:
+def _output_named(messages: Sequence[object], ref: str) -> ToolMessage:
     """The output that `ref` names: by message id, by position without one, or by its call."""
     outputs = [message for message in messages if isinstance(message, ToolMessage)]
     place = (

@@ -241,11 +241,11 @@ class Facts:
         Returns:
             How many were deleted.
         """
-        return run(standing_without(self.store, self.place, {thread_key(thread_id)}))
+        return run(remove_sources(self.store, self.place, {thread_key(thread_id)}))
 
     async def aforget_thread(self, thread_id: ThreadId) -> int:
         """Async twin of `forget_thread`."""
-        return await arun(standing_without(self.store, self.place, {thread_key(thread_id)}))
+        return await arun(remove_sources(self.store, self.place, {thread_key(thread_id)}))
 
     # -- steps -------------------------------------------------------------------------------------
 
@@ -321,7 +321,7 @@ class Facts:
         return len(there)
 
 
-def standing_without(store: BaseStore, place: Namespace, gone: Collection[str]) -> Steps[int]:
+def remove_sources(store: BaseStore, place: Namespace, gone: Collection[str]) -> Steps[int]:
     """Take threads away from under the facts of a namespace, and delete those that lose all.
 
     Returns:

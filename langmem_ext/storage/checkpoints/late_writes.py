@@ -149,7 +149,7 @@ class LateWrites:
     def met(self, thread_id: str, born: bytes | None, moment: bytes | None = None) -> None:
         """Note that a thread exists, or is being made.
 
-        Making it may fail; then a run may yet have to begin it (`found`).
+        Making it may fail; then a run may yet have to begin it (`note_found`).
 
         Args:
             thread_id: The thread.
@@ -179,7 +179,7 @@ class LateWrites:
             else min(born, life.since)
         )
 
-    def found(self, thread_id: str | None) -> None:
+    def note_found(self, thread_id: str | None) -> None:
         """Note that a run has asked for a thread and found it, so the run does not begin it."""
         if self.begun:
             self.begun.pop(thread_id or "", None)

@@ -262,20 +262,20 @@ def conclude(thread: Examined) -> None:
     # Rows younger than the examination may be needed by checkpoints that it has not seen.
     used_items = merged(pair for need in thread.uses for pair in ranges_of(need.runs))
     used_values = {row for need in thread.uses for row in need.rows}
-    _tell_unused(
+    _note_unused(
         thread,
         "item",
         [number for number in items if number < thread.ends[0] and not _within(used_items, number)],
     )
-    _tell_unused(
+    _note_unused(
         thread,
         "value",
         [number for number in values if number < thread.ends[1] and number not in used_values],
     )
-    _tell_parents(thread)
+    _note_missing_parents(thread)
 
 
-def _tell_unused(thread: Examined, table: str, unused: Sequence[int]) -> None:
+def _note_unused(thread: Examined, table: str, unused: Sequence[int]) -> None:
     if unused:
         message = (
             f"{len(unused)} rows of {table}, starting with this one, are not needed by any"
@@ -284,7 +284,7 @@ def _tell_unused(thread: Examined, table: str, unused: Sequence[int]) -> None:
         thread.findings.add("unused", "note", f"{table} {thread.number}:{unused[0]}", message)
 
 
-def _tell_parents(thread: Examined) -> None:
+def _note_missing_parents(thread: Examined) -> None:
     for (space, checkpoint), parent in thread.parents.items():
         if parent is not None and (space, parent) not in thread.parents:
             message = (

@@ -100,7 +100,7 @@ def examine_words(thread: Examined, codec: Codec) -> Steps[None]:
         try:
             after = yield _compare_page(thread, codec, after), False
         except StorageError as error:
-            _tell(thread, f"search {thread.number}", f"its words cannot be read ({error})")
+            _report(thread, f"search {thread.number}", f"its words cannot be read ({error})")
             return
 
 
@@ -113,7 +113,7 @@ def repair_words(number: int, codec: Codec) -> Op[None]:
         yield from fill_ops.index_thread(number, row[0], codec)
 
 
-def _tell(thread: Examined, place: str, message: str) -> None:
+def _report(thread: Examined, place: str, message: str) -> None:
     thread.findings.add(
         KIND, "wrong", place, f"{message}: the thread can be reindexed", fixable=True
     )
@@ -128,7 +128,7 @@ def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
     filling, _, below = state.get("search_backfill", "").partition(":")
     if row[1] is None:
         if not filling:
-            _tell(thread, f"thread {thread.number}", "it is not in the search index")
+            _report(thread, f"thread {thread.number}", "it is not in the search index")
         return None
     first = int(below) if filling == str(thread.number) else 0
     items = yield from fetch(
@@ -146,7 +146,7 @@ def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     for number in words:
-        _tell(thread, f"search {thread.number}:{number}", "it has words of a missing message")
+        _report(thread, f"search {thread.number}:{number}", "it has words of a missing message")
     return last
 
 
@@ -171,13 +171,13 @@ def _compare(
         and number < indexed
         and (note is None or not indexer.is_noted(item, note))
     ):
-        _tell(
+        _report(
             thread,
             f"search {thread.number}:{number}",
             "its message id is missing from the search index",
         )
     elif indexed_words != expected:
-        _tell(thread, f"search {thread.number}:{number}", "it is not found by its visible text")
+        _report(thread, f"search {thread.number}:{number}", "it is not found by its visible text")
 
 
 def _note_of(thread: int, item: indexer.Item) -> Op[Row | None]:

@@ -94,20 +94,20 @@ def run_with(db: str | None, owner: str | None, asked: Run, *, as_json: bool) ->
 def _once(generator: MemoryGenerator, asked: Run, idle: timedelta, *, as_json: bool) -> int:
     """One run; how many memories could not be written."""
 
-    def tell(generation: Generation) -> None:
-        _tell(generation, as_json=as_json)
+    def report_one(generation: Generation) -> None:
+        _report(generation, as_json=as_json)
 
     if asked.thread is not None:
         generation = generator.generate(find(generator.memories.threads, asked.thread).id)
-        tell(generation)
+        report_one(generation)
         return int(generation.outcome == "failed")
-    report = generator.generate_needing(idle=idle, clamp=asked.limit, progress=tell)
+    report = generator.generate_needing(idle=idle, clamp=asked.limit, progress=report_one)
     deleted = f"; {report.swept:,} of deleted conversations deleted" if report.swept else ""
     note(f"{_memories(report.written)} written, {report.failed} failed{deleted}")
     return report.failed
 
 
-def _tell(generation: Generation, *, as_json: bool) -> None:
+def _report(generation: Generation, *, as_json: bool) -> None:
     if as_json:
         result = {
             "thread_id": generation.thread_id,

@@ -44,7 +44,7 @@ def grant_with(db: str | None, role: str, rights: Rights, *, owner: str | None, 
         LangmemExtError: It cannot be granted; nothing was changed.
     """
     wanted = Grant(role, rights, owner_key(owner))
-    _tell(
+    _report(
         roles.grant(_server(db), wanted, execute=not sql),
         f"{role} is a {rights} of {_threads(wanted.owner)}",
         sql=sql,
@@ -57,14 +57,14 @@ def revoke_with(db: str | None, role: str, *, sql: bool) -> None:
     Raises:
         LangmemExtError: It cannot be taken; nothing was changed.
     """
-    _tell(
+    _report(
         roles.revoke(_server(db), role, execute=not sql),
         f"{role} has no access to these tables",
         sql=sql,
     )
 
 
-def _tell(statements: Sequence[str], done: str, *, sql: bool) -> None:
+def _report(statements: Sequence[str], done: str, *, sql: bool) -> None:
     if sql:
         typer.echo("\n".join(f"{statement};" for statement in ("BEGIN", *statements, "COMMIT")))
     else:
