@@ -86,7 +86,10 @@ def test_threads_states_blame_and_bundles_are_there_unimported(foreign: tuple[An
         for name in ("changes", "context", "usage"):
             assert client.get(f"/ui/thread/{name}?id=trip").status_code == 200
         assert client.get("/ui/thread/bundle?id=trip").text.count("\n") > 5
-        assert "Rome or Oslo?" in read(client.get("/ui/thread?id=other").text)
+        asked = read(client.get("/ui/thread?id=other").text)
+        assert "Rome or Oslo?" in asked
+        assert "import-checkpoints" in asked
+        assert "--graph" not in asked, "no graph can answer where nothing is written"
         assert "read only" in read(talk)
         assert not any("fork" in str(form.get("action")) for form in tags(talk, "form"))
         assert client.get("/ui/search?q=Rome").status_code == 400

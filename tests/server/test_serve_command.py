@@ -75,6 +75,7 @@ def test_a_database_is_served_and_outlives_the_server(tmp_path: Path) -> None:
         client.threads.create(thread_id="t1")
         page = httpx.get(f"{url}/langmem/ui/")
         assert (page.status_code, "t1" in page.text) == (200, True)
+        assert httpx.get(url, follow_redirects=True).url.path == "/langmem/ui/"
     (tmp_path / "tokens").write_text(f"# who may come in\n{TOKEN} ann\n")
     with serving(
         tmp_path, "--graph", "app.py:graph", "--graph-id", "greeter", "--tokens", "tokens"

@@ -9,6 +9,7 @@ from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.responses import RedirectResponse
 
 from langmem_ext._internal.models import make_model
 from langmem_ext.checkpointer.saver import DeltaSaver
@@ -104,6 +105,7 @@ def _add_inspector(app: FastAPI, saver: DeltaSaver, graph: Graph | None, owner: 
         bound, graph=runs, owner=None if owner is None else lambda request: owner
     )
     app.include_router(pages, prefix=INSPECTOR)
+    app.add_api_route("/", lambda: RedirectResponse(f"{INSPECTOR}/"), include_in_schema=False)
 
 
 def _retention(settings: Settings) -> Retention | None:
