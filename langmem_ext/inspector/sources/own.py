@@ -35,8 +35,8 @@ from langmem_ext.inspector.sources.source import (
 )
 from langmem_ext.memory.facts.facts import Facts
 from langmem_ext.memory.memories import ConversationMemories
+from langmem_ext.messages.identity import FIELD_CODES
 from langmem_ext.messages.manifest import LONGEST
-from langmem_ext.messages.packed import fields_of
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.rows.clock import unix_ms
 from langmem_ext.storage.threads import list as listing_ops
@@ -57,6 +57,8 @@ MOMENT = re.compile(r"@(\d{1,15})")
 
 RANKS: dict[str, Any] = {"tokens": "tokens", "size": "stored_messages"}
 """What threads are sorted by besides their last use."""
+
+_NAMES = {code: name for name, code in FIELD_CODES.items()}
 
 TextFilter: TypeAlias = Literal["title", "begins"]
 """What of a thread a text is looked for in."""
@@ -466,9 +468,9 @@ def _listed(thread: ThreadInfo, standing: Standing) -> ListedThread:
 
 def _cost(read: outline_ops.CostRead) -> MessageCost:
     cost = MessageCost(role_of(read.role), read.tokens, read.size)
-    if read.packed is not None:
-        fields = fields_of(read.packed)
-        cost.role = role_named(fields.get("type"))
+    if read.fields is not None:
+        fields = {_NAMES.get(key, key): value for key, value in read.fields.items()}
+        cost.role = role_named(fields["type"]) if read.role is None else cost.role
         cost.spent = spent_in(fields) if cost.role == "agent" else None
     return cost
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, LangmemExtError, cause, told
-from langmem_ext.messages.packed import is_foreign
+from langmem_ext.messages.packed import is_foreign, opaque, unpack
 from langmem_ext.storage.operation import Row
 from langmem_ext.storage.rows import checksum as checks
 from langmem_ext.storage.rows.compression import MARK, expand, expand_text
@@ -56,6 +56,27 @@ def decode_item(
     except Exception as error:
         pass_on(error)
         raise (_unreadable_item(thread, row) or damaged_item(thread, row, error)) from cause(error)
+
+
+def rest_of_item(thread: int, row: Row, keys: bytes | None) -> dict[Any, Any]:
+    """What an item's row holds besides its columns, by the codes of its fields.
+
+    Args:
+        thread: Its thread's number.
+        row: Its row, which has a role and a rest.
+        keys: The word that its shape names.
+
+    Raises:
+        DamagedRow: The row does not decode.
+    """
+    try:
+        rest: dict[Any, Any] = unpack(whole_item(row, keys)[-1], opaque)
+        return rest
+    except LangmemExtError:
+        raise
+    except Exception as error:
+        pass_on(error)
+        raise damaged_item(thread, row, error) from cause(error)
 
 
 def damaged_item(thread: int, row: Row, why: object) -> DamagedRow:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import (
@@ -24,6 +24,7 @@ from langmem_ext.messages.manifest import (
     ranges_of,
     tail_of,
 )
+from langmem_ext.messages.packed import fields_of
 from langmem_ext.storage.cache import Indexes, ThreadIndex
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.get import Reader, read_entries, read_packed, require_each
@@ -41,7 +42,7 @@ from langmem_ext.storage.operation import Op, fetch, operation
 from langmem_ext.storage.rows.checkpoint import Header, ValueRef, Versions
 from langmem_ext.storage.rows.checksum import CHANGED, changed_items
 from langmem_ext.storage.rows.ids import decode_id, encode_id
-from langmem_ext.storage.rows.message import damaged_item, decode_item
+from langmem_ext.storage.rows.message import damaged_item, decode_item, rest_of_item
 from langmem_ext.storage.schema.dialect import KEY, NUMBER, WITHIN, bytes_of
 from langmem_ext.storage.threads.edit import find_head
 from langmem_ext.types import Codec, PackedValue, Snapshot, StoredWrite, ThreadKey
@@ -302,13 +303,14 @@ class CostRead:
         role: The code of its class; None where its row does not say it.
         tokens: About how many tokens.
         size: The bytes of its text and of what else it holds, as they are stored.
-        packed: Its exact bytes, of a model's message that says more than a text.
+        fields: The id of a model's message, and what it says besides its text, by name or code;
+            None where it says no more.
     """
 
     role: int | None
     tokens: int
     size: int
-    packed: Snapshot | None = None
+    fields: Mapping[Any, Any] | None = None
 
 
 @operation
@@ -337,8 +339,14 @@ def read_costs(
             if row[0] in changed:
                 raise damaged_item(index.number, row, CHANGED)
             keys = None if row[8] is None else (yield from read_word(index, row[8]))
-            packed, _ = decode_item(index.number, row, keys, codec)
-            costs[row[0] & NUMBER].packed = packed
+            costs[row[0] & NUMBER].fields = (
+                fields_of(decode_item(index.number, row, keys, codec)[0])
+                if row[2] is None
+                else {
+                    "id": None if row[1] is None else decode_id(row[1]),
+                    **rest_of_item(index.number, row, keys),
+                }
+            )
     indexes.keep(index)
     try:
         return [costs[number] for number in numbers_of(runs)]
