@@ -139,12 +139,6 @@ def _further(codec: MessageCodec, checkpoint: Checkpoint) -> bytes | None:
     return codec.pack_plain([further, absent]) if further or absent else None
 
 
-def follows_head(config: RunnableConfig) -> bool:
-    """Whether a write of this config must follow the thread's newest checkpoint."""
-    configurable = config["configurable"]
-    return EXPECTED_HEAD in configurable and not configurable.get("checkpoint_ns")
-
-
 def texts_of(channel: str) -> Texts:
     """Which long texts of a pending write will be those of messages."""
     if channel == RESUME:

@@ -4,9 +4,9 @@ A checkpoint is its header: for what is unchanged since its parent it holds the 
 for what is new a reference to what is stored now. Values are found by reference only, never by
 channel and version: versions collide across forks.
 
-A write relies on the thread's cache (`index`). Its first statement is the guard: it writes the
-thread's counters, and changes nothing if another process has written meanwhile. Then the operation
-is `Stale`, and runs again on what it reads.
+A write relies on the thread's cache (`index`). The first of the changes that it queues is the
+guard: it writes the thread's counters, and changes nothing if another process has written
+meanwhile. Then the operation is `Stale`, and runs again on what it reads.
 """
 
 from __future__ import annotations
@@ -190,6 +190,7 @@ def store_header(
         key, is_newest, exists = yield from _key_for(
             writer, space, checkpoint, parent, newest, root
         )
+    # The column `id` holds the key, which orders rows; `given_id` the id, where that is another.
     columns = (parent, step, writer.intern(label), word, body)
     own_id, own_key = (None, None) if key == checkpoint else (checkpoint, key)
     check = checks.checkpoint_check(thread, (space, checkpoint, *columns, own_key))
@@ -365,13 +366,13 @@ def close_writer(
     thread, index = writer.thread, writer.index
     length: int | None = None
     if head is not None:
-        length, runs = longest_list(head)
+        length, runs = longest_runs_of(head)
         if thread.untitled or thread.indexed is not None:
             writer.final = head if is_at_rest(head, writer.codec) else None
         if (
-            thread.titled
-            and not (runs and runs[0] <= thread.titled - 1 < runs[1])
-            or thread.untitled
+            thread.untitled
+            # The list has lost the message that gave the title.
+            or (thread.titled and not (runs and runs[0] <= thread.titled - 1 < runs[1]))
         ):
             yield from keep_title(writer, runs, ready=step > 0 or writer.final is not None)
     minute = max(thread.active_at, writer.updated // MINUTE_MS)
@@ -411,7 +412,7 @@ def close_writer(
     writer.indexes.keep(index, written=True)
 
 
-def longest_list(header: Header) -> tuple[int | None, Runs]:
+def longest_runs_of(header: Header) -> tuple[int | None, Runs]:
     """Length and runs of the longest list of messages among a checkpoint's values; None if none."""
     longest: int | None = None
     longest_runs: Runs = ()

@@ -35,7 +35,8 @@ Versions: TypeAlias = Mapping[str, Version]
 
 Entry: TypeAlias = list[Any]
 """A reference to a value as a row has it: `[where, from, to, from, to, …, [positions without an
-id]]`."""
+id]]`. Of a list with many runs, a dict comes behind `where`: the row that holds the first of
+them, and how many these are."""
 
 SMALL_DETAILS: Final = 32
 """Details (metadata beyond plain scalars) of up to so many bytes are a part of the pattern: mostly
