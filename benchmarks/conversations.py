@@ -1,13 +1,16 @@
 """Score whole conversations: where does a user end who writes as people write?
 
-`python -m benchmarks.conversations FILE… [--show] [--damage KIND…]`: each file holds a catalog, its
-tools and ten conversations (`talks/README.md` says how). Every message goes through `converse` on a
-database in memory. Right: just the wanted calls were made, and nothing was stored that the user did
-not say. Wrong: another call, or a wrong value, was stored. Else the conversation is unfinished.
-Where a request is read back at the end that no catalog wants confirmed, the user says yes to
-values that were all said; the question counts as needless. Who is asked which of several requests
-is meant, and wants one of them, says which; these are the offers.
-`--damage typos` (or `all`) plays them as hasty people write them (`damage.py`).
+`python -m benchmarks.conversations FILE… [--show] [--without-offers] [--damage KIND…]`: each file
+holds a catalog, its tools and ten conversations (`talks/README.md` says how). Every message goes
+through `converse` on a database in memory. Right: just the wanted calls were made, and nothing was
+stored that the user did not say. Wrong: another call, or a wrong value, was stored. Else the
+conversation is unfinished.
+
+An offer is a question of the graph's own that names what may be meant: requests ("Do you mean: A,
+or B?"), values ("Did you mean X?"), or a request that is read back though no catalog wants it
+confirmed, which counts as needless as well. No file can foresee it, so a user who wants what is
+offered says so, then goes on as written; `--without-offers` lets the question pass as if it had not
+been asked. `--damage typos` (or `all`) plays them as hasty people write them (`damage.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ from langmem_ext.types import CONFIRMATION
 NOW = datetime(2026, 3, 4, 10, 15)
 """A Wednesday: when all of the messages are written."""
 
+OFFERS = 3
+"""Offers after one message that a user answers, at most: of requests, then of their values."""
+
 TALKS = Path(__file__).with_name("talks")
 _TYPES: Mapping[str, Any] = {"integer": int, "money": float, "number": float, "boolean": bool}
 
@@ -47,7 +53,7 @@ class Ended:
         done: Whether just the wanted calls were made.
         reached: Whether the first request was taken up; None where the first message is none.
         needless: Questions for what the user had said already.
-        offers: Questions which of several is meant that the user has answered.
+        offers: Offers that held what the user wanted, and that the user took up.
         lines: What was said.
     """
 
@@ -100,8 +106,21 @@ def _tool(data: Mapping[str, Any], name: str, calls: list[tuple[str, dict[str, A
     )
 
 
-def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalog) -> Ended:
-    """Have one conversation; where it ends."""
+def play(
+    data: Mapping[str, Any],
+    talk: Mapping[str, Any],
+    catalog: IntentCatalog,
+    *,
+    offers: int = OFFERS,
+) -> Ended:
+    """Have one conversation; where it ends.
+
+    Args:
+        data: The desk.
+        talk: The conversation.
+        catalog: The desk's catalog.
+        offers: How often the user says after one message which of several is meant, at most.
+    """
     ended = Ended(talk["title"])
     builder = build_waiting_graph(catalog, tools_of(data, ended.calls))
     with DeltaSaver.open(":memory:") as saver:
@@ -109,8 +128,12 @@ def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalo
         filled: set[str] = set()
         for number, said in enumerate(talk["says"]):
             turn, state = ended.say(graph, said if isinstance(said, str) else said["say"])
-            while choice := _choice(talk, number, ended.calls, state):
+            for _ in range(offers):
+                choice = _choice(data, talk, number, ended.calls, state)
+                if choice is None:
+                    break
                 ended.offers += 1
+                ended.needless += turn.waiting_for == CONFIRMATION
                 turn, state = ended.say(graph, choice)
             if number == 0 and talk["reached"] is not None:
                 wanted = talk["reached"] if isinstance(talk["reached"], list) else [talk["reached"]]
@@ -123,41 +146,65 @@ def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalo
             }
             ended.needless += turn.waiting_for in filled
             filled |= params.keys()
-        if not ended.bad and _is_read_back(data, state):
-            ended.needless += 1
-            ended.say(graph, "yes")
     _judge(data, talk, ended)
     return ended
 
 
 _PLACES = ("the first", "the second", "the third", "the fourth", "the fifth", "the sixth")
-"""What a user says who is asked which of several requests is meant."""
+"""What a user says who is asked which of several is meant."""
 
 
 def _choice(
+    data: Mapping[str, Any],
     talk: Mapping[str, Any],
     number: int,
     calls: Sequence[tuple[str, Any]],
     state: Mapping[str, Any],
 ) -> str | None:
-    """What a user says who is asked which of several is meant; None where it is not among them.
+    """What a user says to an offer; None where there is none, or what is wanted is not in it.
 
-    Of requests, and of values but times of day, which the conversations foresee.
+    The conversations foresee themselves which of two times of day is meant.
     """
     first = talk["reached"] if isinstance(talk["reached"], list) else [talk["reached"]]
     left = [call for wanted in talk["want"][len(calls) :] for call in wanted.items()]
     asked = state.get("waiting_for_param")
+    if asked == CONFIRMATION:
+        return "yes" if _is_read_back(data, state) and _is_wanted(data, left, state) else None
     if asked is None:
         heard = state.get("understood") or ()
         offered = [intent for command in heard for intent in command.get("intents") or ()]
         meant = [*(first if number == 0 else ()), *(intent for intent, _ in left)]
+        place = next((offered.index(one) for one in meant if one in offered), None)
     else:
         offered = ((state.get("plan") or {}).get("choices") or {}).get(asked) or []
-        meant = [] if len(offered) < 2 else [values.get(asked) for _, values in left]
-    place = next((offered.index(one) for one in meant if one in offered), None)
-    if place is None or ":" in str(offered[0]):
+        kind = data["catalog"]["params"][asked]["type"]
+        meant = [values[asked] for _, values in left if values.get(asked) is not None]
+        fits = (
+            place
+            for place, one in enumerate(offered)
+            if any(accepts(kind, value, one) for value in meant)
+        )
+        place = None if ":" in str(offered[:1]) else next(fits, None)
+    if place is None:
         return None
     return _PLACES[place] if len(offered) > 1 else "yes"
+
+
+def _is_wanted(
+    data: Mapping[str, Any],
+    left: Sequence[tuple[str, Mapping[str, Any]]],
+    state: Mapping[str, Any],
+) -> bool:
+    """Whether the request that is read back is one that is wanted, with these values."""
+    params = state.get("params") or {}
+    return any(
+        intent == state["plan"]["intent_id"]
+        and all(
+            accepts(data["catalog"]["params"][name]["type"], value, params.get(name))
+            for name, value in values.items()
+        )
+        for intent, values in left
+    )
 
 
 def _is_read_back(data: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
@@ -253,14 +300,14 @@ def _plain(kind: str, value: Any) -> object:
             return re.sub(r"[\s,;]+", " ", text.lower().replace("’", "'")).strip(' .!?"')
 
 
-def ends(path: Path, damage: str | None = None) -> Iterator[Ended]:
-    """Where the conversations of a file end, damaged or as they are."""
+def ends(path: Path, damage: str | None = None, *, offers: int = OFFERS) -> Iterator[Ended]:
+    """Where the conversations of a file end, damaged or as they are, with so many offers taken."""
     data = yaml.safe_load(path.read_text())
     if damage:
         data = damaged(data, damage)
     catalog = IntentCatalog.from_dict(data["catalog"], source=path.name)
     for talk in data["conversations"]:
-        yield play(data, talk, catalog)
+        yield play(data, talk, catalog, offers=offers)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -273,6 +320,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--show", action="store_true", help="print the conversations that did not end right"
     )
     parser.add_argument(
+        "--without-offers", action="store_true", help="the user does not say which one is meant"
+    )
+    parser.add_argument(
         "--damage", nargs="*", choices=[*KINDS, "all"], help="damage the messages or the catalogs"
     )
     args = parser.parse_args(argv)
@@ -280,7 +330,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for kind in kinds:
         every: list[Ended] = []
         for path in args.files:
-            found = list(ends(path, kind))
+            found = list(ends(path, kind, offers=0 if args.without_offers else OFFERS))
             every += found
             if args.show:
                 _show(path.stem, found)
