@@ -128,6 +128,7 @@ if TYPE_CHECKING:
         ClassifyRequest,
         RuleClassifier,
     )
+    from langmem_ext.waiting.understand.intents.meaning import EmbeddingClassifier
     from langmem_ext.waiting.understand.intents.model import ModelClassifier
 
 _HOMES = {
@@ -159,6 +160,7 @@ _HOMES = {
     "DataSerializer": "log.restore",
     "DeltaSaver": "checkpointer.saver",
     "DeltaStore": "store.store",
+    "EmbeddingClassifier": "waiting.understand.intents.meaning",
     "Event": "telemetry",
     "ExportedThreads": "types",
     "Extensions": "waiting.catalog.param",
@@ -295,6 +297,7 @@ __all__ = [
     "DataSerializer",
     "DeltaSaver",
     "DeltaStore",
+    "EmbeddingClassifier",
     "Event",
     "ExportedThreads",
     "Extensions",
