@@ -28,11 +28,19 @@ _REJECTED = re.compile(
 
 _UNABLE = re.compile(
     r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|could(?:n['’]?t|"
-    r" not))\s+(?:\w+\s+)?(?:make|come|do|be|manage)\b[^.,;!?]*$",
+    r" not))\s+(?:\w+\s+)?(?:make|come|do|be|manage)\b[^.,;!?]*$"
+    r"|\b(?:am|was|are|were|i['’]?m|we['’]?re)\s+(?:meant|supposed|due|booked|down)\b[^.,;!?]*$",
     re.I,
 )
-"""A clause up to a value that is not possible; where no other is named, it may be what the message
-is about."""
+"""A clause up to a value that is not possible, or was arranged; where no other is named, it may be
+what the message is about."""
+_UNABLE_THEN = re.compile(
+    r"\s*(?:i|we)(?:\s+(?:have|have got|got)|['’]ve got)\s+no time\b"
+    r"|\s*,?\s*(?:but )?(?:i |we )?(?:can(?:no|['’]?)t|can not|won['’]?t be able to|am not able to)"
+    r"\s+(?:make|do|manage|come)\b",
+    re.I,
+)
+"""The same behind the value."""
 _UNLESS = re.compile(r"\s*(?:if|in case|otherwise|as a backup)\b", re.I)
 """What follows a second choice."""
 
@@ -129,9 +137,11 @@ _CODE: Final = re.compile(r"[A-Za-z]-?\d")
 """What bears a code is off, or full, and is meant all the same: "S5102 is full"."""
 
 
-def is_impossible(text: str, start: int) -> bool:
+def is_impossible(text: str, start: int, end: int) -> bool:
     """Whether the clause says that what stands there is not possible: "I can't come on friday"."""
-    return _UNABLE.search(before(text, start)) is not None
+    return (
+        _UNABLE.search(before(text, start)) is not None or _UNABLE_THEN.match(text, end) is not None
+    )
 
 
 def turned_down(text: str, start: int, end: int | None = None) -> bool:
@@ -178,7 +188,7 @@ def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
     fit = max(candidate.fit for candidate in able)
     if any(candidate.fit == fit and not candidate.refused for candidate in able):
         able = [candidate for candidate in able if not candidate.refused]
-    able = [c for c in able if not is_impossible(text, c.start)] or able
+    able = [c for c in able if not is_impossible(text, c.start, c.end)] or able
     able = [
         c
         for c in able

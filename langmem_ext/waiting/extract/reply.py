@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue
@@ -14,6 +16,25 @@ from langmem_ext.waiting.catalog.param import Param
 LONGEST: Final = 1_000
 """Characters of a message that are read: what it asks for, and its values, stand there. Only a free
 text may be longer."""
+
+MOST_VALUES: Final = 24
+"""Words of a message that may be values, at most: what stands behind more of them is not read."""
+
+_VALUE_LIKE: Final = re.compile(
+    r"\d[\d.,:/]*|\w@\w|\b(?-i:[A-Z])\w*"
+    r"|\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b"
+    r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)\w*"
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred)\b"
+    r"|\b(?:half|quarter|noon|midnight|today|tonight|tomorrow|my|me)\b",
+    re.IGNORECASE,
+)
+
+
+def read_part(text: str) -> str:
+    """The part of a message that is read: its beginning, which holds few enough values."""
+    text = text[:LONGEST]
+    more = next(islice(_VALUE_LIKE.finditer(text), MOST_VALUES, None), None)
+    return text[: more.start()] if more else text
 
 
 @dataclass(frozen=True, slots=True)

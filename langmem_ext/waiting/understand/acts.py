@@ -102,7 +102,7 @@ _APPROVING = word_set(
     " perfectly great good fine lovely wonderful marvellous marvelous brilliant fantastic super"
     " superb excellent splendid amazing ideal sweet neat nice cool awesome alright absolutely"
     " definitely certainly affirmative agreed agree approved confirm confirmed confirms proceed"
-    " true spot deal done grand"
+    " true spot deal done grand brill ace fab sound cushty smashing lush"
 )
 """Words that say yes, without their apostrophes."""
 _SPELT = tuple(
@@ -338,15 +338,21 @@ _HOW_IT_IS = re.compile(
 )
 
 
+_WOULD_SUIT = re.compile(
+    r"\b(?:would|['’]d)\s+(?:be\s+(?:better|best|good|great|fine|ideal|perfect)|do|suit|work|fit)\b",
+    re.IGNORECASE,
+)
+"""Words that say of a value that it is wanted: "half past would be better"."""
+
+
 def is_meant(text: str, span: tuple[int, int]) -> bool:
     """Whether a message says a value as one that is wanted: "take willow"; not "it might be 6"."""
     begin = max((match.end() for match in _SEGMENT.finditer(text, 0, span[0])), default=0)
     end = next((match.start() for match in _SEGMENT.finditer(text, span[1])), len(text))
     said = text[begin:end]
     told = (tells(said) and not _HOW_IT_IS.search(said)) or _REMARKS.match(said)
-    return not told and (_DOUBT_OF_VALUE | _ADDING).isdisjoint(
-        _words(f"{text[begin : span[0]]} {text[span[1] : end]}")
-    )
+    rest = _WOULD_SUIT.sub(" ", f"{text[begin : span[0]]} {text[span[1] : end]}")
+    return not told and (_DOUBT_OF_VALUE | _ADDING).isdisjoint(_words(rest))
 
 
 def _only_remarks(text: str, again: AbstractSet[str]) -> bool:

@@ -18,7 +18,13 @@ from langmem_ext.waiting.extract.codes.identifier import form_of
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
-from langmem_ext.waiting.understand.acts import WHAT, is_question, names, words_without_values
+from langmem_ext.waiting.understand.acts import (
+    WHAT,
+    is_question,
+    names,
+    without_part,
+    words_without_values,
+)
 from langmem_ext.waiting.understand.daytime import nearest
 
 OPEN = 0.5
@@ -102,7 +108,9 @@ def correction(
     said = cue["value"] if cue else text  # "did I say 50? I meant 15" asks nothing
     if is_question(text) and is_question(said) and not wishes_by_asking(text):
         return {}
-    if exchanged := _exchanged(text, catalog, params, now):
+    if exchanged := _exchanged(text, catalog, params, now) or _beside_known(
+        text, catalog, params, now
+    ):
         return exchanged
     pool = _correctable(text, catalog, params, waiting_for, among)
     marked = _marked(text, pool, params, now, catalog.params.get(waiting_for or ""))
@@ -152,6 +160,27 @@ def _exchanged(
         for name, value in new.items()
         if len(new) == 1 and value not in (None, params[name])
     }
+
+
+_OF_DAYS = frozenset({ParamType.DATE, ParamType.TIME})
+
+
+def _beside_known(
+    text: str, catalog: IntentCatalog, params: Mapping[str, JsonValue], now: datetime
+) -> dict[str, JsonValue]:
+    """A day or time for the only one that the message names too: "sorry 15th, late on the 14th"."""
+    new: dict[str, JsonValue] = {}
+    for name, value in params.items():
+        param = catalog.params.get(name)
+        if param is None or param.type not in _OF_DAYS:
+            continue
+        first = find(param, text, now=now)
+        rest = without_part(text, first.span) if first.span else text
+        second = find(param, rest, now=now)
+        said = [one.value for one in (first, second) if one.status == "filled"]
+        if len(said) == 2 and value in said and said[0] != said[1]:
+            new[name] = said[1] if said[0] == value else said[0]
+    return new if len(new) == 1 else {}
 
 
 _DENIED = re.compile(

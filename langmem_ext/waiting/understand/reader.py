@@ -22,7 +22,7 @@ from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.english.attitude import says_no, says_yes
 from langmem_ext.waiting.extract.english.fillers import without_fillers
 from langmem_ext.waiting.extract.english.lexicon import word_set
-from langmem_ext.waiting.extract.reply import LONGEST
+from langmem_ext.waiting.extract.reply import LONGEST, read_part
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
@@ -33,7 +33,7 @@ from langmem_ext.waiting.understand.acts import (
     yes_or_no,
 )
 from langmem_ext.waiting.understand.answer import read_answer
-from langmem_ext.waiting.understand.clauses import clauses_of
+from langmem_ext.waiting.understand.clauses import clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
@@ -93,7 +93,7 @@ def understand(
 def _understood(
     playbook: Playbook, session: Session, heard: Heard, *, rereads: bool
 ) -> Understanding:
-    whole, heard = heard, replace(heard, text=_spelled(playbook, session, heard.text[:LONGEST]))
+    whole, heard = heard, replace(heard, text=_spelled(playbook, session, read_part(heard.text)))
     if is_reset(whole.text):
         return [Reset(why="says to start over")]
     if session.plan is None:
@@ -149,12 +149,19 @@ def _in_sequence(
     return [moved(command) for command in commands]
 
 
+_GAP: Final = re.compile(r"(?P<one>\s)\s{2,}")
+"""Blanks that say no more than one of them."""
+
+
 def _spelled(playbook: Playbook, session: Session, text: str) -> str:
     """The message without fillers, its small words put right; not what may be kept as it is."""
     asked = playbook.catalog.params.get(session.waiting_for or "")
     free = asked is not None and asked.type in (ParamType.TEXT, ParamType.NAME)
-    said = without_fillers(text, free=free)
-    return said if free else Spelled(said).text
+    said = without_fillers(_GAP.sub(r"\g<one>", text), free=free)
+    said = said if free else Spelled(said).text
+    first, rest = (clauses := clauses_of(said))[:1], clauses[1:]
+    greeting = [clause for clause in first if clause.act == "hello" and rest]
+    return without(said, greeting)  # "good morning" says no time of day
 
 
 def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understanding:
@@ -172,8 +179,7 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
     if wants_person(text):
         return [HandOver(why="asks for a person")]
     since = _since(session) or heard.id
-    choices = found.choices or _menu(playbook, session)
-    if choices:
+    if choices := _offer(playbook, session, heard, found):
         return [Clarify(tuple(choices), why=found.reason, by=found.source, since=since)]
     if is_cancel(text):
         return [Cancel(why="says to stop")]
@@ -198,15 +204,39 @@ def _asked_for(
 
 
 _MENU: Final = 6
-"""Requests of a catalog that are listed where two messages were not understood, at most."""
+"""Requests of a catalog that are all listed where none stands out, at most."""
+
+_SLIGHT: Final = 0.3
+"""The confidence below which an intent is no offer by itself."""
+
+_WISH: Final = 5
+"""Words of a message that asks for something which is not recognised, at least."""
 
 
-def _menu(playbook: Playbook, session: Session) -> tuple[str, ...]:
-    """All that a small catalog offers, where the message before was not understood either."""
-    small = len(playbook.intents) <= _MENU
-    return (
-        tuple(playbook.intents) if small and _since(session) and not _offered_ids(session) else ()
-    )
+def _offer(
+    playbook: Playbook, session: Session, heard: Heard, found: Classification
+) -> tuple[str, ...]:
+    """The requests that a message may ask for.
+
+    All that a small catalog has, where one that is little like it would stand alone, or none is
+    like it: in a longer message that begins a conversation, or in the second that is not
+    understood.
+    """
+    choices = tuple(found.choices)
+    if choices and found.confidence >= _SLIGHT:
+        return choices
+    begins = session.last_intent_id is None and len(heard.text.split()) >= _WISH
+    again = _since(session) and not _offered_ids(session)
+    asks = any(clause.act == "question" for clause in clauses_of(heard.text))
+    if len(playbook.intents) > _MENU or not (choices or again or (begins and not asks)):
+        return choices
+    values = request_of(playbook, session, heard).found.keys()
+    takers = [
+        name
+        for name, intent in playbook.intents.items()
+        if not values or not values.isdisjoint(intent.param_names)
+    ]
+    return tuple(dict.fromkeys((*choices, *takers)))
 
 
 def _starts(playbook: Playbook, found: Classification) -> Commands:

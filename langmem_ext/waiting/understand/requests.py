@@ -37,7 +37,7 @@ from langmem_ext.waiting.understand.corrections import correction
 from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
-from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, values_of
+from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, sure_values
 
 Commands: TypeAlias = list[Command]
 
@@ -174,7 +174,7 @@ def other_requests(
         return []
     params = [playbook.catalog.params[name] for name in intent.param_names]
     values = {
-        **values_of(read_values(params, Reading(heard.text, heard.now, about=about(intent)))),
+        **sure_values(params, Reading(heard.text, heard.now, about=about(intent))),
         **asked_for.params,
     }
     return [

@@ -15,8 +15,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
-from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
+from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.candidate import turned_down
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.correction import corrects
@@ -70,7 +70,7 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
     if (
         asked is not None
         and asked.type in _OPEN
-        and _is_anothers(claims[asked.name], params, claims, text)
+        and _is_anothers(claims[asked.name], params, claims, text, reading.now)
     ):
         claims[asked.name] = Extraction("abstained", reason="a value of another parameter")
     for _ in range(_ROUNDS):
@@ -133,7 +133,11 @@ def _said_twice(
 
 
 def _is_anothers(
-    answer: Extraction, params: Sequence[Param], claims: Mapping[str, Extraction], text: str
+    answer: Extraction,
+    params: Sequence[Param],
+    claims: Mapping[str, Extraction],
+    text: str,
+    now: datetime,
 ) -> bool:
     """Whether an open answer is nothing but a value of another, closed type.
 
@@ -141,16 +145,16 @@ def _is_anothers(
     """
     if answer.status != "filled" or answer.span is None:
         return False
+    rest = text
     for param in params:
         other = claims[param.name]
         surer = other.confidence > max(SURE, answer.confidence)
-        if param.type not in _OPEN and other.status == "filled" and surer and other.span:
-            words = re.findall(
-                r"[^\W_]+", _blanked(text, other.span)[answer.span[0] : answer.span[1]].lower()
-            )
-            if all(word in FUNCTION_WORDS for word in words):
-                return True
-    return False
+        if param.type not in _OPEN and other.status == "filled" and surer:
+            while other.status == "filled" and other.span:  # "after 4 if possible. half 4?"
+                rest = _blanked(rest, other.span)
+                other = find(param, rest, now=now)
+    words = re.findall(r"[^\W_]+", rest[answer.span[0] : answer.span[1]].lower())
+    return rest != text and all(word in FUNCTION_WORDS for word in words)
 
 
 _OPEN: Final = frozenset(
@@ -301,9 +305,26 @@ def is_named_near(text: str, span: tuple[int, int], param: Param) -> bool:
 
 
 def left_open(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
-    """What the message leaves open: one of two readings, or a value that is not allowed."""
+    """What the message leaves open.
+
+    One of two readings, a value that is not allowed, or one that is to be confirmed.
+    """
     claims = {param.name: _claim(param, params, reading, reading.text) for param in params}
-    return {name: claim for name, claim in claims.items() if claim.choices or claim.problem}
+    least = {param.name: doubtful_below(param) for param in params}
+    doubted = {
+        name: replace(found, choices=(found.value,))
+        for name, found in read_values(params, reading).items()
+        if found.confidence < least[name]
+    }
+    left = {name: claim for name, claim in claims.items() if claim.choices or claim.problem}
+    return {**{name: one for name, one in doubted.items() if name not in left}, **left}
+
+
+def sure_values(params: Sequence[Param], reading: Reading) -> dict[str, JsonValue]:
+    """The values that a message which asks for something gives; not those to be confirmed."""
+    least = {param.name: doubtful_below(param) for param in params}
+    read = read_values(params, reading)
+    return values_of({name: one for name, one in read.items() if one.confidence >= least[name]})
 
 
 def overlap(one: Extraction, other: Extraction) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
 from langmem_ext.waiting.extract import Reply, extract, find
 
 NOW = datetime(2024, 5, 15, 10, 30)
@@ -280,3 +280,51 @@ def test_a_message_that_answers_nothing_names_nobody_by_other_words(text: str) -
 )
 def test_a_bare_name_answers(text: str, value: str) -> None:
     assert answer(PERSON, text, "Which name?").value == value
+
+
+CHILD = Param(name="child", type=ParamType.PERSON, description="name of the child")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("have you any space for Noor this friday?", "Noor"),
+        ("could Otis do the 17th as well", "Otis"),
+        ("we've just found out Milo cant have eggs", "Milo"),
+        ("Ruth Okafor, two tickets friday", "Ruth Okafor"),
+    ],
+)
+def test_a_name_that_nothing_marks_is_found_and_is_to_be_confirmed(text: str, value: str) -> None:
+    found = find(CHILD, text, now=NOW)
+    assert found.value == value
+    assert found.confidence < doubtful_below(CHILD)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Pia is off", "Boiler is broken", "we come from Leeds", "Anna and then Bert", "my Samsung"],
+)
+def test_a_capital_alone_is_no_name(text: str) -> None:
+    assert find(CHILD, text, now=NOW).status == "abstained"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("we move to 9 tanner row york on the 21st", "9 tanner row york"),
+        ("3 bags to 40 mill lane otley", "40 mill lane otley"),
+        ("collect it at 14b wharf lane hull ready from 2", "14b wharf lane hull"),
+        ("two boxes at 12 high street tomorrow", "12 high street"),
+        ("12 high street broken boiler here", "12 high street"),
+    ],
+)
+def test_an_address_in_small_letters_has_its_town(text: str, value: str) -> None:
+    assert find(SHIP_TO, text, now=NOW).value == value
+
+
+def test_a_side_is_no_opening_word_of_a_text() -> None:
+    assert answer(REASON, "right knee, the inside").value == "right knee, the inside"
+
+
+def test_one_letter_is_no_name() -> None:
+    assert answer(PERSON, "y").status == "abstained"

@@ -45,6 +45,8 @@ def answer(param: Param, text: str, prompt: str = "How many?") -> Extraction:
         ("there will be six", 6),
         ("just me", 1),
         ("12 Mill Lane, for 3", 3),
+        ("saturday 11am, on my own", 1),
+        ("a table for saturday with my wife", 2),
     ],
 )
 def test_a_message_that_answers_nothing_marks_how_many_people(text: str, value: int) -> None:

@@ -342,3 +342,31 @@ def test_bounds_choose_among_the_readings_of_a_date_without_its_year() -> None:
     assert answer(march, "8/3").value == "2024-03-08"
     assert answer(march, "12 march").value == "2024-03-12"
     assert answer(march, "12 april").problem == "it must be between 2024-03-01 and 2024-03-31"
+
+
+NEW_DAY = Param(name="new_day", type=ParamType.DATE, description="new day of the session")
+NEW_TIME = Param(name="new_time", type=ParamType.TIME, description="new time of the session")
+
+
+@pytest.mark.parametrize(
+    ("text", "day", "time"),
+    [
+        ("I was meant to come at 2pm today, could I come tomorrow at 3pm", "2024-05-16", "15:00"),
+        ("on thursday I have no time, is monday at 3pm possible", "2024-05-20", "15:00"),
+        ("friday 2pm but I can't make it, saturday 4pm would do", "2024-05-18", "16:00"),
+        ("I was booked for 2pm", None, None),
+    ],
+)
+def test_what_another_day_and_time_take_the_place_of_is_neither(
+    text: str, day: str | None, time: str | None
+) -> None:
+    assert (find(NEW_DAY, text, now=NOW).value, find(NEW_TIME, text, now=NOW).value) == (day, time)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("half past would be better", "10:30"), ("quarter to", "09:45"), ("half past 4pm", "16:30")],
+)
+def test_minutes_alone_move_the_hour_that_is_known(text: str, value: str) -> None:
+    assert find(NEW_TIME, text, now=NOW, filled={"new_time": "10:00"}).value == value
+    assert find(NEW_TIME, "half past", now=NOW).status == "abstained"

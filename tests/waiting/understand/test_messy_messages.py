@@ -14,7 +14,11 @@ from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.understand.acts import begins_with_yes, tells, yes_or_no
 from langmem_ext.waiting.understand.daytime import after
-from langmem_ext.waiting.understand.intents.classifier import ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.understand.intents.classifier import (
+    Classification,
+    ClassifyRequest,
+    RuleClassifier,
+)
 from langmem_ext.waiting.understand.intents.similarity import units_of
 from langmem_ext.waiting.understand.values import Reading, read_values
 
@@ -58,12 +62,16 @@ def answer(text: str, asked: Param, prompt: str = "Which?") -> Extraction:
     return extract(asked, Reply(text, prompt=prompt, now=NOW))
 
 
-def intents_of(text: str) -> list[str | None]:
+def classified(text: str) -> Classification:
     every = {name: find(each, text, now=NOW) for name, each in CATALOG.params.items()}
     found = {name: value.span for name, value in every.items() if value.span}
     request = ClassifyRequest(text, CATALOG, now=NOW, found=found)
-    classified = RuleClassifier().classify(request)
-    return [classified.intent_id, *(other.intent_id for other in classified.also)]
+    return RuleClassifier().classify(request)
+
+
+def intents_of(text: str) -> list[str | None]:
+    found = classified(text)
+    return [found.intent_id, *(other.intent_id for other in found.also)]
 
 
 # -- what is wished for and what is told -----------------------------------------------------------
@@ -86,8 +94,8 @@ def test_two_requests_that_are_joined_are_both_taken() -> None:
     ]
 
 
-def test_an_allowed_value_speaks_for_the_one_intent_that_takes_it() -> None:
-    assert intents_of("mother would like one in finnish") == ["order_guide"]
+def test_an_allowed_value_speaks_for_the_one_intent_that_takes_it_and_it_is_asked_about() -> None:
+    assert classified("mother would like one in finnish").choices == ("order_guide",)
 
 
 # -- yes and no ------------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import pytest
+import yaml
 
+from benchmarks.conversations import TALKS, tools_of
 from langmem_ext import DeltaSaver, IntentCatalog, Turn, build_waiting_graph, converse
 
 NOW = datetime(2026, 3, 4, 10, 15)
@@ -91,6 +93,35 @@ def test_a_second_message_that_is_not_understood_lists_what_a_small_catalog_offe
         text in listed for text in ("report a paper", "end a subscription", "place a small ad")
     )
     assert said("the third") == "Which edition?"
+
+
+def test_a_longer_first_message_that_is_not_understood_lists_it_at_once(said: Said) -> None:
+    listed = said("the dog has eaten all of it once more")
+    assert all(
+        text in listed for text in ("report a paper", "end a subscription", "place a small ad")
+    )
+
+
+def first_reply(desk: str, text: str) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+    """What a desk says to a first message, and the calls that it made for it."""
+    data = yaml.safe_load((TALKS / f"{desk}.yaml").read_text())
+    calls: list[tuple[str, dict[str, Any]]] = []
+    builder = build_waiting_graph(IntentCatalog.from_dict(data["catalog"]), tools_of(data, calls))
+    with DeltaSaver.open(":memory:") as saver:
+        turn = converse(builder.compile(checkpointer=saver), text, thread_id="t", now=NOW)
+    return turn.reply, calls
+
+
+def test_a_request_that_is_little_like_the_message_does_not_stand_alone() -> None:
+    offered, _ = first_reply("broadband", "ive had enough of you lot, want out")
+    assert offered.startswith("Do you mean: report that the internet does not work, or")
+    assert "end the contract" in offered
+
+
+def test_what_runs_without_a_confirmation_is_asked_about_where_another_is_as_likely() -> None:
+    asked, calls = first_reply("newspaper", "hold my deliveries from monday please S700310")
+    assert asked.startswith("Do you mean: report a paper that was not delivered, or")
+    assert calls == []
 
 
 @pytest.mark.parametrize("no", ["no", "none of them"])

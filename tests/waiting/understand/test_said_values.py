@@ -125,6 +125,8 @@ SAID: list[tuple[list[str], dict[str, Any]]] = [
     ),
     (["a table on friday", "we are 5, no 6"], {"day": "2026-03-06", "people": 6}),
     (["a table on friday", "7"], {"day": "2026-03-06", "time": "19:00"}),
+    (["good evening, a table for 2 on friday"], {"day": "2026-03-06", "people": 2}),
+    (["a table on friday for Ruth, we are 2", "yes"], {"day": "2026-03-06", "people": 2}),
     (["send money", "what? no, 87654321"], {"account": "87654321"}),
     (["send money", "12345678", "what? no, 87654321"], {"account": "87654321"}),
 ]
@@ -145,6 +147,8 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("7:30, not 7", {"time": "19:30"}),
     ("not friday, saturday", {"day": "2026-03-07"}),
     ("not Ann Lee, Ann Low", {"name": "Ann Low"}),
+    ("half past would be better actually", {"time": "19:30"}),
+    ("oh sorry saturday, friday is my mum's birthday", {"day": "2026-03-07"}),
     ("not sure, the boss knows", {}),
     ("not 5, 6", {}),
 ]
@@ -170,3 +174,9 @@ def test_a_day_that_is_past_is_not_taken_and_the_user_is_told_why(
     turn, known = talk(tmp_path, *said)
     assert turn.reply == "It must be today or later.\nWhich day?"
     assert known == {"time": "19:00", "people": 2}
+
+
+def test_a_name_that_nothing_marks_is_asked_about_when_its_turn_comes(tmp_path: Path) -> None:
+    turn, known = talk(tmp_path, "could Otis have a table for 2 on friday at 7 pm")
+    assert (turn.reply, "name" in known) == ("Did you mean Otis?", False)
+    assert talk(tmp_path, "yes")[1] == {**WISHED, "name": "Otis"}

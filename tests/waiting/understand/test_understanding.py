@@ -4,8 +4,11 @@ database opened anew for every message.
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -14,8 +17,16 @@ from langchain_core.tools import tool
 
 from benchmarks.conversations import TALKS, play
 from langmem_ext import DeltaSaver, IntentCatalog, Turn, build_waiting_graph, converse
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.policy.plan import start
+from langmem_ext.waiting.policy.session import Session
+from langmem_ext.waiting.understand.intents.classifier import RuleClassifier
+from langmem_ext.waiting.understand.message import Heard
+from langmem_ext.waiting.understand.reader import understand
 
 NOW = datetime(2026, 3, 4, 10, 15)
+MOST_CALLS = 130_000
+"""Calls of functions, and returns from them, that the reading of a message takes, at most."""
 CALLS: list[tuple[str, dict[str, Any]]] = []
 CATALOG = IntentCatalog.from_dict(
     {
@@ -465,3 +476,60 @@ def test_who_says_what_they_want_to_know_of_answers_and_who_asks_for_its_price_d
     assert "tour" not in talk.state["params"]
     talk.say("I want to know about the painting tour")
     assert talk.state["params"]["tour"] == "painting"
+
+
+DENSE = [
+    "monday tuesday 3/4 ",
+    "12/3, friday the 12th of march, ",
+    "1 2 17 300 4.50 ",
+    "seven twenty one hundred and three ",
+    "Anna Bert Carl Dora, ",
+    "half past 7 at 8:30 quarter to nine ",
+    "no wait, not 7, 8, sorry I meant 9, ",
+    "12 High Street, Leeds, 4 Mill Lane York ",
+    "M-100 M-101 07700 900123 ",
+    "a@b.co c.d@e.org ",
+    "me and my wife and two kids and my mother, ",
+    "don't cancel it, i don't want that, never ",
+    "what is it? how much? can you book it? ",
+    " ",
+    "....",
+    "{name} {{result.code}} ",
+    "\u202eabc\u202c \x00\x07\x1b[31m",
+]
+
+
+@pytest.mark.parametrize("before", [(), ("book a visit",)], ids=["at rest", "asked"])
+def test_a_long_message_costs_no_more_than_a_bounded_number_of_calls(
+    before: tuple[str, ...],
+) -> None:
+    playbook, session = Playbook(CATALOG, [visit, cancel_visit]), Session()
+    classifier = RuleClassifier()
+
+    def read(text: str) -> None:
+        reading = understand(playbook, session, Heard("1", text, [], NOW))
+        with suppress(StopIteration):
+            request = next(reading)
+            while True:
+                request = reading.send(classifier.classify(request))
+
+    def calls(text: str) -> int:
+        count = 0
+
+        def note(frame: FrameType, event: str, _: object) -> None:
+            nonlocal count
+            count += 1
+
+        sys.setprofile(note)
+        try:
+            read(text)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    for text in before:
+        move = start(playbook, session, playbook.intents["visit"], Heard("0", text, [], NOW), {})
+        session = move.session
+    read("hello, I want to visit the museum")  # the catalog's words are weighed once
+    cost = {unit: calls((unit * 10_000)[:10_000]) for unit in DENSE}
+    assert {unit: count for unit, count in cost.items() if count > MOST_CALLS} == {}

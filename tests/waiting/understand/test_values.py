@@ -120,3 +120,15 @@ def test_a_truth_value_is_not_read_from_a_sentence_about_something_else() -> Non
         )
     ]
     assert read(flags, "Hey, I'd like to work with a personal trainer") == {}
+
+
+SORE = [
+    param("place", "text", description="where it hurts"),
+    param("at", "time", description="time of the session"),
+]
+
+
+def test_a_free_text_is_none_where_the_message_holds_but_values_of_others() -> None:
+    asked = {"asked": "place", "prompt": "Where does it hurt?"}
+    assert read(SORE, "4pm, or at 16:00", **asked) == {"at": "16:00"}
+    assert read(SORE, "my left knee hurts", **asked) == {"place": "my left knee hurts"}

@@ -8,8 +8,9 @@ from datetime import date as Day
 from datetime import timedelta
 
 from langmem_ext.waiting.catalog.param import Param
-from langmem_ext.waiting.extract.candidate import Candidate, is_impossible, longest
+from langmem_ext.waiting.extract.candidate import Candidate, longest
 from langmem_ext.waiting.extract.dates import days
+from langmem_ext.waiting.extract.dates.replacement import without_old
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.english.roles import DATE_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
@@ -452,16 +453,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             if re.search(r"\d{2}$", reply.text[day.start : day.end])
             or _BIRTH.search(reply.text, 0, day.start)
         ]
-    if _is_replacement(param):
-        found = [
-            (
-                replace(day, fit=-1)
-                if is_impossible(reply.text, day.start)
-                or _KNOWN.search(before(reply.text, day.start))
-                else day
-            )
-            for day in found
-        ]
+    found = without_old(param, reply.text, found)
     if param.future:
         found = [
             replace(day, fit=-1) if _SINCE.search(before(reply.text, day.start)) else day
@@ -470,20 +462,6 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     return with_roles(param, reply, found, DATE_CUES)
 
 
-def _is_replacement(param: Param) -> bool:
-    """Whether the parameter is the day that takes another's place."""
-    said = f"{param.name.replace('_', ' ')} {param.description} {param.prompt}"
-    return re.search(r"\b(?:new|instead|other|another)\b", said, re.I) is not None
-
-
-_KNOWN = re.compile(
-    r"\b(?:my|our|his|her|their|['’]s)\s+(?:\w+\s+)?(?:appointments?|bookings?|sessions?|lessons?"
-    r"|visits?|tests?|slots?|reservations?|class(?:es)?|tables?|viewings?|deliver(?:y|ies)|orders?"
-    r"|flights?|tickets?|pick-?ups?|collections?|meetings?|stays?|one)\s+(?:(?:is|was|that|which|'s)"
-    r"\s+)*(?:on|for|at|of)\s+(?:the\s+)?$",
-    re.I,
-)
-"""Words before the day that another is to take the place of: "my appointment on the 10th"."""
 _BIRTH = re.compile(r"birth|born|\bdob\b", re.I)
 _SINCE = re.compile(r"\b(?:since|last)\s+(?:the\s+)?$", re.I)
 """Words before a day that has passed."""

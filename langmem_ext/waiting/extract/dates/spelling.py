@@ -39,6 +39,7 @@ _SHORTENED = (
     " lets=let's u=you ur=your r=are cud=could wud=would shud=should wot=what wat=what"
     " cos=because coz=because cuz=because pls=please plz=please thx=thanks srry=sorry sry=sorry"
     " some1=someone any1=anyone every1=everyone apil=april apr=april nxt=next wk=week"
+    " morn=morning aft=afternoon"
 )
 _SHORT |= dict(pair.split("=") for pair in _SHORTENED.split())
 _NAMES = (

@@ -15,6 +15,7 @@ from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest, outside
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.dates.daypart import DayPart, common, day_parts, nearest
+from langmem_ext.waiting.extract.dates.replacement import without_old
 from langmem_ext.waiting.extract.english.lexicon import word_set
 from langmem_ext.waiting.extract.english.roles import TIME_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
@@ -461,10 +462,27 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
     return outside(_ahead(reply), days) or outside(_bare(reply.text), days)
 
 
+_MINUTES_ALONE = re.compile(
+    rf"\b(?:(?P<half>half)|quarter)\s+(?P<side>past|to)\b"
+    rf"(?!\s+(?:\d|noon|midnight|the\b|{_HOUR_WORD}))",
+    re.I,
+)
+
+
+def _of_known_hour(param: Param, reply: Reply) -> list[Candidate]:
+    """Minutes that move a known time: "half past would be better" for ten o'clock."""
+    known, match = reply.filled.get(param.name), _MINUTES_ALONE.search(reply.text)
+    if match is None or not isinstance(known, str) or not re.fullmatch(r"\d\d:\d\d", known):
+        return []
+    minutes = (30 if match["half"] else 15) * (1 if match["side"].lower() == "past" else -1)
+    value = _written((60 * int(known[:2]) + minutes) % _DAY)
+    return [Candidate(match.start(), match.end(), value, 0.75, 0, "minutes of the known hour")]
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The times of a reply; bare hours only in an answer without a clearer time."""
     part = _asked_part(param, reply.prompt)
     return [
         _decided(candidate, part, only=False) if candidate.undecided else candidate
-        for candidate in _marked(param, reply)
-    ]
+        for candidate in without_old(param, reply.text, _marked(param, reply))
+    ] or _of_known_hour(param, reply)

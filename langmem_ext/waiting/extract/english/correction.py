@@ -47,16 +47,11 @@ def corrects(text: str) -> bool:
     return bool(_cuts(text))
 
 
-def _before(text: str, stop: int) -> str:
-    """What is near before the offset, where it stands."""
+def _near(text: str, stop: int, start: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where what is near before a correction stands, and what is near behind it."""
     begin = 0 if stop <= _NEAR else max(0, text.find(" ", stop - _NEAR, stop))
-    return " " * begin + text[begin:stop]
-
-
-def _behind(text: str, start: int) -> str:
-    """What is near behind the offset, where it stands."""
     end = len(text) if len(text) <= start + _NEAR else text.rfind(" ", start, start + _NEAR)
-    return " " * start + (text[start:end] if end > start else text[start:])
+    return (begin, stop), (start, end if end > start else len(text))
 
 
 def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
@@ -65,21 +60,23 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
     Args:
         kind: The parameter's type.
         reply: The message.
-        read: Lists the values of a message for the parameter. It is given one half of the message
-            and blanks for the other.
+        read: Lists the values of a message for the parameter. It is given what stands before the
+            correction, and behind it.
     """
     if kind in _OPEN:
         return None
     text = reply.text
     for stop, start in _cuts(text):
-        replaced = read(replace(reply, text=_before(text, stop)))
+        before, behind = _near(text, stop, start)
+        replaced = read(replace(reply, text=text[slice(*before)]))
         if not replaced:
             continue
-        said = read(replace(reply, text=_behind(text, start), prompt=reply.prompt or "?"))
         said = [
-            candidate
-            for candidate in said
-            if candidate.fit >= 0 and _LEAD.fullmatch(text, start, candidate.start)
+            replace(candidate, start=start + candidate.start, end=start + candidate.end)
+            for candidate in read(
+                replace(reply, text=text[slice(*behind)], prompt=reply.prompt or "?")
+            )
+            if candidate.fit >= 0 and _LEAD.fullmatch(text, start, start + candidate.start)
         ]
         if said:
             return _kept_half(said, replaced[-1])

@@ -9,7 +9,8 @@ from langmem_ext.waiting.extract.english.tokens import trim
 _OPENERS = re.compile(
     r"(?:\s|[,.;:!\-–—\"“”'])*(?:"
     r"yes|yeah|yep|yup|yea|no|nope|sure(?:"
-    r" thing)?|ok(?:ay)?|well|hmm+|um+|uh|oh|so|actually|hi|hello|hey|alright|all right|right"
+    r" thing)?|ok(?:ay)?|well|hmm+|um+|uh|oh|so|actually|hi|hello|hey|alright|all right"
+    r"|right(?!\s+[a-z])"
     r"|of course|certainly|absolutely|definitely"
     r"|great|perfect|cool|fine|thanks?(?: you)?|please|maybe|perhaps|probably|i think|i guess|i"
     r" believe|i suppose|let me see|let'?s see"

@@ -116,11 +116,18 @@ def _is_led(reply: Reply, place: Candidate) -> bool:
 
 
 _TOWN = re.compile(r"\s+(?P<town>[^\W\d_][\w'’-]{2,}(?:\s+[^\W\d_][\w'’-]{2,}){0,2})\W*$")
+_TOWN_WITHIN = re.compile(
+    r"\s+(?P<town>[^\W\d_][\w'’-]{2,})"
+    r"(?=\s*[,.;(]|\s+(?:\d|on|at|from|by|for|and|the|my|it|in|with|ready|is|to|please)\b)"
+)
+"""A town that something follows: only where nothing is capitalised, or it would be, too."""
 
 
 def _with_town(reply: Reply, place: Candidate) -> Candidate:
-    """The address of an answer, with the town that ends it: "9 ferry street hull"."""
-    match = _TOWN.match(reply.text, place.end)
+    """The address with its town: "9 ferry street hull" as an answer, or in small letters."""
+    match = None if reply.strict else _TOWN.match(reply.text, place.end)
+    if match is None and reply.text.islower():
+        match = _TOWN_WITHIN.match(reply.text, place.end) or _TOWN.match(reply.text, place.end)
     if match is None or "street" not in place.reason:
         return place
     words = {word.lower() for word in re.findall(r"[\w'’-]+", match["town"])}
@@ -137,7 +144,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         if not reply.strict or c.confidence >= 0.85 or _is_led(reply, c)
     ]
     if found or reply.strict:
-        return found if reply.strict else [_with_town(reply, place) for place in found]
+        return [_with_town(reply, place) for place in found]
     start, end = answer_span(reply.text)
     written = reply.text[start:end]
     spoken = (

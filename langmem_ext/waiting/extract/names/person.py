@@ -69,7 +69,7 @@ _PART_NAMED = re.compile(
     r"\b(first|given|last|family|second|sur(?=name))(?=[\w ,/&-]{0,14}name)", re.I
 )
 _PARTICLES = word_set("de la del della du dos das da di van von der den ter bin al el le")
-_NO_NAME = NEVER_NAMES | GENERIC_NOUNS | UNITS.keys() | word_set("name's names name’s")
+_NO_NAME = NEVER_NAMES | GENERIC_NOUNS | UNITS.keys() | word_set("name's names name’s born")
 """Words that written small are no name."""
 _DOES = frozenset(map(stem, VERBS))
 """Stems of what somebody does: "my friend lives next door"."""
@@ -380,7 +380,8 @@ def _first_words(text: str) -> list[Token]:
 
 
 def _plain(group: Sequence[Token]) -> bool:
-    return 1 <= len(group) <= 3 and all(
+    letters = sum(len(word.text) for word in group)
+    return 1 <= len(group) <= 3 < letters + 2 and all(
         word.low not in _NO_NAME and _LOOSE_NAME.fullmatch(word.text) for word in group
     )
 
@@ -516,4 +517,40 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
                     "name of a person",
                 )
             )
-    return keep(reply, found, strict_fit=2)
+    kept = keep(reply, found, strict_fit=2)
+    return kept if kept or not reply.strict else _unmarked(param, reply, groups)
+
+
+def _unmarked(param: Param, reply: Reply, groups: Sequence[Sequence[Token]]) -> list[Candidate]:
+    """The one name that a message holds and nothing marks: it is asked about before it counts.
+
+    One word stands within its sentence, for any word may begin one; two may begin a message.
+    """
+    text = reply.text
+    if _part(param) or len(groups) != 1 or any(other.type in _NAMED for other in reply.others):
+        return []
+    [group] = groups
+    start, end = group[0].start, group[-1].end
+    lead = before(text, start)
+    opens = re.search(r"(?:^|[.!?\n])\W*$", lead) is not None
+    placed = (
+        _SOMEWHERE.search(lead)
+        or re.search(r"\b(?:my|our|your)\s+$", lead, re.I)
+        or _of_street(text, group)
+        or _STREETS.search(text[start:end])
+    )
+    if (
+        placed
+        or len(group) > 2
+        or (opens and (len(group) < 2 or not re.match(r"\s*[,–—-]", text[end:])))
+        or not all(_is_written(word) and not _THINGS.search(word.text) for word in group)
+        or any(_DEMONYM.fullmatch(word.text) for word in group)
+        or any(word.low in _STATES | GENERIC_NOUNS for word in group)
+    ):
+        return []
+    end -= 2 if re.search(r"['’]s$", text[start:end]) else 0
+    return [Candidate(start, end, text[start:end], 0.45, 2, "may be the name of a person")]
+
+
+_NAMED = (ParamType.PERSON, ParamType.PLACE, ParamType.NAME)
+"""Types of values that are written like a person's name."""

@@ -74,7 +74,9 @@ _ALONE = re.compile(
 _ACTS = re.compile(r"(?:['’]s\b|\s+(?:is|are|was|will|wants?|can|has|have|just|also)\b)", re.I)
 """What follows whoever is spoken of, not counted: "three people, my sister is coming too"."""
 _OF_US = re.compile(r"(?<=\w)\s+of\s+us$", re.I)
-_JUST_ME = re.compile(r"(?:just|only)\s+(?:for\s+)?(?:me|myself)\b", re.I)
+_JUST_ME = re.compile(r"(?:just|only)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my own|solo", re.I)
+_WITH = re.compile(r"\bwith\s+$", re.I)
+"""What joins the one person who is named to whoever speaks."""
 
 
 _ANYBODY = re.compile(_PLURAL)
@@ -192,6 +194,9 @@ def companies(text: str) -> list[Candidate]:
             found.append(
                 Candidate(chain[0].start, chain[1].end, _total(chain), 0.85, 3, "number of people")
             )
+            continue
+        if kinds == {"relative"} and len(chain) == 1 and _WITH.search(before(text, chain[0].start)):
+            found.append(Candidate(chain[0].start, chain[0].end, 2, 0.75, 3, "with somebody"))
             continue
         if not kinds & {"counted", "pair"} and not (len(chain) > 1 and kinds & {"relative"}):
             continue

@@ -19,13 +19,16 @@ from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.understand.acts import WISHES, asks_back_only, tells, words_without_values
 from langmem_ext.waiting.understand.clauses import MOST, Clause, clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.intents.similarity import IntentIndex, about, without_refusals
-from langmem_ext.waiting.understand.values import Reading, read_values, values_of
+from langmem_ext.waiting.understand.values import Reading, sure_values
 
 PATTERN: Final = 0.9
 """Confidence in an intent whose pattern matches."""
 
 CERTAIN: Final = 0.36
 """Confidence from which an intent is taken for what the message asks for."""
+
+CERTAIN_TO_ACT: Final = 0.5
+"""The same where nothing is confirmed before a tool runs, and another is worth a question."""
 
 CERTAIN_WHILE_WAITING: Final = 0.5
 """The same while a question waits: an answer that is like an example is still an answer first."""
@@ -248,10 +251,7 @@ class RuleClassifier:
         if not best:
             return Classification(reason="no intent fits")
         (intent_id, score), runner_up = best[0], best[1] if len(best) > 1 else ("", 0.0)
-        if (
-            score < _needed(request)
-            and not _is_wish(request, parts[0], score, score - runner_up[1])
-        ) or (
+        if score < _needed(request, intent_id, score - runner_up[1]) or (
             request.running
             and score < dict(best).get(request.running, 0.0) + AHEAD
             and intent_id != request.running
@@ -471,25 +471,13 @@ def _besides_phrases(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[
     ]
 
 
-WISHED: Final = (0.15, 0.12)
-"""The confidence, and the distance to the next, that are enough for words that say they wish for
-something."""
-
-
-TOLD: Final = (0.18, 0.15)
-"""The same for words that only tell something."""
-
-
-def _is_wish(request: ClassifyRequest, whole: Clause, score: float, ahead: float) -> bool:
-    """Whether a message at rest wishes for something that resembles one intent only."""
-    least = WISHED if WISHES.search(whole.text) else TOLD
-    return request.waiting_for is None and score >= least[0] and ahead >= least[1]
-
-
-def _needed(request: ClassifyRequest) -> float:
-    """The confidence that an intent needs."""
+def _needed(request: ClassifyRequest, intent_id: str, ahead: float) -> float:
+    """The confidence that an intent needs that is so far ahead of the next."""
     if request.waiting_for is None:
-        return CERTAIN
+        intent = request.catalog.intent(intent_id)
+        acts = intent.tool and request.catalog.confirm_question(intent) is None
+        unsure = acts and ahead < WORTH_A_QUESTION and not request.among
+        return CERTAIN_TO_ACT if unsure else CERTAIN
     if request.waiting_for == CONFIRMATION:
         return CERTAIN_AT_CONFIRMATION
     if request.answered:
@@ -591,4 +579,4 @@ def find_params(intent: Intent, request: ClassifyRequest) -> dict[str, JsonValue
         for name in intent.param_names
         if name in request.catalog.params
     ]
-    return values_of(read_values(params, Reading(request.text, request.now, about=about(intent))))
+    return sure_values(params, Reading(request.text, request.now, about=about(intent)))

@@ -1,0 +1,37 @@
+"""What a day or a time takes the place of is no value of it: "I can't come at 2, 3 would do"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.extract.candidate import Candidate, is_impossible
+from langmem_ext.waiting.extract.english.tokens import before
+
+_TAKES_PLACE = re.compile(r"\b(?:new|instead|other|another)\b", re.I)
+"""Words of a parameter that takes the place of what was arranged."""
+_KNOWN = re.compile(
+    r"\b(?:my|our|his|her|their|['’]s)\s+(?:\w+\s+)?(?:appointments?|bookings?|sessions?|lessons?"
+    r"|visits?|tests?|slots?|reservations?|class(?:es)?|tables?|viewings?|deliver(?:y|ies)|orders?"
+    r"|flights?|tickets?|pick-?ups?|collections?|meetings?|stays?|one)\s+(?:(?:is|was|that|which|'s)"
+    r"\s+)*(?:on|for|at|of)\s+(?:the\s+)?$",
+    re.I,
+)
+"""Words before what another is to take the place of: "my appointment on the 10th"."""
+
+
+def without_old(param: Param, text: str, found: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates of a parameter; what it takes the place of never fills it."""
+    said = f"{param.name.replace('_', ' ')} {param.description} {param.prompt}"
+    if not _TAKES_PLACE.search(said):
+        return list(found)
+    return [
+        (
+            replace(one, fit=-1)
+            if is_impossible(text, one.start, one.end) or _KNOWN.search(before(text, one.start))
+            else one
+        )
+        for one in found
+    ]
