@@ -147,9 +147,6 @@ _REFUSING = word_set(
     " need to do not don't any more anymore"
 )
 _DO = re.compile(r"^\W*(?:please\W+)?do (?:it|that|so|not)\b", re.IGNORECASE)
-_DO_IT = re.compile(
-    r"^\W*(?:please\W+)?(?:do (?:it|that|so)|confirm(?:ed)?|proceed)\b", re.IGNORECASE
-)
 _DO_NOT = re.compile(r"^\W*(?:please\W+)?do not\b", re.IGNORECASE)
 _FLAT_NO = re.compile(
     r"^\W*(?:(?:oh|well|um+|hm+|sorry|actually|please|but)\b\W*)*(?:no|nope|nah|nay)"

@@ -19,7 +19,6 @@ from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.english.attitude import NO
 from langmem_ext.waiting.extract.english.vocabulary import own_stems
-from langmem_ext.waiting.extract.numbers.numerals import numerals
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
@@ -79,8 +78,7 @@ def read_at_confirmation(
         name: found for name, found in given.items() if session.params.get(name) != found.value
     }
     asked = _asked(playbook, plan)
-    again = [*spans_of(given), *_numbers_said_again(heard.text, session.params)]
-    if not changed and (decided := _decided(plan, heard.text, again, asked)):
+    if not changed and (decided := _decided(plan, heard.text, spans_of(given), asked)):
         return decided
     new = corrected(playbook, session, plan, heard) or _alone(
         playbook, heard.text, given, changed, asked
@@ -170,14 +168,6 @@ def _yes_first(clauses: Sequence[Clause], asked: str) -> Clause | None:
         if first and re.search(r"[.!]\s*$", first.text) and yes_or_no(first.text, (), asked)
         else None
     )
-
-
-def _numbers_said_again(text: str, params: Mapping[str, JsonValue]) -> list[tuple[int, int]]:
-    """Where a message repeats a number that is known: "yes, all three"."""
-    known = {
-        value for value in params.values() if isinstance(value, int) and not isinstance(value, bool)
-    }
-    return [(numeral.start, numeral.end) for numeral in numerals(text) if numeral.value in known]
 
 
 _BARE_INSTEAD: Final = re.compile(

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
 from langmem_ext.waiting.extract import Reply, extract, find
-from langmem_ext.waiting.extract.candidate import turned_down
+from langmem_ext.waiting.extract.candidate import is_impossible, turned_down
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.correction import corrects
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
@@ -216,8 +216,20 @@ def _claim(
         return Extraction("abstained", reason="the message does not speak of it")
     if not (others or asked or several or reading.filled):
         found = _or_another(found, param, reply)
+    if (
+        found.span
+        and param.type in _MOMENTS
+        and _MOVES.search(reading.about)
+        and is_impossible(text, *found.span)
+    ):
+        return Extraction("abstained", reason="what is to be moved")
     return settled(found, param, reading.about)
 
+
+_MOMENTS: Final = frozenset({ParamType.DATE, ParamType.TIME, ParamType.DATETIME})
+_MOVES: Final = re.compile(r"\b(?:change|move|reschedule|postpone|shift)\b", re.IGNORECASE)
+"""Words of requests that put another day or time in the place of one: "10am, but I can't make
+that" says the old one."""
 
 _ONE_OF_TWO: Final = frozenset({ParamType.ENUM, ParamType.DATE, ParamType.MONEY})
 

@@ -132,3 +132,9 @@ def test_a_free_text_is_none_where_the_message_holds_but_values_of_others() -> N
     asked = {"asked": "place", "prompt": "Where does it hurt?"}
     assert read(SORE, "4pm, or at 16:00", **asked) == {"at": "16:00"}
     assert read(SORE, "my left knee hurts", **asked) == {"place": "my left knee hurts"}
+
+
+@pytest.mark.parametrize(("about", "time"), [("move a session", None), ("book a session", "10:00")])
+def test_what_a_request_moves_is_no_new_time(about: str, time: str | None) -> None:
+    read_now = read([param("at", "time")], "S-100 at 10am but I can't make that", about=about)
+    assert read_now.get("at") == time

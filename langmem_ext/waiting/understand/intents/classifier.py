@@ -66,11 +66,6 @@ WORTH_A_QUESTION: Final = 0.2
 MARGIN: Final = 0.06
 """How far an intent must be ahead of the next: closer ones are a tie, and a tie is not decided."""
 
-NEARLY: Final = 92.0
-CLEARLY: Final = 10.0
-"""How alike (0 to 100) a message and an example are that decides a tie, and how far ahead of the
-other intent's."""
-
 PART: Final = 0.9
 """What the likeness of one clause of a message is worth."""
 
@@ -263,9 +258,7 @@ class RuleClassifier:
             )
         if score - runner_up[1] < MARGIN:
             choices = (intent_id, runner_up[0])
-            answering = self._answering(request, parts[0], choices) or self._exampled(
-                request, parts[0], choices
-            )
+            answering = self._answering(request, parts[0], choices)
             if answering is None:
                 return Classification(
                     confidence=score, reason="two intents fit as well", choices=choices
@@ -300,17 +293,6 @@ class RuleClassifier:
             intent_id for intent_id in choices if not request.catalog.intent(intent_id).tool
         ]
         return answering[0] if whole.act == "question" and len(answering) == 1 else None
-
-    def _exampled(
-        self, request: ClassifyRequest, whole: Clause, choices: Sequence[str]
-    ) -> str | None:
-        """The one of two intents with an example that is nearly the message; None if unclear."""
-        first, second = (
-            self._words(request.catalog).nearness(intent_id, whole.text) for intent_id in choices
-        )
-        if max(first, second) < NEARLY or abs(first - second) < CLEARLY:
-            return None
-        return choices[0] if first > second else choices[1]
 
     def _won(self, request: ClassifyRequest, parts: Sequence[Clause]) -> list[Won]:
         """The phrases of a message that ask for one intent clearly, in order.

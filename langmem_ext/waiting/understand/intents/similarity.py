@@ -215,13 +215,6 @@ class IntentIndex:
         )
         return min(1.0, words + proof * (1.0 if named else min(1.0, words / _FULL_PROOF)))
 
-    def nearness(self, intent_id: str, text: str) -> float:
-        """The likeness, letter by letter, of the text to the intent's nearest example: 0 to 100."""
-        return max(
-            (fuzz.ratio(flat(text), example) for example in self._known[intent_id].flat),
-            default=0.0,
-        )
-
     def opens(self, intent_id: str, text: str) -> bool:
         """Whether a text begins, politeness aside, with a verb or a word of the intent."""
         known, words = self._known[intent_id], re.findall(r"[^\W_]+(?:['’]\w+)?", text.lower())
