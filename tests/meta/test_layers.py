@@ -111,6 +111,7 @@ EFFECTS = frozenset(
         "waiting.middleware",
         "waiting.nodes",
         "waiting.time_zone",
+        "waiting.understand.intents.meaning",
         "waiting.understand.intents.model",
     }
 )
