@@ -27,6 +27,7 @@ from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
     names,
+    words_without_values,
     yes_or_no,
 )
 from langmem_ext.waiting.understand.clauses import Clause, clauses_of, phrases_of, without
@@ -65,6 +66,7 @@ from langmem_ext.waiting.understand.values import (
     overlap,
     read_values,
     settled,
+    spans_of,
 )
 
 
@@ -144,6 +146,10 @@ def _taken_apart(
         )
     if commands and (accepted := _passed_over(playbook, plan, name, clauses, found)):
         commands.insert(0, accepted)
+    if not commands and (new := _replaced(playbook, session, plan, said, answer)):
+        return [
+            Correct(other, value, why="gives a known value anew") for other, value in new.items()
+        ]
     return commands or _stance(playbook, plan, heard, name, answer)
 
 
@@ -250,6 +256,41 @@ def _passed_over(
     if name is None or len(choices) != 1 or not goes_on or not playbook.confirm_question(plan):
         return None
     return Fill(name, choices[0], why="goes on without a word against it")
+
+
+_BESIDE: Final = FUNCTION_WORDS | {"then", "rather", "better", "ok", "okay"}
+
+
+def _replaced(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    answer: Extraction | None,
+) -> dict[str, JsonValue]:
+    """New values for known ones, where a message holds nothing else: "ok, 4.30 then"."""
+    if answer is not None and (answer.status != "abstained" or answer.choices or answer.problem):
+        return {}
+    known = [playbook.param(name) for name in playbook.uses(plan) if name in session.params]
+    known = [param for param in known if not alike(param, known)]
+    reading = Reading(
+        heard.text, heard.now, filled=session.params, about=about(playbook.intent_of(plan))
+    )
+    read = read_values([param for param in known if param.type not in OPEN_TYPES], reading)
+    rest = re.findall(
+        r"[^\W\d_]+(?:'[^\W\d_]+)?",
+        words_without_values(heard.text, spans_of(read)).lower().replace("’", "'"),
+    )
+    if not set(rest) <= _BESIDE or any(found.confidence <= SURE for found in read.values()):
+        return {}
+    values = {
+        name: found.value for name, found in read.items() if found.value != session.params[name]
+    }
+    return {
+        name: value
+        for name, value in values.items()
+        if playbook.value_error(plan, name, value) is None
+    }
 
 
 _FEW: Final = 3

@@ -209,34 +209,22 @@ _MENU: Final = 6
 _SLIGHT: Final = 0.3
 """The confidence below which an intent is no offer by itself."""
 
-_WISH: Final = 5
-"""Words of a message that asks for something which is not recognised, at least."""
-
 
 def _offer(
     playbook: Playbook, session: Session, heard: Heard, found: Classification
 ) -> tuple[str, ...]:
     """The requests that a message may ask for.
 
-    All that a small catalog has, where one that is little like it would stand alone, or none is
-    like it: in a longer message that begins a conversation, or in the second that is not
-    understood.
+    All that a small catalog has, where words alone are little like some of them, and in the second
+    message that is not understood.
     """
-    choices = tuple(found.choices)
-    if choices and found.confidence >= _SLIGHT:
+    choices, values = tuple(found.choices), request_of(playbook, session, heard).found.keys()
+    if choices and (values or found.confidence >= _SLIGHT):
         return choices
-    begins = session.last_intent_id is None and len(heard.text.split()) >= _WISH
     again = _since(session) and not _offered_ids(session)
-    asks = any(clause.act == "question" for clause in clauses_of(heard.text))
-    if len(playbook.intents) > _MENU or not (choices or again or (begins and not asks)):
+    if len(playbook.intents) > _MENU or not (choices or again):
         return choices
-    values = request_of(playbook, session, heard).found.keys()
-    takers = [
-        name
-        for name, intent in playbook.intents.items()
-        if not values or not values.isdisjoint(intent.param_names)
-    ]
-    return tuple(dict.fromkeys((*choices, *takers)))
+    return tuple(dict.fromkeys((*choices, *playbook.intents)))
 
 
 def _starts(playbook: Playbook, found: Classification) -> Commands:

@@ -478,6 +478,12 @@ def test_who_says_what_they_want_to_know_of_answers_and_who_asks_for_its_price_d
     assert talk.state["params"]["tour"] == "painting"
 
 
+def test_a_known_value_that_is_said_anew_in_passing_is_corrected(talk: Talk) -> None:
+    talk.say("book the history tour on friday at 2pm")
+    assert talk.say("ok, 4.30pm then").waiting_for == "people"
+    assert talk.state["params"]["time"] == "16:30"
+
+
 DENSE = [
     "monday tuesday 3/4 ",
     "12/3, friday the 12th of march, ",
