@@ -17,7 +17,7 @@ LONGEST: Final = 1_000
 """Characters of a message that are read: what it asks for, and its values, stand there. Only a free
 text may be longer."""
 
-MOST_VALUES: Final = 24
+MOST_VALUES: Final = 16
 """Words of a message that may be values, at most: what stands behind more of them is not read."""
 
 _VALUE_LIKE: Final = re.compile(
