@@ -125,6 +125,15 @@ def test_embeddings_that_fail_leave_it_to_the_rules(
     assert "tenerife" not in caplog.text
 
 
+def test_vectors_of_another_length_leave_it_to_the_rules(
+    desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converse(desk.graph, "kittens", thread_id="before", now=NOW)
+    monkeypatch.setattr(ByMeaning, "embed_query", lambda *_: [1.0])  # the provider's new model
+    assert desk.say("tenerife, S330981").startswith("Do you mean: ")
+    assert "ValueError" in caplog.text
+
+
 def test_a_value_that_no_model_may_see_is_not_embedded(desk: Desk) -> None:
     desk.say("kittens, my card is C1234")
     assert "C1234" not in " ".join(desk.embeddings.seen)

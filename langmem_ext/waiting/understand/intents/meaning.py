@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -65,10 +65,11 @@ class EmbeddingClassifier:
                 vectors = self.embeddings.embed_documents([text for _, text in texts])
                 known = self._keep(request.catalog, texts, vectors)
             said = self.embeddings.embed_query(without_local(request.text, request))
+            likeness = _likeness(request, known, said)
         # any provider's own errors: embeddings that fail are no reason to fail the conversation
         except Exception as exc:
             return _without_embeddings(ruled, exc)
-        return _nearest(ruled, request, known, said)
+        return _nearest(ruled, request, likeness)
 
     async def aclassify(self, request: ClassifyRequest) -> Classification:
         """Async twin of `classify`."""
@@ -82,9 +83,10 @@ class EmbeddingClassifier:
                 vectors = await self.embeddings.aembed_documents([text for _, text in texts])
                 known = self._keep(request.catalog, texts, vectors)
             said = await self.embeddings.aembed_query(without_local(request.text, request))
+            likeness = _likeness(request, known, said)
         except Exception as exc:  # as above
             return _without_embeddings(ruled, exc)
-        return _nearest(ruled, request, known, said)
+        return _nearest(ruled, request, likeness)
 
     def _kept(self, catalog: IntentCatalog) -> _Vectors | None:
         """The vectors of a catalog's texts; None if they are still to be made."""
@@ -119,15 +121,24 @@ def _sayings(intent: Intent) -> list[str]:
     return [text for text in (intent.description, *intent.examples) if text.strip()]
 
 
-def _nearest(
-    ruled: Classification, request: ClassifyRequest, known: _Vectors, said: Sequence[float]
-) -> Classification:
-    """The intent whose texts are nearest to the message; those to choose from, if it is close."""
+def _likeness(request: ClassifyRequest, known: _Vectors, said: Sequence[float]) -> dict[str, float]:
+    """How like the message each intent is, by that of its texts which is nearest.
+
+    Raises:
+        ValueError: The vectors are not of one length.
+    """
     likeness: dict[str, float] = {}
     for name, vector in known:
         if not request.among or name in request.among:
             likeness[name] = max(likeness.get(name, -1.0), _cosine(vector, said))
-    best = sorted(likeness.items(), key=lambda one: -one[1])
+    return likeness
+
+
+def _nearest(
+    ruled: Classification, request: ClassifyRequest, likeness: Mapping[str, float]
+) -> Classification:
+    """The intent whose texts are nearest to the message; those to choose from, if it is close."""
+    best = sorted(likeness.items(), key=lambda intent: -intent[1])
     if not best or best[0][1] < LEAST_ALIKE:
         return ruled
     near = [name for name, alike in best if best[0][1] - alike < AHEAD_BY]
