@@ -161,7 +161,7 @@ def _choice(
     calls: Sequence[tuple[str, Any]],
     state: Mapping[str, Any],
 ) -> str | None:
-    """What a user says to an offer; None where there is none, or what is wanted is not in it.
+    """What a user says to an offer; None if nothing is offered, or not what is wanted.
 
     The conversations foresee themselves which of two times of day is meant.
     """

@@ -56,7 +56,7 @@ def keeper_of(
 
 
 def after_put(keeper: Keeper | None, config: RunnableConfig) -> Callable[[], object] | None:
-    """The upkeep that is due after a put; None if there is none."""
+    """The upkeep that is due after a put; None if nothing is due."""
     thread_id = thread_key(config["configurable"]["thread_id"])
     if keeper is None or not keeper.is_due(thread_id):
         return None

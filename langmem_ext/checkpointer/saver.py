@@ -544,7 +544,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         }
 
     def _after_put(self, config: RunnableConfig) -> Callable[[], object] | None:
-        """The upkeep that is due after a put; None if there is none."""
+        """The upkeep that is due after a put; None if nothing is due."""
         return pruner.after_put(self._keeper, config)
 
     # -- many at once ------------------------------------------------------------------------------

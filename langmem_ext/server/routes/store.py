@@ -85,7 +85,7 @@ async def get(
     ] = "",
     refresh_ttl: Annotated[bool | None, Query()] = None,
 ) -> Response:
-    """An item; null if there is none."""
+    """An item; null if it is not found."""
     item = await desk.store.aget(
         _labels(namespace.split(".") if namespace else ()), key, refresh_ttl=refresh_ttl
     )
@@ -93,7 +93,7 @@ async def get(
 
 
 async def delete(body: ItemName, desk: AtDesk) -> Response:
-    """Delete an item; nothing happens if there is none."""
+    """Delete an item, if it is stored."""
     await desk.store.adelete(_labels(body.namespace), body.key)
     return Response(status_code=204)
 
