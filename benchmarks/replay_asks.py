@@ -49,7 +49,7 @@ from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.graph.graph import build_waiting_graph
 
 OPENING = "I have a request."
 """What each user says first; it holds no value."""
@@ -58,7 +58,7 @@ PRELOADED = (
     "asks",
     "langmem_ext.checkpointer.saver",
     "langmem_ext.waiting.converse",
-    "langmem_ext.waiting.graph",
+    "langmem_ext.waiting.graph.graph",
 )
 """Imported once, before the processes part; no database is open then."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphs.shop import TOOLS
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
-from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.graph.graph import build_waiting_graph
 from langmem_ext.waiting.state import SessionInput, SessionState
 
 if TYPE_CHECKING:

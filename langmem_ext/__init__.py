@@ -113,10 +113,10 @@ if TYPE_CHECKING:
     from langmem_ext.waiting.catalog.intent import Intent
     from langmem_ext.waiting.catalog.param import Extensions, Extraction, Param, ParamType
     from langmem_ext.waiting.converse import aconverse, converse
-    from langmem_ext.waiting.events import StreamSink
     from langmem_ext.waiting.extract import extract
     from langmem_ext.waiting.extract.reply import Reply
-    from langmem_ext.waiting.graph import build_waiting_graph
+    from langmem_ext.waiting.graph.events import StreamSink
+    from langmem_ext.waiting.graph.graph import build_waiting_graph
     from langmem_ext.waiting.middleware import AskUserMiddleware
     from langmem_ext.waiting.policy.answering import AskedQuestion
     from langmem_ext.waiting.sensitive import mark_sensitive
@@ -219,7 +219,7 @@ _HOMES = {
     "StorageError": "errors",
     "StorageUnavailable": "errors",
     "StoredMemory": "memory.memories",
-    "StreamSink": "waiting.events",
+    "StreamSink": "waiting.graph.events",
     "SummaryFailed": "errors",
     "Sweeper": "log.sweeper",
     "ThreadBusy": "errors",
@@ -248,7 +248,7 @@ _HOMES = {
     "aexamine": "maintenance.doctor",
     "aimport_checkpoints": "maintenance.import_sqlite",
     "astats": "maintenance.statistics",
-    "build_waiting_graph": "waiting.graph",
+    "build_waiting_graph": "waiting.graph.graph",
     "continued": "threads.continuation.tool",
     "converse": "waiting.converse",
     "copy_saver": "maintenance.copy",

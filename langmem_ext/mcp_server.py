@@ -48,11 +48,11 @@ from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.intent import Intent
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.converse import aconverse
+from langmem_ext.waiting.graph.nodes import playbook_of
 from langmem_ext.waiting.interrupts.ask import request_message
 from langmem_ext.waiting.interrupts.question import form_field
-from langmem_ext.waiting.nodes import playbook_of
 from langmem_ext.waiting.policy.asking import described
-from langmem_ext.waiting.policy.wording import in_text
+from langmem_ext.waiting.policy.value_text import in_text
 from langmem_ext.waiting.turn import Turn
 
 CONVERSATION: Final = "conversation"

@@ -31,7 +31,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
     PREPOSITIONS,
     PRONOUNS,
 )
-from langmem_ext.waiting.policy.wording import in_text
+from langmem_ext.waiting.policy.value_text import in_text
 
 M = TypeVar("M", bound=BaseMessage)
 

@@ -63,7 +63,7 @@ from langchain_core.tools import tool
 
 from graphs.shop import TOOLS
 from graphs.support import catalog
-from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.graph.graph import build_waiting_graph
 
 
 @tool

@@ -32,7 +32,7 @@ from langmem_ext import (
     ThreadChatMessageHistory,
     Threads,
 )
-from langmem_ext.cli.commands.memory import facts as command
+from langmem_ext.cli.commands.memory import memories as command
 from langmem_ext.cli.examples import examples
 
 MODEL = "openai:scripted"

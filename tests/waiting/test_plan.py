@@ -25,7 +25,7 @@ from langmem_ext.waiting.policy.asking import question, value_schema
 from langmem_ext.waiting.policy.plan import Decision, next_task
 from langmem_ext.waiting.policy.session import Session, read_session
 from langmem_ext.waiting.policy.turn import plan_turn
-from langmem_ext.waiting.policy.wording import fill, in_text
+from langmem_ext.waiting.policy.value_text import fill, in_text
 from langmem_ext.waiting.sensitive import held, marked, sensitive_names
 from langmem_ext.waiting.understand.intents.classifier import RuleClassifier
 from langmem_ext.waiting.understand.message import Heard

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from langmem_ext.threads.states.held import Standing
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.converse import converse
-from langmem_ext.waiting.nodes import playbook_of
+from langmem_ext.waiting.graph.nodes import playbook_of
 from langmem_ext.waiting.policy.session import read_session, read_summary, shown_params
 from langmem_ext.waiting.sensitive import sensitive_names
 from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, reply_of

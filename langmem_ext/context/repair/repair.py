@@ -16,7 +16,10 @@ from typing import Final
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from langmem_ext.context.repair.blocks import answered_in_place, sent_message
-from langmem_ext.context.repair.call_ids import (
+from langmem_ext.context.repair.legacy_messages import in_sent_forms, is_sent_form
+from langmem_ext.context.repair.provider import BOTH, ProviderRules
+from langmem_ext.context.repair.role_order import in_order, is_in_order, roles_of
+from langmem_ext.context.repair.sent_calls import (
     LONGEST_NAME,
     CallIds,
     SentCall,
@@ -24,9 +27,6 @@ from langmem_ext.context.repair.call_ids import (
     sent_calls,
     without_screens,
 )
-from langmem_ext.context.repair.legacy_messages import in_sent_forms, is_sent_form
-from langmem_ext.context.repair.provider import BOTH, ProviderRules
-from langmem_ext.context.repair.role_order import in_order, is_in_order, roles_of
 from langmem_ext.messages.annotations import inserted
 from langmem_ext.messages.pairing import call_ids
 

@@ -22,7 +22,7 @@ from langmem_ext._internal.json import json_value
 from langmem_ext._internal.names import in_words
 from langmem_ext.errors import InvalidInput
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.policy.wording import in_text
+from langmem_ext.waiting.policy.value_text import in_text
 
 _DEPTH: Final = 8
 """Shapes inside one another that are followed."""

@@ -19,7 +19,7 @@ from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.intent import Intent, template_fields
 from langmem_ext.waiting.catalog.param import Param, ParamType, label
 from langmem_ext.waiting.catalog.playbook import Params, Playbook
-from langmem_ext.waiting.policy.wording import fill, in_text
+from langmem_ext.waiting.policy.value_text import fill, in_text
 from langmem_ext.waiting.state import PlanExecution
 
 _SCHEMAS: Mapping[str, dict[str, Any]] = {

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.session import Session
-from langmem_ext.waiting.policy.wording import in_text
+from langmem_ext.waiting.policy.value_text import in_text
 from langmem_ext.waiting.sensitive import Secrets, annotated, covered, held, marked, secrets_in
 from langmem_ext.waiting.state import PlanExecution, StepResult
 

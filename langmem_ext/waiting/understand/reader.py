@@ -32,7 +32,10 @@ from langmem_ext.waiting.understand.acts import (
     words_without_values,
     yes_or_no,
 )
-from langmem_ext.waiting.understand.answer import read_answer
+from langmem_ext.waiting.understand.answers.answer import read_answer
+from langmem_ext.waiting.understand.answers.confirmation import read_at_confirmation
+from langmem_ext.waiting.understand.answers.second_reading import is_unread, read_by_model
+from langmem_ext.waiting.understand.answers.structured_answer import read_given
 from langmem_ext.waiting.understand.clauses import clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Ask,
@@ -48,10 +51,8 @@ from langmem_ext.waiting.understand.commands import (
     Start,
     Unclear,
 )
-from langmem_ext.waiting.understand.confirmation import read_at_confirmation
 from langmem_ext.waiting.understand.corrections import correction
 from langmem_ext.waiting.understand.daytime import after
-from langmem_ext.waiting.understand.given import read_given
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
     ClassifyRequest,
@@ -60,7 +61,6 @@ from langmem_ext.waiting.understand.intents.classifier import (
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import Commands, Understanding, chat_of, request_of
-from langmem_ext.waiting.understand.second_reading import is_unread, read_by_model
 from langmem_ext.waiting.understand.values import (
     Reading,
     left_open,

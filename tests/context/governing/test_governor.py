@@ -31,7 +31,7 @@ from langmem_ext.errors import ConversationError, InvalidInput, SummaryFailed
 from langmem_ext.messages.token_costs.tokens import ApproximateCounter
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import aconverse, converse
-from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.graph.graph import build_waiting_graph
 
 
 class ScriptedModel(BaseChatModel):

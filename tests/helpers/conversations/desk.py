@@ -30,7 +30,7 @@ from pydantic import Field
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import converse
-from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.graph.graph import build_waiting_graph
 
 KILLED = 9
 

@@ -24,7 +24,7 @@ from langmem_ext import (
     build_waiting_graph,
     converse,
 )
-from langmem_ext.waiting.answerer import Told
+from langmem_ext.waiting.graph.answerer import Told
 
 
 def talk(answer: Any, *said: str) -> tuple[Turn, dict[str, Any]]:

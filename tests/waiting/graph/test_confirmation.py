@@ -24,7 +24,7 @@ from graphs.support import catalog as order_desk_catalog
 from graphs.support import make_graph
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import aconverse, converse
-from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.graph.graph import build_waiting_graph
 from langmem_ext.waiting.turn import Turn
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,

@@ -26,7 +26,7 @@ from langmem_ext.errors import CatalogError, InvalidInput
 from langmem_ext.storage.sqlite.driver import SqliteDriver
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import aconverse, converse
-from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.graph.graph import build_waiting_graph
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
     ClassifyRequest,

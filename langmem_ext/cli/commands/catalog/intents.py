@@ -31,7 +31,7 @@ from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import NONE, Extensions
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.converse import converse
-from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.graph.graph import build_waiting_graph
 from langmem_ext.waiting.policy.session import read_session
 from langmem_ext.waiting.state import SessionState
 from langmem_ext.waiting.turn import Turn

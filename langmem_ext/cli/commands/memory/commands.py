@@ -98,7 +98,7 @@ def run(
     continues. Exits with 1 if a memory could not be written; what there was before stays.
     """
     with clear_errors():
-        from langmem_ext.cli.commands.memory.facts import (  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.memory.memories import (  # noqa: PLC0415 - help must not wait for it
             Run,
             run_with,
         )
@@ -117,7 +117,7 @@ def show(
 ) -> None:
     """Show the memory of a conversation. If it has no memory, say why and exit with 1."""
     with clear_errors():
-        from langmem_ext.cli.commands.memory.facts import show_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.memory.memories import show_with  # noqa: PLC0415 - help must not wait for it
 
         there = show_with(db, owner, thread, as_json=as_json)
     raise typer.Exit(0 if there else 1)
@@ -142,7 +142,7 @@ def list_(
 ) -> None:
     """List the memories of conversations, or what an owner said that lasts."""
     with clear_errors():
-        from langmem_ext.cli.commands.memory.facts import list_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.memory.memories import list_with  # noqa: PLC0415 - help must not wait for it
 
         list_with(db, owner, facts=facts or superseded, superseded=superseded, as_json=as_json)
 
@@ -168,7 +168,7 @@ def forget(
     A conversation stays, and may get a new memory.
     """
     with clear_errors():
-        from langmem_ext.cli.commands.memory.facts import forget_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.memory.memories import forget_with  # noqa: PLC0415 - help must not wait for it
 
         there = sys.stdin.isatty() and sys.stderr.isatty()
         forget_with(db, owner, names, facts=facts, yes=yes, as_json=as_json, interactive=there)

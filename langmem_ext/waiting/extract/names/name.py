@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import (
     AUXILIARIES,
@@ -18,7 +19,6 @@ from langmem_ext.waiting.extract.english.lexicon import (
 )
 from langmem_ext.waiting.extract.english.tokens import Token, before, runs, tokens
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
-from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.names import person
 from langmem_ext.waiting.extract.names.openness import is_no_answer, keep, named_before
 from langmem_ext.waiting.extract.reply import Reply

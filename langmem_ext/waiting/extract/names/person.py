@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import GENERIC_NOUNS, NEVER_NAMES, VERBS, word_set
 from langmem_ext.waiting.extract.english.tokens import Token, before, runs, tokens
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
-from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.names.openness import is_no_answer, keep
 from langmem_ext.waiting.extract.numbers.numerals import UNITS
 from langmem_ext.waiting.extract.reply import Reply

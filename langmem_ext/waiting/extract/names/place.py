@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, turned_down
+from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import (
     FUNCTION_WORDS,
@@ -19,7 +20,6 @@ from langmem_ext.waiting.extract.english.lexicon import (
 )
 from langmem_ext.waiting.extract.english.roles import PLACE_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import Run, Token, before, runs, tokens
-from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.names.address import addresses
 from langmem_ext.waiting.extract.names.openness import is_no_answer, keep, named_before
 from langmem_ext.waiting.extract.reply import Reply

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.codes.identifier import by_pattern
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import (
@@ -22,7 +23,6 @@ from langmem_ext.waiting.extract.english.lexicon import (
 )
 from langmem_ext.waiting.extract.english.tokens import Token, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
-from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.names.openness import is_no_answer
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
 

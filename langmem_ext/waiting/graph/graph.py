@@ -13,12 +13,12 @@ from typing_extensions import TypedDict, is_typeddict
 from langmem_ext._internal.names import instead_of
 from langmem_ext.errors import InvalidInput
 from langmem_ext.telemetry import Emitter, Sink
-from langmem_ext.waiting.answerer import Answerer, FunctionAnswerer, ModelAnswerer
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extensions, Extractor, Normaliser, Validator
 from langmem_ext.waiting.catalog.playbook import Playbook
-from langmem_ext.waiting.events import Reporter
-from langmem_ext.waiting.nodes import Nodes
+from langmem_ext.waiting.graph.answerer import Answerer, FunctionAnswerer, ModelAnswerer
+from langmem_ext.waiting.graph.events import Reporter
+from langmem_ext.waiting.graph.nodes import Nodes
 from langmem_ext.waiting.policy.answering import Answer
 from langmem_ext.waiting.state import SessionInput, SessionState
 from langmem_ext.waiting.understand.intents.classifier import Classifier, RuleClassifier

@@ -21,9 +21,9 @@ from langgraph.graph import END
 
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.answerer import Answerer
 from langmem_ext.waiting.catalog.playbook import Playbook
-from langmem_ext.waiting.events import Reporter
+from langmem_ext.waiting.graph.answerer import Answerer
+from langmem_ext.waiting.graph.events import Reporter
 from langmem_ext.waiting.interrupts.ask import answer_of, ask
 from langmem_ext.waiting.interrupts.question import payload_of
 from langmem_ext.waiting.policy.answering import AskedQuestion
@@ -40,7 +40,7 @@ from langmem_ext.waiting.policy.session import (
 )
 from langmem_ext.waiting.policy.tool_call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.policy.turn import plan_turn
-from langmem_ext.waiting.policy.wording import fill, in_text
+from langmem_ext.waiting.policy.value_text import fill, in_text
 from langmem_ext.waiting.sensitive import (
     Secrets,
     annotated,

@@ -1,0 +1,1 @@
+"""What a message means that meets a question: in words, or as a client's form."""
