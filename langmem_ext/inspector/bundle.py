@@ -89,8 +89,8 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, redacted."""
-        found = self._saver.get_tuple(config)
-        return None if found is None else self._redacted(found)
+        stored = self._saver.get_tuple(config)
+        return None if stored is None else self._redacted(stored)
 
     def list(
         self,
@@ -107,22 +107,24 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
 
     async def alist(self, *args: Any, **kwargs: Any) -> AsyncIterator[CheckpointTuple]:
         """Checkpoints, redacted; for who copies on an event loop."""
-        for found in self.list(*args, **kwargs):
-            yield found
+        for stored in self.list(*args, **kwargs):
+            yield stored
 
-    def _redacted(self, found: CheckpointTuple) -> CheckpointTuple:
-        values = found.checkpoint["channel_values"]
+    def _redacted(self, stored: CheckpointTuple) -> CheckpointTuple:
+        values = stored.checkpoint["channel_values"]
         redaction = Redaction(Masks.of(values), self._what)
         checkpoint: Any = {
-            **found.checkpoint,
-            "channel_values": {name: redaction.channel(name, one) for name, one in values.items()},
+            **stored.checkpoint,
+            "channel_values": {
+                name: redaction.channel(name, value) for name, value in values.items()
+            },
         }
         writes = [
-            (task, name, redaction.channel(name, one))
-            for task, name, one in found.pending_writes or ()
+            (task, name, redaction.channel(name, value))
+            for task, name, value in stored.pending_writes or ()
         ]
         return CheckpointTuple(
-            found.config, checkpoint, found.metadata, found.parent_config, writes
+            stored.config, checkpoint, stored.metadata, stored.parent_config, writes
         )
 
 
@@ -149,13 +151,15 @@ class Redaction:
         if isinstance(value, BaseMessage):
             return self._message(value)
         if isinstance(value, Mapping):
-            return {self._key(key): self._under(key, one) for key, one in value.items()}
+            return {self._key(key): self._under(key, part) for key, part in value.items()}
         if isinstance(value, list):
-            return [self.value(one) for one in value]
+            return [self.value(part) for part in value]
         if isinstance(value, tuple) and type(value) is tuple:
-            return tuple(self.value(one) for one in value)
+            return tuple(self.value(part) for part in value)
         if isinstance(value, AbstractSet):
-            return value if self.what == "marked" else type(value)(self.value(one) for one in value)  # type: ignore[call-arg]
+            if self.what == "marked":
+                return value
+            return type(value)(self.value(part) for part in value)  # type: ignore[call-arg]
         return self._other(value)
 
     def _other(self, value: Any) -> Any:
@@ -186,7 +190,7 @@ class Redaction:
     def _message(self, message: BaseMessage) -> BaseMessage:
         hidden = self.masks.hides_data(message)
         content: Any = (
-            self.masks.said(message)
+            self.masks.message_text(message)
             if isinstance(message.content, str) or hidden
             else message.content
         )

@@ -54,8 +54,8 @@ def make_demo(folder: Path) -> tuple[DeltaSaver, Pregel[Any, Any, Any, Any]]:
     graph = make_graph(saver)
     threads = Threads(saver)
     ThreadChatMessageHistory("trip-to-lisbon", saver).add_messages(_trip())
-    for thread_id, said in HELD:
-        for text in said:
+    for thread_id, texts in HELD:
+        for text in texts:
             converse(graph, text, thread_id=thread_id)
     _branch(graph, "second-thoughts")
     threads.rename("trip-to-lisbon", "A long weekend in Lisbon")

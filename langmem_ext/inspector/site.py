@@ -115,7 +115,7 @@ class Site:
         }
         return HTMLResponse(self.templates.get_template(template).render(shared | context), code)
 
-    def failed(self, request: Request, status: int, title: str, why: str) -> Response:
+    def error_page(self, request: Request, status: int, title: str, why: str) -> Response:
         """A page that says what is wrong."""
         if request.query_params.get("part"):
             return HTMLResponse(
@@ -134,7 +134,7 @@ class Site:
 
                 async def answer(request: Request) -> Response:
                     request.state.inspector = site
-                    response = await site.answered(handler, request)
+                    response = await site.respond(handler, request)
                     for name, value in HEADERS.items():
                         response.headers[name] = value
                     response.headers.setdefault("Cache-Control", "no-store")
@@ -144,24 +144,24 @@ class Site:
 
         return PageRoute
 
-    async def answered(self, handler: Callable[[Request], Any], request: Request) -> Response:
+    async def respond(self, handler: Callable[[Request], Any], request: Request) -> Response:
         """What a handler answers, or a page that says why it does not."""
         try:
             self.guard.check(request)
             response: Response = await handler(request)
             return response
         except Refused as error:
-            said = error.status, "Refused", error.why
+            failure = error.status, "Refused", error.why
         except RequestValidationError:
             why = "the address lacks what the page needs: go back, and follow a link"
-            said = 400, "Incomplete address", why
+            failure = 400, "Incomplete address", why
         except LangmemExtError as error:
-            said = _status_of(error), _title_of(error), str(error)
+            failure = _status_of(error), _title_of(error), str(error)
         except Exception as error:
             _log.exception("a page of the inspector failed")
             why = f"the page could not be made ({type(error).__name__}); the log says more"
-            said = 500, "Something failed", why
-        return await run_in_threadpool(self.failed, request, *said)  # templates are files
+            failure = 500, "Something failed", why
+        return await run_in_threadpool(self.error_page, request, *failure)  # templates are files
 
 
 async def _site_of(request: Request) -> Site:

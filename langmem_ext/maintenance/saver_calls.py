@@ -79,26 +79,26 @@ class Reading:
 
     saver: Saver
     configs: Sequence[RunnableConfig]
-    found: Iterator[CheckpointTuple | None] | None = None
-    afound: AsyncIterator[CheckpointTuple | None] | None = None
+    checkpoints: Iterator[CheckpointTuple | None] | None = None
+    acheckpoints: AsyncIterator[CheckpointTuple | None] | None = None
 
     def following(self) -> CheckpointTuple | None:
         """The next one."""
-        if self.found is None:
+        if self.checkpoints is None:
             many = getattr(self.saver, "get_all", None)
-            self.found = (
+            self.checkpoints = (
                 map(self.saver.get_tuple, self.configs)
                 if many is None
                 else iter(many(self.configs))
             )
-        return next(self.found)
+        return next(self.checkpoints)
 
     async def afollowing(self) -> CheckpointTuple | None:
         """Async twin of `following`."""
-        if self.afound is None:
+        if self.acheckpoints is None:
             many = getattr(self.saver, "aget_all", None)
-            self.afound = self._one_by_one() if many is None else aiter(many(self.configs))
-        return await anext(self.afound)
+            self.acheckpoints = self._one_by_one() if many is None else aiter(many(self.configs))
+        return await anext(self.acheckpoints)
 
     async def _one_by_one(self) -> AsyncIterator[CheckpointTuple | None]:
         for config in self.configs:

@@ -41,7 +41,7 @@ from langmem_ext import (
 from langmem_ext.inspector.sources import own
 from langmem_ext.inspector.sources.own import OwnSource
 from langmem_ext.inspector.sources.source import Source
-from langmem_ext.inspector.views.blame import last_that
+from langmem_ext.inspector.views.blame import last_place_where
 from langmem_ext.messages.annotations import HIDDEN
 
 
@@ -345,7 +345,7 @@ def test_halving_finds_the_end_of_what_holds() -> None:
                 asked.append(name)
                 return int(name) <= end
 
-            assert last_that(same, chain) == end
+            assert last_place_where(same, chain) == end
             assert len(asked) <= 2 * length.bit_length()
 
 

@@ -24,25 +24,27 @@ async def fork(site: AtSite, request: Request) -> Response:
     form = await site.guard.form(request)
     source = site.source_for(request)
     copy = await run_in_threadpool(source.fork, form.get("id", ""), form.get("at") or None)
-    return _see(site.links(request)("thread", id=copy))
+    return _redirect(site.links(request)("thread", id=copy))
 
 
 async def reply(site: AtSite, request: Request) -> Response:
     """Deliver an answer or a message."""
     form = await site.guard.form(request)
-    await _answering(site).reply(await _seen(site, request, form), form.get("text", ""))
-    return _see(site.links(request)("thread", id=form["id"]) + "#latest")
+    await _answering(site).reply(
+        await _visible_thread_id(site, request, form), form.get("text", "")
+    )
+    return _redirect(site.links(request)("thread", id=form["id"]) + "#latest")
 
 
 async def replay(site: AtSite, request: Request) -> Response:
     """Run a thread again from one of its steps."""
     form = await site.guard.form(request)
     await _answering(site).replay(
-        await _seen(site, request, form),
+        await _visible_thread_id(site, request, form),
         form.get("at", ""),
         (form.get("text") or "").strip() or None,
     )
-    return _see(site.links(request)("thread", id=form["id"]) + "#latest")
+    return _redirect(site.links(request)("thread", id=form["id"]) + "#latest")
 
 
 def _answering(site: Site) -> Answering:
@@ -55,11 +57,11 @@ def _answering(site: Site) -> Answering:
     return site.answering
 
 
-async def _seen(site: Site, request: Request, form: Mapping[str, str]) -> str:
+async def _visible_thread_id(site: Site, request: Request, form: Mapping[str, str]) -> str:
     """The thread that a form names, if who sends it may see it."""
     thread = await run_in_threadpool(site.source_for(request).thread, form.get("id", ""))
     return thread.id
 
 
-def _see(path: str) -> Response:
+def _redirect(path: str) -> Response:
     return RedirectResponse(path, status_code=303)

@@ -46,7 +46,7 @@ def threads(
     """A page of threads."""
     asked = {"q": q, "waiting": waiting, "owner": owner, "tag": tag, "tool": tool}
     asked |= {"age": age, "status": status, "order": order}
-    sorted_by: Order = next((one for one in ORDERS if one == order), "used")
+    sorted_by: Order = next((name for name in ORDERS if name == order), "used")
     listing = Listing(
         text=q.strip(),
         waiting=waiting.strip(),

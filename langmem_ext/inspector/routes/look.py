@@ -69,10 +69,10 @@ class Look:
         """Its conversation, whole."""
         if not (channel := self.channel):
             return []
-        found: Sequence[BaseMessage] = self.source.value(
+        messages: Sequence[BaseMessage] = self.source.value(
             self.thread.id, self.at, channel, self.namespace
         )
-        return found
+        return messages
 
     def page(self, template: str, tab: str, **shown: Any) -> Response:
         """A page of the thread.
@@ -170,14 +170,14 @@ def masks_of(
 ) -> Masks:
     """What is hidden of a thread, by what it declares at any of some checkpoints."""
     names: set[str] = set()
-    found: dict[tuple[str, str], None] = {}
+    secrets: dict[tuple[str, str], None] = {}
     for checkpoint in checkpoints:
         masks = Masks.of(
             source.values(thread_id, checkpoint, namespace, only=(DECLARED, WAITING, *HOLDERS))
         )
         names |= masks.names
-        found |= dict.fromkeys(masks.secrets)
-    return Masks(frozenset(names), tuple(found), revealed)
+        secrets |= dict.fromkeys(masks.secrets)
+    return Masks(frozenset(names), tuple(secrets), revealed)
 
 
 def for_channel(masks: Masks, channel: str) -> Masks:

@@ -26,7 +26,7 @@ from langmem_ext.inspector.routes.look import (
 from langmem_ext.inspector.site import NAME, AtSite
 from langmem_ext.inspector.sources.source import Path
 from langmem_ext.inspector.views.blame import blame
-from langmem_ext.inspector.views.context import EVENTS, MOST, request_of, whole
+from langmem_ext.inspector.views.context import EVENTS, MOST, request_of, whole_request
 from langmem_ext.inspector.views.conversation import conversation_of
 from langmem_ext.inspector.views.masks import Masks
 from langmem_ext.inspector.views.usage import cost_of
@@ -59,8 +59,8 @@ def conversation(look: AtLook, before: int | None = None) -> Response:
     first = -MESSAGES if end is None else max(end - MESSAGES, 0)
     limit = MESSAGES if end is None else min(end, MESSAGES)
     part = look.source.conversation(look.thread.id, look.at, first, limit, look.namespace)
-    said = conversation_of(part, look.masks)
-    return look.page("conversation.html", "thread", said=said, part=part)
+    messages = conversation_of(part, look.masks)
+    return look.page("conversation.html", "thread", messages=messages, part=part)
 
 
 def state(look: AtLook) -> Response:
@@ -83,9 +83,11 @@ def changes(look: AtLook, against: str = "") -> Response:
         )
     shown = {look.at, look.head, *([other] if other else ())}
     masks = masks_of(look.source, look.thread.id, shown, look.namespace, look.masks.revealed)
-    found = _changes(look, masks, other)
-    more = len(found) > CHANGES
-    return look.page("changes.html", "changes", changes=found[:CHANGES], more=more, other=other)
+    differences = _changes(look, masks, other)
+    more = len(differences) > CHANGES
+    return look.page(
+        "changes.html", "changes", changes=differences[:CHANGES], more=more, other=other
+    )
 
 
 def _changes(look: Look, masks: Masks, other: str | None) -> list[Change]:
@@ -97,7 +99,7 @@ def _changes(look: Look, masks: Masks, other: str | None) -> list[Change]:
     names = [look.at, *([other] if other else [])]
     facts = source.facts(thread, names, space)
     held = dict.fromkeys(channel for name in names if name in facts for channel in facts[name].held)
-    found: list[Change] = []
+    differences: list[Change] = []
     for channel in held:
         versions = {facts[name].versions.get(channel) for name in names if name in facts}
         if channel.startswith(INNER) or (len(names) == 2 and len(versions) == 1):
@@ -109,8 +111,8 @@ def _changes(look: Look, masks: Masks, other: str | None) -> list[Change]:
         )
         if before is None:  # what was not there before is compared with an empty one
             before = [] if isinstance(after, list) else {} if isinstance(after, dict) else None
-        found += changes_between(channel, before, after, for_channel(masks, channel), first)
-    return found
+        differences += changes_between(channel, before, after, for_channel(masks, channel), first)
+    return differences
 
 
 def blamed(
@@ -126,19 +128,19 @@ def blamed(
     """Who set a value: a page, or the part of one that is shown beside another page."""
     source = site.source_for(request)
     thread, steps, at = steps_of(source, thread_id, at, ns)
-    found = blame(source, thread_id, steps, at, channel, _path_of(path), ns)
-    head, parent = steps[0].id, found.step.parent
+    origin = blame(source, thread_id, steps, at, channel, _path_of(path), ns)
+    head, parent = steps[0].id, origin.step.parent
     shown = {at, head, *([parent] if parent else ())}
     masks = for_channel(masks_of(source, thread_id, shown, ns, site.revealed(request)), channel)
-    hidden = any(map(masks.hides_name, found.path))
+    hidden = any(map(masks.hides_name, origin.path))
     before, value = (
-        tree_of(one, masks, hidden=hidden and one is not None)
-        for one in (found.before, found.value)
+        tree_of(raw, masks, hidden=hidden and raw is not None)
+        for raw in (origin.before, origin.value)
     )
-    told: dict[str, Any] = {"blame": found, "before": before, "value": value, "masks": masks}
+    variables: dict[str, Any] = {"blame": origin, "before": before, "value": value, "masks": masks}
     if part:
-        return site.page(request, "parts/blame.html", thread=thread, head=head, ns=ns, **told)
-    return look(site, request, thread_id, at, ns).page("blame.html", "state", **told)
+        return site.page(request, "parts/blame.html", thread=thread, head=head, ns=ns, **variables)
+    return look(site, request, thread_id, at, ns).page("blame.html", "state", **variables)
 
 
 def context(look: AtLook, budget: str = "") -> Response:
@@ -150,7 +152,7 @@ def context(look: AtLook, budget: str = "") -> Response:
     failed, sent = "", None
     if tokens is None and EVENTS not in values:
         part = look.source.conversation(*place, -MOST, MOST, look.namespace)
-        sent = whole(part, look.source.costs(*place, look.namespace), look.masks)
+        sent = whole_request(part, look.source.costs(*place, look.namespace), look.masks)
     else:
         try:
             sent = without_collector(request_of, look.messages, values, look.masks, tokens)
@@ -168,9 +170,9 @@ def usage(look: AtLook) -> Response:
 
 def memory(look: AtLook) -> Response:
     """What is remembered of it."""
-    found = look.source.remembered(look.thread)
-    tree = None if found.memory is None else tree_of(dict(found.memory.data), look.masks)
-    shown = {"remembered": found, "tree": tree, "channel": look.channel, "masks": look.masks}
+    remembered = look.source.remembered(look.thread)
+    tree = None if remembered.memory is None else tree_of(dict(remembered.memory.data), look.masks)
+    shown = {"remembered": remembered, "tree": tree, "channel": look.channel, "masks": look.masks}
     return look.page("memory.html", "memory", **shown)
 
 

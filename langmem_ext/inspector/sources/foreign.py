@@ -153,9 +153,10 @@ class ForeignSource(Source):
         )
         messages = [] if head is None else _messages(head)[1]
         title = next(
-            (title_of(vars(one)) for one in messages if isinstance(one, HumanMessage)), None
+            (title_of(vars(message)) for message in messages if isinstance(message, HumanMessage)),
+            None,
         )
-        waits = None if head is None else next(iter(_asked(head)), None)
+        waits = None if head is None else next(iter(_awaited_by(head)), None)
         return ListedThread(
             id=thread_id,
             title=title,
@@ -193,11 +194,11 @@ class ForeignSource(Source):
 
     def outline(self, thread_id: str, namespace: str = "") -> Sequence[Step]:
         """Every checkpoint of a thread's namespace, the newest first."""
-        found = []
+        steps = []
         for name, parent, metadata in self._rows(self.OUTLINE, thread_id, namespace):
             noted = metadata if isinstance(metadata, dict) else _json(metadata)
             source = noted.get("source")
-            found.append(
+            steps.append(
                 Step(
                     name,
                     parent,
@@ -205,7 +206,7 @@ class ForeignSource(Source):
                     source if isinstance(source, str) else "",
                 )
             )
-        return found
+        return steps
 
     def facts(
         self, thread_id: str, ids: Sequence[str], namespace: str = ""
@@ -213,14 +214,14 @@ class ForeignSource(Source):
         """What checkpoints say of their steps, as many of them as are small enough together."""
         rows = self._rows(self.SIZES, thread_id, namespace) if len(ids) > 1 else []
         sizes: dict[str, int] = {row[0]: row[1] or 0 for row in rows}
-        found: dict[str, StepFacts] = {}
+        facts: dict[str, StepFacts] = {}
         left = READ_BYTES * 8
         for name in ids:
             left -= sizes.get(name, 0)
             read = self.checkpoint(thread_id, name, namespace) if left >= 0 else None
             if read is not None:
-                found[name] = self._facts_of(read)
-        return found
+                facts[name] = self._facts_of(read)
+        return facts
 
     def _facts_of(self, read: CheckpointTuple) -> StepFacts:
         configurable, checkpoint = read.config["configurable"], read.checkpoint
@@ -282,12 +283,12 @@ class ForeignSource(Source):
         """A function that says of another checkpoint whether the same stands there."""
 
         def read(name: str) -> tuple[bool, Any]:
-            found = self.checkpoint(thread_id, name, namespace)
-            if found is None:
+            stored = self.checkpoint(thread_id, name, namespace)
+            if stored is None:
                 return False, None
             if not path:
-                return True, found.checkpoint["channel_versions"].get(channel)
-            return True, part_of(found.checkpoint["channel_values"].get(channel), path)
+                return True, stored.checkpoint["channel_versions"].get(channel)
+            return True, part_of(stored.checkpoint["channel_values"].get(channel), path)
 
         here = read(checkpoint)
         return lambda name: read(name) == here
@@ -441,17 +442,17 @@ def _is_list(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(one, BaseMessage) for one in value)
+        and all(isinstance(item, BaseMessage) for item in value)
     )
 
 
-def _asked(read: CheckpointTuple) -> list[str]:
+def _awaited_by(read: CheckpointTuple) -> list[str]:
     """What a checkpoint's pending questions wait for."""
     asked = []
     for _, channel, value in read.pending_writes or ():
         if channel == "__interrupt__":
-            for one in value if isinstance(value, list | tuple) else [value]:
-                payload = one.value if isinstance(one, Interrupt) else one
+            for question in value if isinstance(value, list | tuple) else [value]:
+                payload = question.value if isinstance(question, Interrupt) else question
                 param = payload.get("param") if isinstance(payload, dict) else None
                 asked.append(param if isinstance(param, str) else "an answer")
     return asked
@@ -469,7 +470,7 @@ def _escaped(text: str) -> str:
 
 def _json(text: Any) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (TypeError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}

@@ -116,12 +116,12 @@ class OwnSource(Source):
         wanted = _wanted(listing, by)
         after = self._after(listing.after)
         if listing.order == "used":
-            found = self._threads.list(limit=PAGE + 1, after=after, **wanted)
+            threads = self._threads.list(limit=PAGE + 1, after=after, **wanted)
         else:
-            found = self._threads.largest(
+            threads = self._threads.largest(
                 RANKS[listing.order], limit=PAGE + 1, after=after, **wanted
             )
-        page, more = found[:PAGE], len(found) > PAGE
+        page, more = threads[:PAGE], len(threads) > PAGE
         total = None if listing.after else self._threads.count(**wanted)
         return ThreadPage(self._listed(page), page[-1].id if more else None, total)
 
@@ -145,11 +145,11 @@ class OwnSource(Source):
             last = listing_ops.pick_threads(looked_at, "updated_at desc", offset=LOOKED_AT, limit=1)
             end = next((unix_ms(thread.updated_at) for thread in self._run(last)), None)
             wanted = wanted if end is None else replace(wanted, since=end)
-            found = self._run(listing_ops.list_threads(wanted, after, PAGE + 1))
+            threads = self._run(listing_ops.list_threads(wanted, after, PAGE + 1))
         else:
             rank = RANKS[listing.order]
-            found = self._run(listing_ops.rank_threads(wanted, rank, after, PAGE + 1))
-        page, more = found[:PAGE], len(found) > PAGE
+            threads = self._run(listing_ops.rank_threads(wanted, rank, after, PAGE + 1))
+        page, more = threads[:PAGE], len(threads) > PAGE
         waiting = [thread for thread in self._listed(page) if thread.waiting_for]
         following = page[-1].id if more else None if end is None else f"@{end}"
         is_whole = listing.after is None and following is None
@@ -229,7 +229,7 @@ class OwnSource(Source):
                 step.versions,
                 step.seen,
                 tuple(step.refs),
-                tuple(Write(one.task, one.path, one.channel) for one in step.written),
+                tuple(Write(write.task, write.path, write.channel) for write in step.written),
             )
             for name, step in read.items()
         }
@@ -277,7 +277,7 @@ class OwnSource(Source):
             read.first,
             read.total,
             messages,
-            [datetime.fromtimestamp(one, UTC) for one in read.seconds],
+            [datetime.fromtimestamp(stored_at, UTC) for stored_at in read.seconds],
         )
 
     def values(
@@ -339,8 +339,8 @@ class OwnSource(Source):
         place = self._place_of(thread_id, checkpoint, channel, path[0], namespace)
         if place is None:
             return None
-        found = self._list(thread_id, checkpoint, place, 1, namespace, channel)
-        return part_of(found.messages, (0, *path[1:]))
+        single = self._list(thread_id, checkpoint, place, 1, namespace, channel)
+        return part_of(single.messages, (0, *path[1:]))
 
     def differing(
         self, thread_id: str, checkpoint: str, other: str, channel: str, namespace: str = ""

@@ -348,7 +348,7 @@ def part_of(value: Any, path: Path) -> Any:
     """What stands at a place of a value; None where nothing does."""
     for key in path:
         if isinstance(value, list | tuple):
-            named = [one for one in value if isinstance(one, BaseMessage) and one.id == key]
+            named = [item for item in value if isinstance(item, BaseMessage) and item.id == key]
             value = (
                 named[-1]
                 if named

@@ -81,7 +81,7 @@ def blame(
             f"checkpoint {checkpoint} of thread {thread_id!r} not found: its timeline shows those"
             " that there are"
         )
-    age = last_that(source.comparer(thread_id, checkpoint, channel, path, namespace), chain)
+    age = last_place_where(source.comparer(thread_id, checkpoint, channel, path, namespace), chain)
     setter, parent = chain[age], chain[age + 1] if age + 1 < len(chain) else None
     step = next(step for step in steps if step.id == setter)
     facts = source.facts(thread_id, [setter, *([parent] if parent else [])], namespace)
@@ -115,10 +115,10 @@ def blame(
     )
 
 
-def last_that(same: Callable[[str], bool], chain: Sequence[str]) -> int:
+def last_place_where(same: Callable[[str], bool], chain: Sequence[str]) -> int:
     """The place of the last of a chain for which something holds, as it does for the first ones.
 
-    >>> last_that(lambda name: name < "d", "abcdef")
+    >>> last_place_where(lambda name: name < "d", "abcdef")
     2
     """
     low, high = 0, 1
@@ -134,13 +134,13 @@ def last_that(same: Callable[[str], bool], chain: Sequence[str]) -> int:
 def _writer(pending: Sequence[tuple[str, str, Any]], channel: str, path: Path) -> str | None:
     """The task whose write holds what stands at a place: a message by its id, or a key."""
     for task, written, value in pending:
-        if written == channel and _holds(value, path[0]):
+        if written == channel and _holds_key(value, path[0]):
             return task
     return None
 
 
-def _holds(value: Any, key: str | int) -> bool:
+def _holds_key(value: Any, key: str | int) -> bool:
     if isinstance(value, Mapping):
         return key in value
     several = value if isinstance(value, list | tuple) else [value]
-    return any(isinstance(one, BaseMessage) and one.id == key for one in several)
+    return any(isinstance(message, BaseMessage) and message.id == key for message in several)

@@ -94,27 +94,28 @@ def request_of(
     decided = list(events) if isinstance(events, list) else []
     counter = Memo(counter_for())  # the governor and both sides count by one rule, and once
     governed = govern(messages, budget=budget or NO_LIMIT, events=decided, counter=counter)
-    same = {id(one) for one in governed.messages}
-    given = {id(one) for one in messages}
-    new = [one for one in governed.messages if id(one) not in given]
-    shown = {one.id for one in new if one.id and not is_inserted(vars(one))}
+    sent_objects = {id(message) for message in governed.messages}
+    stored_objects = {id(message) for message in messages}
+    new = [message for message in governed.messages if id(message) not in stored_objects]
+    changed_ids = {message.id for message in new if message.id and not is_inserted(vars(message))}
+
+    def fate_of_stored(message: BaseMessage) -> Fate:
+        if id(message) in sent_objects:
+            return "kept"
+        return "changed" if message.id in changed_ids else "left out"
+
+    def fate_of_sent(message: BaseMessage) -> Fate:
+        if id(message) in stored_objects:
+            return "kept"
+        return "added" if is_inserted(vars(message)) else "changed"
+
     stored = [
-        _entry(
-            one,
-            masks,
-            counter.count(one),
-            "kept" if id(one) in same else "changed" if one.id in shown else "left out",
-        )
-        for one in messages[-MOST:]
+        _entry(message, masks, counter.count(message), fate_of_stored(message))
+        for message in messages[-MOST:]
     ]
     sent = [
-        _entry(
-            one,
-            masks,
-            counter.count(one),
-            "kept" if id(one) in given else "changed" if not is_inserted(vars(one)) else "added",
-        )
-        for one in governed.messages[-MOST:]
+        _entry(message, masks, counter.count(message), fate_of_sent(message))
+        for message in governed.messages[-MOST:]
     ]
     rows = (
         governed.plan.rows
@@ -134,7 +135,7 @@ def request_of(
     )
 
 
-def whole(part: Conversation, costs: Sequence[MessageCost], masks: Masks) -> Request:
+def whole_request(part: Conversation, costs: Sequence[MessageCost], masks: Masks) -> Request:
     """The request of a conversation of which nothing is left out.
 
     Args:
@@ -142,7 +143,7 @@ def whole(part: Conversation, costs: Sequence[MessageCost], masks: Masks) -> Req
         costs: What each of all its messages costs.
         masks: What of it is hidden.
     """
-    tokens = sum(one.tokens for one in costs)
+    tokens = sum(cost.tokens for cost in costs)
     shown = [
         _entry(message, masks, cost.tokens, "kept")
         for message, cost in zip(part.messages, costs[part.first :], strict=True)
@@ -163,5 +164,5 @@ def whole(part: Conversation, costs: Sequence[MessageCost], masks: Masks) -> Req
 def _entry(message: BaseMessage, masks: Masks, tokens: int, fate: Fate) -> Entry:
     role, who = who_of(message)
     calls = ", ".join(f"{call['name']}()" for call in getattr(message, "tool_calls", ()))
-    text = " ".join(masks.said(message).split()) or calls
+    text = " ".join(masks.message_text(message).split()) or calls
     return Entry(who, role, short(text, 280), tokens, fate)

@@ -60,7 +60,7 @@ class Picture:
 
 
 @dataclass(slots=True)
-class Said:
+class ShownMessage:
     """A message as it is shown.
 
     Attributes:
@@ -92,9 +92,9 @@ class Said:
     used: tuple[int, int] | None = None
 
 
-def conversation_of(part: Conversation, masks: Masks) -> list[Said]:
+def conversation_of(part: Conversation, masks: Masks) -> list[ShownMessage]:
     """The messages of a part of a conversation; the result of a tool stands with its call."""
-    said: list[Said] = []
+    messages: list[ShownMessage] = []
     open_calls: dict[str, ToolUse] = {}
     for place, (message, at) in enumerate(zip(part.messages, part.times, strict=True), part.first):
         call = (
@@ -107,18 +107,18 @@ def conversation_of(part: Conversation, masks: Masks) -> list[Said]:
                 message.id,
             )
             continue
-        one = _said(message, place, at, masks)
-        open_calls |= {call.id: call for call in one.calls if call.id}
-        said.append(one)
-    return said
+        shown = _shown(message, place, at, masks)
+        open_calls |= {call.id: call for call in shown.calls if call.id}
+        messages.append(shown)
+    return messages
 
 
-def _said(message: BaseMessage, place: int, at: datetime | None, masks: Masks) -> Said:
+def _shown(message: BaseMessage, place: int, at: datetime | None, masks: Masks) -> ShownMessage:
     role, who = who_of(message)
     hidden = masks.hides_data(message)
-    text = masks.said(message)
+    text = masks.message_text(message)
     usage = message.usage_metadata if isinstance(message, AIMessage) else None
-    return Said(
+    return ShownMessage(
         id=message.id or str(place),
         place=place,
         role=role,
@@ -196,7 +196,7 @@ def _call(call: Any, masks: Masks, hidden: bool) -> ToolUse:
 
 def _result(message: BaseMessage, masks: Masks) -> str:
     """A tool's result; JSON is set out."""
-    text = masks.said(message)
+    text = masks.message_text(message)
     with suppress(ValueError, RecursionError):
         text = _json(json.loads(text))
     return short(masks.text(text), RESULT)
@@ -207,16 +207,16 @@ def _json(value: Any) -> str:
 
 
 def _pictures(message: BaseMessage) -> list[Picture]:
-    found: list[Picture] = []
+    pictures: list[Picture] = []
     for block in [] if isinstance(message.content, str) else message.content:
         if not isinstance(block, dict) or (medium := medium_of(block)) is None:
             continue
         size = f", {medium.size:,} bytes" if medium.size is not None else ""
         label = f"{medium.kind} {medium.name or medium.media_type}{size}".strip()
-        found.append(
+        pictures.append(
             Picture(short(label, 200), _shown_image(block) if medium.kind == "image" else None)
         )
-    return found
+    return pictures
 
 
 def _shown_image(block: Mapping[Any, Any]) -> str | None:

@@ -53,9 +53,13 @@ class Masks:
         params = values.get("params")
         if isinstance(params, Mapping) and (WAITING in values or DECLARED in values):
             names |= {name for name in params if name not in flags}
-        found = secrets_in(frozenset(names), *(values[name] for name in HOLDERS if name in values))
+        secrets = secrets_in(
+            frozenset(names), *(values[name] for name in HOLDERS if name in values)
+        )
         return cls(
-            frozenset(names), tuple(one for one in found if len(one[1]) >= SHORTEST), revealed
+            frozenset(names),
+            tuple((name, secret) for name, secret in secrets if len(secret) >= SHORTEST),
+            revealed,
         )
 
     @property
@@ -70,7 +74,7 @@ class Masks:
                 text = text.replace(secret, HIDDEN)
         return text
 
-    def said(self, message: BaseMessage) -> str:
+    def message_text(self, message: BaseMessage) -> str:
         """What a message says, as views show it."""
         return str(message.text) if self.revealed else self.text(shown_text(vars(message)))
 

@@ -45,15 +45,15 @@ def questions_in(
     written: dict[str, set[str]] = {}
     for task, channel, _ in pending:
         written.setdefault(task, set()).add(channel)
-    found: list[Interrupt] = []
+    interrupts: list[Interrupt] = []
     for task, channel, value in pending:
         if channel == "__interrupt__" and (
             not waiting or written[task] <= {"__interrupt__", "__resume__", "__error__"}
         ):
             several = value if isinstance(value, list | tuple) else [value]
-            found += [one for one in several if isinstance(one, Interrupt)]
-    held = held_in(pending, found) if waiting else {}
-    return [_question(one, masks) for one in found if one.id not in held]
+            interrupts += [item for item in several if isinstance(item, Interrupt)]
+    held = held_in(pending, interrupts) if waiting else {}
+    return [_question(interrupt, masks) for interrupt in interrupts if interrupt.id not in held]
 
 
 def _question(interrupt: Interrupt, masks: Masks) -> Question:
@@ -64,5 +64,5 @@ def _question(interrupt: Interrupt, masks: Masks) -> Question:
         masks.text(text),
         str(asked.get("param") or ""),
         attempt if isinstance(attempt, int) else 0,
-        tuple(str(one) for one in examples[:4]) if isinstance(examples, list) else (),
+        tuple(str(example) for example in examples[:4]) if isinstance(examples, list) else (),
     )

@@ -38,8 +38,8 @@ def cost_of(
     turns = _turns_of(costs)
     by_role = [_by_role(turn) for turn in turns]
     growth = _running(by_role)
-    spent = [[one.spent for one in turn if one.spent is not None] for turn in turns]
-    everything = [one for several in spent for one in several]
+    spent_by_turn = [[cost.spent for cost in turn if cost.spent is not None] for turn in turns]
+    all_spent = [spent for turn in spent_by_turn for spent in turn]
     charts = [
         stacked(
             "Stored tokens, estimated",
@@ -50,21 +50,24 @@ def cost_of(
         stacked(
             "Conversation as it grew",
             ("in all",),
-            [[one] for one in growth],
+            [[tokens] for tokens in growth],
             unit="tokens",
             total=growth[-1] if growth else 0,
         ),
         stacked(
-            "Bytes stored", ("bytes",), [[sum(one.size for one in turn)] for turn in turns], unit=""
+            "Bytes stored",
+            ("bytes",),
+            [[sum(cost.size for cost in turn)] for turn in turns],
+            unit="",
         ),
     ]
-    if everything:
+    if all_spent:
         used = [
             [
-                sum(one.prompt_tokens for one in several),
-                sum(one.completion_tokens for one in several),
+                sum(spent.prompt_tokens for spent in turn),
+                sum(spent.completion_tokens for spent in turn),
             ]
-            for several in spent
+            for turn in spent_by_turn
         ]
         charts.insert(
             0,
@@ -74,10 +77,10 @@ def cost_of(
         )
     return ThreadCost(
         turns=len(turns),
-        total=sum_up(everything, prices),
+        total=sum_up(all_spent, prices),
         models={
-            name: sum_up((one for one in everything if one.model == name), prices)
-            for name in sorted({one.model for one in everything})
+            name: sum_up((spent for spent in all_spent if spent.model == name), prices)
+            for name in sorted({spent.model for spent in all_spent})
         },
         charts=charts,
     )
@@ -86,18 +89,18 @@ def cost_of(
 def _turns_of(costs: Sequence[MessageCost]) -> list[list[MessageCost]]:
     """The messages of each turn: one begins with each message of a user."""
     turns: list[list[MessageCost]] = []
-    for one in costs:
-        if one.role == "user" or not turns:
+    for cost in costs:
+        if cost.role == "user" or not turns:
             turns.append([])
-        turns[-1].append(one)
+        turns[-1].append(cost)
     return turns
 
 
 def _by_role(turn: Sequence[MessageCost]) -> list[float]:
     tokens = dict.fromkeys(("user", "agent", "tool"), 0.0)
-    for one in turn:
-        if one.role in tokens:
-            tokens[one.role] += one.tokens
+    for cost in turn:
+        if cost.role in tokens:
+            tokens[cost.role] += cost.tokens
     return [*tokens.values()]
 
 

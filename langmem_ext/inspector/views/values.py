@@ -119,8 +119,8 @@ def _parts_of(value: Any, masks: Masks) -> list[tuple[str | int, Any, bool]] | N
         return [*_fields_of(value, masks)]
     if isinstance(value, MessageList):
         return [
-            (one.id or at, one, False)
-            for at, one in enumerate(value.last, value.total - len(value.last))
+            (message.id or at, message, False)
+            for at, message in enumerate(value.last, value.total - len(value.last))
         ]
     if isinstance(value, Mapping):
         return [
@@ -129,17 +129,20 @@ def _parts_of(value: Any, masks: Masks) -> list[tuple[str | int, Any, bool]] | N
         ]
     if isinstance(value, list | tuple):
         return [
-            (one.id if isinstance(one, BaseMessage) and one.id else at, one, False)
-            for at, one in enumerate(value)
+            (item.id if isinstance(item, BaseMessage) and item.id else at, item, False)
+            for at, item in enumerate(value)
         ]
     if isinstance(value, AbstractSet):
-        return [(at, one, False) for at, one in enumerate(sorted(value, key=repr))]
+        return [(at, item, False) for at, item in enumerate(sorted(value, key=repr))]
     if isinstance(value, Interrupt):
         return [("id", value.id, False), ("value", value.value, False)]
     if isinstance(value, BaseModel):
         return [(name, part, False) for name, part in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [(one.name, getattr(value, one.name), False) for one in dataclasses.fields(value)]
+        return [
+            (attribute.name, getattr(value, attribute.name), False)
+            for attribute in dataclasses.fields(value)
+        ]
     return None
 
 
@@ -147,7 +150,7 @@ def _fields_of(message: BaseMessage, masks: Masks) -> Iterator[tuple[str, Any, b
     """What a page shows of a message: not what is empty."""
     hidden = masks.hides_data(message)
     if isinstance(message.content, str) or hidden:
-        yield "content", masks.said(message), False
+        yield "content", masks.message_text(message), False
     else:
         yield "content", message.content, False
     if isinstance(message, AIMessage) and message.tool_calls:
@@ -183,7 +186,7 @@ def _kind_of(value: Any) -> Kind:
 def _summary(value: Any, masks: Masks) -> str:
     """One line that stands for a value with parts while it is folded."""
     if isinstance(value, BaseMessage):
-        text = " ".join(masks.said(value).split())
+        text = " ".join(masks.message_text(value).split())
         calls = (
             ", ".join(f"{call['name']}()" for call in value.tool_calls)
             if isinstance(value, AIMessage)
@@ -201,8 +204,8 @@ def _summary(value: Any, masks: Masks) -> str:
 
 def _leaf(value: Any, masks: Masks) -> tuple[Kind, str]:
     if isinstance(value, str):
-        if len(value) >= BINARY and (found := _BINARY.fullmatch(value)):
-            return "other", f"{found[1] or 'base64'}, {len(found[2]) * 3 // 4:,} bytes"
+        if len(value) >= BINARY and (binary := _BINARY.fullmatch(value)):
+            return "other", f"{binary[1] or 'base64'}, {len(binary[2]) * 3 // 4:,} bytes"
         return "text", short(masks.text(value), LONGEST)
     if isinstance(value, bool) or value is None:
         return "word", {True: "true", False: "false", None: "null"}[value]
@@ -233,9 +236,9 @@ def changes_between(
         masks: What is hidden.
         first: The place of the first one of both, if they are lists.
     """
-    found: list[Change] = []
-    _compare(channel, (), before, after, masks, found, first)
-    return found
+    changes: list[Change] = []
+    _compare(channel, (), before, after, masks, changes, first)
+    return changes
 
 
 def _compare(
@@ -244,22 +247,31 @@ def _compare(
     before: Any,
     after: Any,
     masks: Masks,
-    found: list[Change],
+    changes: list[Change],
     first: int = 0,
 ) -> None:
-    if len(found) >= CHANGES or (type(before) is type(after) and before == after):
+    if len(changes) >= CHANGES or (type(before) is type(after) and before == after):
         return
     if _is_plain(before) and _is_plain(after) and not (path and masks.hides_name(path[-1])):
         old, new = _by_key(before, first), _by_key(after, first)
         for key in dict.fromkeys([*old, *new]):
             _compare(
-                channel, (*path, key), old.get(key, _NOTHING), new.get(key, _NOTHING), masks, found
+                channel,
+                (*path, key),
+                old.get(key, _NOTHING),
+                new.get(key, _NOTHING),
+                masks,
+                changes,
             )
         return
     place = masks.text(".".join(map(str, path))) or channel
-    found.append(
+    changes.append(
         Change(
-            channel, masks.path(path), place, _told(before, masks, path), _told(after, masks, path)
+            channel,
+            masks.path(path),
+            place,
+            _text_of(before, masks, path),
+            _text_of(after, masks, path),
         )
     )
 
@@ -280,12 +292,12 @@ def _by_key(value: Any, first: int) -> dict[str | int, Any]:
     if isinstance(value, Mapping):
         return {str(key): part for key, part in value.items()}
     return {
-        (one.id if isinstance(one, BaseMessage) and one.id else at): one
-        for at, one in enumerate(value, first)
+        (item.id if isinstance(item, BaseMessage) and item.id else at): item
+        for at, item in enumerate(value, first)
     }
 
 
-def _told(value: Any, masks: Masks, path: Path) -> str | None:
+def _text_of(value: Any, masks: Masks, path: Path) -> str | None:
     if value is _NOTHING:
         return None
     return lines_of(tree_of(value, masks, path=path))

@@ -318,7 +318,7 @@ def _wanted(desk: Desk, body: ThreadFilter) -> ThreadQuery:
     return ThreadQuery(
         metadata=body.metadata,
         values=body.values,
-        given=desk.graph_metadata,
+        default_metadata=desk.graph_metadata,
         ids=ids,
         status=status,
     )

@@ -95,7 +95,8 @@ class ThreadQuery:
     Attributes:
         metadata, values: What their metadata and their state must contain: each name with an equal
             value; objects are compared in the same way.
-        given: Metadata that every thread has unless it has other values under these names.
+        default_metadata: Metadata that every thread has unless it has other values under these
+            names.
         ids: Only these threads.
         status: Only threads with this status.
         order, descending: What they are sorted by.
@@ -104,7 +105,7 @@ class ThreadQuery:
 
     metadata: Mapping[str, Any] | None = None
     values: Mapping[str, Any] | None = None
-    given: Mapping[str, Any] | None = None
+    default_metadata: Mapping[str, Any] | None = None
     ids: Sequence[ThreadId] | None = None
     status: Status | None = None
     order: Order = "updated_at"
@@ -354,7 +355,7 @@ class _Sieve:
     @classmethod
     def of(cls, wanted: ThreadQuery, owner: str | None) -> _Sieve:
         metadata = checked_metadata(wanted.metadata or {})
-        defaults = wanted.given or {}
+        defaults = wanted.default_metadata or {}
         texts = _leaves({name: value for name, value in metadata.items() if name not in defaults})
         keys = None
         if wanted.ids is not None:
@@ -393,7 +394,7 @@ class _Sieve:
 
     def takes_row(self, row: ThreadInfo) -> bool:
         return row.status == "active" and contains(
-            {**(self.wanted.given or {}), **row.metadata}, self.metadata
+            {**(self.wanted.default_metadata or {}), **row.metadata}, self.metadata
         )
 
     def takes_state(self, thread: StatedThread) -> bool:

@@ -225,14 +225,14 @@ class Trial:
         playbook: The catalog, bound to its tools.
         graph: The waiting graph, which shows tool calls instead of making them.
         recorder: Its classifier.
-        said: What was said so far, without what failed.
+        prompts: What was said so far, without what failed.
         threads: How many threads it has taken.
     """
 
     playbook: Playbook
     graph: CompiledStateGraph[Any, Any, Any, Any]
     recorder: Recorder
-    said: list[str] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
     threads: int = 1
 
     @classmethod
@@ -285,10 +285,10 @@ class Trial:
             turn = converse(self.graph, text, thread_id=str(self.threads))
         except Exception:
             self.threads += 1  # a message that failed is answered first on its thread
-            for earlier in self.said:
+            for earlier in self.prompts:
                 converse(self.graph, earlier, thread_id=str(self.threads))
             raise
-        self.said.append(text)
+        self.prompts.append(text)
         commands = self.graph.get_state(here).values.get("understood") or []
         scores = [
             (intent, round(min(score, 1.0), 2))
