@@ -78,6 +78,8 @@ def problem_of(param: Param, value: JsonValue, *, now: datetime) -> str | None:
         "it must be between 11:00 and 23:00", "it must be today or later"; None where the value is
         allowed.
     """
+    if param.bounds is None and not param.future:
+        return None
     place = _place(param.type, value)
     if place is None:
         return None

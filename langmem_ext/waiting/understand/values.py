@@ -39,6 +39,10 @@ below."""
 
 _ROUNDS: Final = 12
 
+_TIES: Final = 3
+"""Rounds in which two parameters of one type want the same words, at most: who lists more values
+than there are parameters says which is meant by none of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -73,6 +77,7 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
         and _is_anothers(claims[asked.name], params, claims, text, reading.now)
     ):
         claims[asked.name] = Extraction("abstained", reason="a value of another parameter")
+    ties = 0
     for _ in range(_ROUNDS):
         ranked = sorted(
             (
@@ -110,7 +115,8 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
             text = _blanked(text, won.span)
         for param in [*rivals, *([winner] if tied else [])]:
             claims[param.name] = _claim(param, open_params, reading, text)
-        if won.span is None and tied:
+        ties += bool(tied)
+        if tied and (won.span is None or ties > _TIES):
             break
     return _said_twice(taken, params, reading)
 
