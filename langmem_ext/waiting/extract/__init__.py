@@ -95,8 +95,7 @@ def extract(param: Param, reply: Reply) -> Extraction:
 
     Args:
         param: What is asked for.
-        reply: The message and what stands around it; without a prompt only clearly marked values
-            are taken.
+        reply: The message and its context; without a prompt only clearly marked values are taken.
 
     Returns:
         `filled`, or why not: `dontcare`, `declined`, `question` or `abstained`. With the reason
@@ -113,10 +112,10 @@ def extract(param: Param, reply: Reply) -> Extraction:
         reply = replace(reply, text=reply.text[:LONGEST])
     if not reply.text.strip():
         return Extraction("abstained", reason="empty message")
-    found = _own(param, reply, _read(param, reply))
+    candidates = _own(param, reply, _read(param, reply))
     known = reply.filled.get(param.name)
-    chosen = best(reply.text, [other for other in found if other.value != known]) or best(
-        reply.text, found
+    chosen = best(reply.text, [other for other in candidates if other.value != known]) or best(
+        reply.text, candidates
     )
     accepted = None if reply.strict else _suggestion(param, reply, chosen)
     if accepted:
@@ -141,8 +140,8 @@ def _read(param: Param, reply: Reply) -> list[Candidate]:
         and "name" not in f"{param.name} {param.description} {reply.prompt}".lower()
     ):
         return []
-    found = corrected(param.type, reply, lambda half: _spans(param, half))
-    return settled(param, _spans(param, reply) if found is None else found, reply.now)
+    latest = corrected(param.type, reply, lambda half: _spans(param, half))
+    return settled(param, _spans(param, reply) if latest is None else latest, reply.now)
 
 
 def _spans(param: Param, reply: Reply) -> list[Candidate]:
@@ -151,22 +150,24 @@ def _spans(param: Param, reply: Reply) -> list[Candidate]:
     The application's extractor finds them, else the type's own.
     """
     if (own := param.extractor) is not None:
-        found = [_candidate(param, reply, extraction) for extraction in own(param, reply)]
+        candidates = [_candidate(param, reply, extraction) for extraction in own(param, reply)]
     elif (reader := _READERS.get(param.type)) is not None:
-        found = reader(param, reply)
+        candidates = reader(param, reply)
     else:
         raise InvalidInput(
             f"parameter {param.name!r} is of the type {param.type!r}, which has no extractor: bind"
             f" the catalog with build_waiting_graph(…, extractors={{{param.type!r}: …}}) or"
             " with_tools(…, Extensions(…))"
         )
-    if param.open_values and not found and not reply.strict:
-        found = free_text.read(param.model_copy(update={"enum": {}, "type": ParamType.TEXT}), reply)
-    if len(found) > _MOST:
-        found = sorted(found, key=lambda candidate: candidate.start)[:_MOST]
+    if param.open_values and not candidates and not reply.strict:
+        candidates = free_text.read(
+            param.model_copy(update={"enum": {}, "type": ParamType.TEXT}), reply
+        )
+    if len(candidates) > _MOST:
+        candidates = sorted(candidates, key=lambda candidate: candidate.start)[:_MOST]
     if param.normaliser is None:
-        return found
-    return [normal for candidate in found if (normal := _normal(param, candidate)) is not None]
+        return candidates
+    return [normal for candidate in candidates if (normal := _normal(param, candidate)) is not None]
 
 
 def _candidate(param: Param, reply: Reply, extraction: Extraction) -> Candidate:
@@ -252,17 +253,17 @@ def find(
     return extract(param, Reply(text, now=now, others=others, filled=filled))
 
 
-def _own(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
+def _own(param: Param, reply: Reply, candidates: list[Candidate]) -> list[Candidate]:
     """The candidates that no other parameter fits better."""
     others = [
         other for other in reply.others if other.name != param.name and other.type not in _NO_CLAIM
     ]
-    if not found or not others or param.type == ParamType.BOOLEAN:
-        return found
+    if not candidates or not others or param.type == ParamType.BOOLEAN:
+        return candidates
     theirs = [claim for other in others for claim in _spans(other, _seen_from(other, param, reply))]
     return [
         own
-        for own in found
+        for own in candidates
         if not any(
             own.overlaps(c.start, c.end) and (c.fit, c.confidence) > (own.fit, own.confidence)
             for c in theirs
@@ -284,11 +285,11 @@ def _suggestion(param: Param, reply: Reply, chosen: Candidate | None) -> Extract
     value = reply.suggested
     if value is None or (chosen and chosen.fit > 0) or not is_valid(param, value):
         return None
-    said = reply.text.lower().find(str(value).lower())
-    if said >= 0 and not says_no(reply.text):
-        end = said + len(str(value))
+    start = reply.text.lower().find(str(value).lower())
+    if start >= 0 and not says_no(reply.text):
+        end = start + len(str(value))
         return Extraction(
-            "filled", value, reply.text[said:end], (said, end), 0.85, "names the proposed value"
+            "filled", value, reply.text[start:end], (start, end), 0.85, "names the proposed value"
         )
     if says_yes(reply.text) and not (chosen and chosen.confidence > 0.8):
         return Extraction("filled", value, confidence=0.85, reason="accepts the proposed value")

@@ -54,12 +54,12 @@ _PREFERRED = re.compile(
     r" )?(?:better|best|preferable|preferred|ideal)\b",
     re.I,
 )
-"""What follows the one of several values that is wanted most."""
+"""What follows the value that is wanted most, of several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A possible value and where it stands.
+    """A possible value and its place in the text.
 
     Attributes:
         start: Offset of its first character in the message.
@@ -138,7 +138,7 @@ _CODE: Final = re.compile(r"[A-Za-z]-?\d")
 
 
 def is_impossible(text: str, start: int, end: int) -> bool:
-    """Whether the clause says that what stands there is not possible: "I can't come on friday"."""
+    """Whether the clause says that the value there is not possible: "I can't come on friday"."""
     return (
         _UNABLE.search(before(text, start)) is not None or _UNABLE_THEN.match(text, end) is not None
     )
@@ -156,13 +156,13 @@ def turned_down(text: str, start: int, end: int | None = None) -> bool:
     )
 
 
-def _alternative(text: str, one: Candidate, other: Candidate) -> bool:
-    if one.value == other.value or not one.end <= other.start <= one.end + 20:
+def _alternative(text: str, first: Candidate, second: Candidate) -> bool:
+    if first.value == second.value or not first.end <= second.start <= first.end + 20:
         return False
-    between = text[one.end : other.start].strip().lower() == "and" and before(
-        text, one.start
+    between = text[first.end : second.start].strip().lower() == "and" and before(
+        text, first.start
     ).rstrip().lower().endswith("between")
-    return between or _OR.fullmatch(text, one.end, other.start) is not None
+    return between or _OR.fullmatch(text, first.end, second.start) is not None
 
 
 def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
@@ -197,7 +197,10 @@ def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
     if preferred := [candidate for candidate in able if _PREFERRED.match(text, candidate.end)]:
         able = preferred
     elif any(
-        _alternative(text, one, other) for one in able for other in able if one.start < other.start
+        _alternative(text, first, second)
+        for first in able
+        for second in able
+        if first.start < second.start
     ):
         return None
     top = max((candidate.fit, candidate.confidence) for candidate in able)

@@ -14,10 +14,10 @@ from langmem_ext.waiting.extract.reply import Reply
 def closed_spans(param: Param, reply: Reply) -> list[tuple[int, int]]:
     """Spans of dates, times, sums, e-mail addresses and other parameters' allowed values."""
     text = reply.text
-    found = [*dates(text, reply.now.date()), *times(text), *money(text)]
+    closed = [*dates(text, reply.now.date()), *times(text), *money(text)]
     if "@" in text:
-        found += emails(text)
+        closed += emails(text)
     for other in reply.others:
         if other.type == ParamType.ENUM and other.name != param.name:
-            found += exact(other, text)
-    return [(candidate.start, candidate.end) for candidate in found]
+            closed += exact(other, text)
+    return [(candidate.start, candidate.end) for candidate in closed]

@@ -16,7 +16,7 @@ def settled(param: Param, candidates: Iterable[Candidate], now: datetime) -> lis
 
     A candidate whose every reading is out of bounds is refused, and keeps them.
     """
-    found = []
+    readable = []
     for candidate in candidates:
         valid = [
             value for value in (candidate.value, *candidate.alternatives) if is_valid(param, value)
@@ -26,7 +26,7 @@ def settled(param: Param, candidates: Iterable[Candidate], now: datetime) -> lis
         allowed = [value for value in valid if problem_of(param, value, now=now) is None]
         first, *rest = allowed or valid
         undecided = candidate.undecided and bool(rest) and bool(allowed)
-        found.append(
+        readable.append(
             replace(
                 candidate,
                 value=first,
@@ -35,4 +35,4 @@ def settled(param: Param, candidates: Iterable[Candidate], now: datetime) -> lis
                 refused=not allowed,
             )
         )
-    return found
+    return readable

@@ -23,15 +23,15 @@ def remembered(
     Texts longer than `LONGEST` are not cached.
     """
     kept: Callable[..., tuple[T, ...]] = lru_cache(maxsize=_TEXTS)(
-        lambda *given, **named: tuple(read(*given, **named))
+        lambda *args, **kwargs: tuple(read(*args, **kwargs))
     )
 
     @wraps(read)
-    def once(text: str, *given: Any, **named: Any) -> list[T]:
+    def once(text: str, *args: Any, **kwargs: Any) -> list[T]:
         return (
-            list(kept(text, *given, **named))
+            list(kept(text, *args, **kwargs))
             if len(text) <= LONGEST
-            else read(text, *given, **named)
+            else read(text, *args, **kwargs)
         )
 
     return cast("Callable[Concatenate[str, P], list[T]]", once)

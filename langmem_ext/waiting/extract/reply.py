@@ -14,11 +14,11 @@ from pydantic import JsonValue
 from langmem_ext.waiting.catalog.param import Param
 
 LONGEST: Final = 1_000
-"""Characters of a message that are read: what it asks for, and its values, stand there. Only a free
+"""Characters of a message that are read: what it asks for, and its values, are there. Only a free
 text may be longer."""
 
 MOST_VALUES: Final = 16
-"""Words of a message that may be values, at most: what stands behind more of them is not read."""
+"""Words of a message that may be values, at most: what comes after them is not read."""
 
 _VALUE_LIKE: Final = re.compile(
     r"\d[\d.,:/]*|\w@\w|\b(?-i:[A-Z])\w*"
@@ -43,7 +43,7 @@ class Reply:
 
     Attributes:
         text: The message.
-        prompt: The agent's question it answers; empty when the value may stand in any message,
+        prompt: The agent's question it answers; empty when the value may be in any message,
             which makes every extractor strict: it takes only what the message clearly marks.
         others: Parameters asked for in the same question, or that the plan still lacks: their
             values are not this one's.

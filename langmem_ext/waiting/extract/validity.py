@@ -153,7 +153,7 @@ def _end(kind: str, bound: Bound) -> float | None:
 
 
 def _place(kind: str, value: JsonValue) -> float | None:
-    """Where a value lies among those of its type; None where it is none, or has no order."""
+    """The place of a value in the order of its type; None for another type, or no order."""
     if kind not in _BOUNDED or not _has_type(
         kind, value, "any" if isinstance(value, int | float) else ""
     ):

@@ -181,15 +181,17 @@ _NOT_YET = re.compile(r"^\W*(?:no|nope|nah)\W+(?:i'm afraid\W+)?not yet\W*$", re
 """A "not yet" after "no" says how things are; alone it may as well put the question off."""
 
 
-_SAID = re.compile(r"(?<![\w'’])(?:(?P<yes>yes|yeah|yep)|no|nope)(?=\s*(?:$|[,.;!]))", re.I)
+_YES_OR_NO = re.compile(r"(?<![\w'’])(?:(?P<yes>yes|yeah|yep)|no|nope)(?=\s*(?:$|[,.;!]))", re.I)
 
 
 def _inside(text: str) -> list[Candidate]:
     """The one yes or no that a message says somewhere: "as far as I can see yes, all of them"."""
-    said = list(_SAID.finditer(text))
-    if len(said) != 1 or "?" in text:
+    matches = list(_YES_OR_NO.finditer(text))
+    if len(matches) != 1 or "?" in text:
         return []
-    return [Candidate(*said[0].span(), said[0]["yes"] is not None, 0.6, 0, "a yes or no inside")]
+    return [
+        Candidate(*matches[0].span(), matches[0]["yes"] is not None, 0.6, 0, "a yes or no inside")
+    ]
 
 
 _NOT_YET_ALONE = re.compile(r"^\W*not yet\W*$", re.I)

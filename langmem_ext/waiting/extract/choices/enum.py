@@ -71,21 +71,21 @@ def _items(enum: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, tuple[str, .
 
 def exact(param: Param, text: str) -> list[Candidate]:
     """Allowed values and synonyms that the text names as a whole; of overlaps, the longer one."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for pattern, value, _ in _forms(_items(param.enum)):
         for match in pattern.finditer(text):
-            if not any(other.overlaps(match.start(), match.end()) for other in found):
-                found.append(
+            if not any(other.overlaps(match.start(), match.end()) for other in candidates):
+                candidates.append(
                     Candidate(match.start(), match.end(), value, 0.97, 2, "an allowed value")
                 )
-    return sorted(found, key=lambda candidate: candidate.start)
+    return sorted(candidates, key=lambda candidate: candidate.start)
 
 
 def _scattered(param: Param, text: str) -> list[Candidate]:
     """The one value whose words are near each other in any order: "the drain is blocked"."""
     words = [word for word in tokens(text) if len(word.text) > 2]
     stems = [stem(word.low) for word in words]
-    found = []
+    candidates = []
     for value, synonyms in param.enum.items():
         for form in (value, *synonyms):
             wanted = [stem(word) for word in _normal(form).split()]
@@ -100,10 +100,10 @@ def _scattered(param: Param, text: str) -> list[Candidate]:
             if max(places) - min(places) <= len(wanted) + 2 and not re.search(
                 r"[.;!?]", text[first.start : last.end]
             ):
-                found.append(
+                candidates.append(
                     Candidate(first.start, last.end, value, 0.85, 1, "the words of a value")
                 )
-    return found if len({candidate.value for candidate in found}) == 1 else []
+    return candidates if len({candidate.value for candidate in candidates}) == 1 else []
 
 
 def _meant(param: Param, text: str) -> list[Candidate]:
@@ -120,16 +120,16 @@ def _meant(param: Param, text: str) -> list[Candidate]:
     if not owners:
         return []
     low = text.lower().replace("’", "'")
-    heard = [(start, end, names) for start, end, names in phrases_in(low)]
-    heard += [
+    phrases = [(start, end, names) for start, end, names in phrases_in(low)]
+    phrases += [
         (word.start, word.end, CONCEPTS.get(stem(word.low), frozenset())) for word in tokens(text)
     ]
-    found = []
-    for start, end, names in heard:
+    candidates = []
+    for start, end, names in phrases:
         values = {value for name in names & owners.keys() for value in owners[name]}
         if len(values) == 1:
-            found.append(Candidate(start, end, values.pop(), 0.7, 1, "means the value"))
-    return found if len({candidate.value for candidate in found}) == 1 else []
+            candidates.append(Candidate(start, end, values.pop(), 0.7, 1, "means the value"))
+    return candidates if len({candidate.value for candidate in candidates}) == 1 else []
 
 
 def _plainest(values: AbstractSet[str]) -> bool:
@@ -160,7 +160,7 @@ def _parts(param: Param, text: str) -> list[Candidate]:
         for word in " ".join(_normal(form) for form in (value, *synonyms)).split():
             if len(word) >= 4 and (word not in FUNCTION_WORDS or word in _WHERE):
                 owners.setdefault(word, set()).add(value)
-    found = []
+    candidates = []
     for token in tokens(text):
         for part, values in owners.items():
             root = min(len(part), len(token.low)) - (0 if token.low == part else 1)
@@ -170,7 +170,7 @@ def _parts(param: Param, text: str) -> list[Candidate]:
                 and abs(len(part) - len(token.low)) <= 3
             )
             if len(values) == 1 and close:
-                found.append(
+                candidates.append(
                     Candidate(
                         token.start,
                         token.end,
@@ -180,12 +180,12 @@ def _parts(param: Param, text: str) -> list[Candidate]:
                         "part of a value",
                     )
                 )
-    return found
+    return candidates
 
 
 def _typos(param: Param, text: str) -> list[Candidate]:
     words = tokens(text)
-    found = []
+    candidates = []
     for _, value, form in _forms(_items(param.enum)):
         width = len(form.split())
         if len(form) < 4:
@@ -197,10 +197,10 @@ def _typos(param: Param, text: str) -> list[Candidate]:
                 continue
             score = fuzz.ratio(_normal(written), form)
             if score >= _TYPO:
-                found.append(
+                candidates.append(
                     Candidate(start, end, value, round(score / 100 * 0.8, 2), 1, "a misspelt value")
                 )
-    return found
+    return candidates
 
 
 def nearest(param: Param, text: str) -> str | None:
@@ -211,9 +211,9 @@ def nearest(param: Param, text: str) -> str | None:
     words = [token.low for token in tokens(text) if token.low not in FUNCTION_WORDS]
     if not 1 <= len(words) <= _FEW:
         return None
-    said = " ".join(words)
+    written = " ".join(words)
     forms = [
-        (max(fuzz.ratio(said, form), *(fuzz.ratio(word, form) for word in words)), value)
+        (max(fuzz.ratio(written, form), *(fuzz.ratio(word, form) for word in words)), value)
         for _, value, form in _forms(_items(param.enum))
     ]
     score, value = max(forms, default=(0.0, ""))
@@ -257,14 +257,14 @@ def _by_order(param: Param, reply: Reply) -> list[Candidate]:
     )
 
 
-def _one(reply: Reply, found: list[Candidate]) -> list[Candidate]:
+def _without_rejected(reply: Reply, candidates: list[Candidate]) -> list[Candidate]:
     """The values without those that the reply turns down or corrects.
 
     Of "X or Y" none is left.
     """
     able = [
         candidate
-        for candidate in found
+        for candidate in candidates
         if not turned_down(reply.text, candidate.start, candidate.end)
     ]
     if len({str(candidate.value) for candidate in able}) < 2:
@@ -285,18 +285,18 @@ _TOWARDS = re.compile(
     r"|into)\b(?:\s+\w+){0,2}\s+)?(?:to|into|onto)\s+(?:(?:the|a|an)\s+)?$",
     re.I,
 )
-"""Words before the one of two values that is wanted: "from flat to basic"."""
+"""Words before the value that is wanted, of two: "from flat to basic"."""
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The allowed values in a reply; parts of values and typos only in an answer."""
-    found = exact(param, reply.text) or _scattered(param, reply.text)
-    if not found and not reply.strict:
-        found = (
+    candidates = exact(param, reply.text) or _scattered(param, reply.text)
+    if not candidates and not reply.strict:
+        candidates = (
             _parts(param, reply.text)
             or _shortened(param, reply.text)
             or _typos(param, reply.text)
             or _by_order(param, reply)
             or _meant(param, reply.text)
         )
-    return _one(reply, found)
+    return _without_rejected(reply, candidates)

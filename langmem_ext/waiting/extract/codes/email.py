@@ -31,25 +31,25 @@ def _valid(text: str) -> str | None:
 @remembered
 def emails(text: str) -> list[Candidate]:
     """The valid addresses of `text`, in its order."""
-    found = []
+    candidates = []
     for match in _WRITTEN.finditer(text):
         end = match.end() - (len(match.group()) - len(match.group().rstrip(".*_")))
         value = _valid(text[match.start() : end])
         if value:
-            found.append(Candidate(match.start(), end, value, 0.98, reason="e-mail address"))
-    if found or not re.search(r"\bdot\b", text, re.I):
-        return found
+            candidates.append(Candidate(match.start(), end, value, 0.98, reason="e-mail address"))
+    if candidates or not re.search(r"\bdot\b", text, re.I):
+        return candidates
     for match in _SPELLED.finditer(text):
         value = _valid(
             re.sub(r"\s*\(?\bdot\b\)?\s*", ".", f"{match['local']}@{match['domain']}", flags=re.I)
         )
         if value and " " in match.group():
-            found.append(
+            candidates.append(
                 Candidate(
                     match.start(), match.end(), value, 0.85, reason="e-mail address spelled out"
                 )
             )
-    return found
+    return candidates
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:

@@ -67,7 +67,7 @@ def _windows(text: str, most: int) -> Iterator[tuple[int, int]]:
                 yield start, end
 
 
-_SAID = re.compile(r"\s*\b(?:(?P<hyphen>dash|hyphen|minus)|underscore)\b\s*", re.I)
+_SPOKEN_SIGN = re.compile(r"\s*\b(?:(?P<hyphen>dash|hyphen|minus)|underscore)\b\s*", re.I)
 _BLANK = re.compile(r"\s+")
 _HYPHEN = re.compile(r"\s*[-_]\s*")
 _GAP = re.compile(r"[\s_-]+")
@@ -79,19 +79,23 @@ def _spelled(written: str, pattern: re.Pattern[str]) -> str | None:
 
     The forms are without blanks, with hyphens, and in capitals or small letters.
     """
-    said = _SAID.sub(lambda match: "-" if match["hyphen"] else "_", written)
+    signed = _SPOKEN_SIGN.sub(lambda match: "-" if match["hyphen"] else "_", written)
     joined = (
-        (_HYPHEN.sub("-", said), _GAP.sub("-", said), _GAP.sub("", said))
-        if _GAP.search(said)
+        (_HYPHEN.sub("-", signed), _GAP.sub("-", signed), _GAP.sub("", signed))
+        if _GAP.search(signed)
         else ()
     )
-    forms: list[str] = [said, _BLANK.sub("", said), *joined]
+    forms: list[str] = [signed, _BLANK.sub("", signed), *joined]
     for form in dict.fromkeys(forms):
         for value in dict.fromkeys((form, _DIGITS_AFTER.sub("-", form))):
             if not value or not _in_any_case(pattern).fullmatch(value):
                 continue
             if cased := next(
-                (one for one in (value, value.upper(), value.lower()) if pattern.fullmatch(one)),
+                (
+                    variant
+                    for variant in (value, value.upper(), value.lower())
+                    if pattern.fullmatch(variant)
+                ),
                 None,
             ):
                 return cased
@@ -127,11 +131,13 @@ def form_of(pattern: str | None, examples: tuple[str, ...]) -> str | None:
     if (
         pattern is not None
         or not examples
-        or not all(re.search(r"[A-Za-z]", one) and re.search(r"\d", one) for one in examples)
+        or not all(
+            re.search(r"[A-Za-z]", sample) and re.search(r"\d", sample) for sample in examples
+        )
     ):
         return pattern
     shapes: dict[str, list[str]] = {}
-    for example in (one.strip() for one in examples):
+    for example in (sample.strip() for sample in examples):
         shapes.setdefault(re.sub(r"\d", "9", re.sub(r"[A-Za-z]", "A", example)), []).append(example)
     return "|".join("".join(map(_any_of, zip(*alike, strict=True))) for alike in shapes.values())
 
@@ -151,11 +157,11 @@ def by_pattern(param: Param, text: str, form: str | None = None) -> list[Candida
 
 @remembered
 def _matching(text: str, pattern: re.Pattern[str]) -> list[Candidate]:
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for spelled in (False, True):
         for start, end in _windows(text, _SPELLED if spelled else _PIECES):
             for begin, stop in _edges(text, start, end):
-                if begin >= stop or any(other.overlaps(begin, stop) for other in found):
+                if begin >= stop or any(other.overlaps(begin, stop) for other in candidates):
                     continue
                 written = text[begin:stop]
                 value = (
@@ -166,7 +172,7 @@ def _matching(text: str, pattern: re.Pattern[str]) -> list[Candidate]:
                     else None
                 )
                 if value is not None:
-                    found.append(
+                    candidates.append(
                         Candidate(
                             begin,
                             stop,
@@ -176,9 +182,9 @@ def _matching(text: str, pattern: re.Pattern[str]) -> list[Candidate]:
                             "matches the pattern",
                         )
                     )
-        if found:
+        if candidates:
             break
-    return sorted(found, key=lambda candidate: candidate.start)
+    return sorted(candidates, key=lambda candidate: candidate.start)
 
 
 def _nouns(param: Param) -> set[str]:
@@ -227,7 +233,7 @@ def _looks(written: str, *, cued: bool) -> bool:
 
     Args:
         written: The text.
-        cued: Whether it was asked for, or its own noun stands before it.
+        cued: Whether it was asked for, or its own noun comes before it.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_./#-]+", written):
         return False
@@ -258,7 +264,7 @@ def by_looks(param: Param, reply: Reply) -> list[Candidate]:
         if other.type == ParamType.IDENTIFIER and other.name != param.name
     ]
     taken = [(c.start, c.end) for c in (*emails(reply.text), *dates(reply.text, reply.now.date()))]
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     reached = 0
     for match in _PIECE.finditer(reply.text):
         start, end = list(_edges(reply.text, match.start(), match.end()))[-1]
@@ -267,8 +273,8 @@ def by_looks(param: Param, reply: Reply) -> list[Candidate]:
         if any(s < end and start < e for s, e in taken) or not (bare or _looks(written, cued=True)):
             continue
         listed = (
-            bool(found)
-            and found[-1].fit == 2
+            bool(candidates)
+            and candidates[-1].fit == 2
             and re.fullmatch(r"\W*(?:and|or|&)?\W*", segment) is not None
         )
         fit = 2 if listed else _owner(segment, own, theirs, alone=not theirs)
@@ -277,16 +283,16 @@ def by_looks(param: Param, reply: Reply) -> list[Candidate]:
             continue
         reached = end
         if fit >= (2 if reply.strict else 0):
-            found.append(
+            candidates.append(
                 Candidate(
                     start, end, written, 0.8 if fit == 2 else 0.5, fit, "looks like an identifier"
                 )
             )
-    return found
+    return candidates
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The identifiers for this parameter: those of the declared or shown form, else any."""
     form = form_of(param.pattern, param.examples)
-    found = by_pattern(param, reply.text, form) if form else []
-    return found if found or param.pattern else by_looks(param, reply)
+    candidates = by_pattern(param, reply.text, form) if form else []
+    return candidates if candidates or param.pattern else by_looks(param, reply)

@@ -36,7 +36,7 @@ def phones(text: str, *, strict: bool) -> list[Candidate]:
 
     With `strict`, only numbers that are in use by their numbering plan or have a country code.
     """
-    found = []
+    candidates = []
     for match in PhoneNumberMatcher(_ABROAD.sub(" +", text), _REGION, leniency=Leniency.POSSIBLE):
         if (
             _is_part(text, match.start, match.end)
@@ -51,7 +51,7 @@ def phones(text: str, *, strict: bool) -> list[Candidate]:
             continue
         value = phonenumbers.format_number(match.number, PhoneNumberFormat.E164)
         start = match.start - (text[match.start] == "0" and match.raw_string.startswith("+"))
-        found.append(
+        candidates.append(
             Candidate(
                 start,
                 match.end,
@@ -61,7 +61,7 @@ def phones(text: str, *, strict: bool) -> list[Candidate]:
                 "telephone number",
             )
         )
-    return found
+    return candidates
 
 
 _LOCAL = re.compile(
@@ -79,7 +79,7 @@ _CALL = re.compile(
 
 def local_phones(text: str, *, strict: bool) -> list[Candidate]:
     """Telephone numbers without a country or area code, as digits; their country is unknown."""
-    found = []
+    candidates = []
     for match in _LOCAL.finditer(text):
         digits = re.sub(r"\D", "", match.group())
         if _is_part(text, match.start(), match.end()):
@@ -87,18 +87,18 @@ def local_phones(text: str, *, strict: bool) -> list[Candidate]:
         if match["plain"] and strict and not _CALL.search(before(text, match.start())):
             continue
         if len(digits) == 7 or 10 <= len(digits) <= 11:
-            found.append(
+            candidates.append(
                 Candidate(match.start(), match.end(), digits, 0.75, 0, "local telephone number")
             )
-    return found
+    return candidates
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """The telephone numbers of a reply; a local one only where no complete one stands."""
+    """The telephone numbers of a reply; local numbers only where there is no complete one."""
     text = reply.text
     complete = [
-        found
-        for found in phones(text, strict=reply.strict)
-        if found.fit > 0 or not _OWN_PREFIX.match(text, found.start)
+        phone
+        for phone in phones(text, strict=reply.strict)
+        if phone.fit > 0 or not _OWN_PREFIX.match(text, phone.start)
     ]
     return complete or local_phones(text, strict=reply.strict)

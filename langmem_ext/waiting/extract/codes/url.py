@@ -48,7 +48,7 @@ _NO_SITES = frozenset(
 
 
 def address_of(written: str) -> str | None:
-    """The address in its normal form; None where it is none."""
+    """The address in its normal form; None where the text is not one."""
     full = written if re.match(r"https?://", written, re.I) else f"https://{written}"
     try:
         parts = urlsplit(full)
@@ -68,7 +68,7 @@ def urls(text: str, *, bare: bool = True) -> list[Candidate]:
         text: The message.
         bare: Whether a host without a scheme and without `www` is one ("example.com").
     """
-    found = []
+    candidates = []
     for match in _WRITTEN.finditer(text):
         end = match.start() + len(_without_ending(match.group()))
         written = text[match.start() : end]
@@ -77,12 +77,12 @@ def urls(text: str, *, bare: bool = True) -> list[Candidate]:
             continue
         value = address_of(written)
         if value:
-            found.append(
+            candidates.append(
                 Candidate(match.start(), end, value, 0.98 if marked else 0.9, reason="web address")
             )
-    found = outside(found, [(mail.start, mail.end) for mail in emails(text)])
-    if found or not bare:
-        return found
+    candidates = outside(candidates, [(mail.start, mail.end) for mail in emails(text)])
+    if candidates or not bare:
+        return candidates
     for match in _SPELLED.finditer(text):
         value = address_of(
             re.sub(
@@ -93,12 +93,12 @@ def urls(text: str, *, bare: bool = True) -> list[Candidate]:
             )
         )
         if value:
-            found.append(
+            candidates.append(
                 Candidate(
                     match.start(), match.end(), value.lower(), 0.8, reason="web address spelled out"
                 )
             )
-    return found
+    return candidates
 
 
 def _without_ending(written: str) -> str:

@@ -283,13 +283,13 @@ def dates(text: str, today: Day, *, past: bool = False) -> list[Candidate]:
     spelled = Spelled(text)
     if not _HINT.search(spelled.text):
         return []
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for pattern, maker, confidence, reason in _GRAMMAR:
         for _, match in zip(range(_MOST), pattern.finditer(spelled.text), strict=False):
             candidate = _candidate(spelled, maker, match, today, past=past)
             if candidate:
-                found.append(replace(candidate, confidence=confidence, reason=reason))
-    return _told_by_others(text, today, longest(found)[:_MOST])
+                candidates.append(replace(candidate, confidence=confidence, reason=reason))
+    return _completed_by_others(text, today, longest(candidates)[:_MOST])
 
 
 _NEXT_TO = re.compile(
@@ -302,19 +302,19 @@ _NEXT_TO = re.compile(
 _NEXT_WEEK = re.compile(r"\bnext week(?:end)?\b", re.I)
 
 
-def _told_by_others(text: str, today: Day, found: list[Candidate]) -> list[Candidate]:
+def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> list[Candidate]:
     """The dates, completed by the others of the message.
 
     "Not friday, the day after"; "the 21st, that's a saturday".
     """
     named: dict[int, Candidate] = {}
-    told: list[Candidate] = []
+    completed: list[Candidate] = []
     numbered = {
         Day.fromisoformat(str(day.value)).weekday(): day
-        for day in reversed(found)
+        for day in reversed(candidates)
         if re.fullmatch(r"\D*\d{1,2}(?!\d)\D*", text[day.start : day.end])
     }
-    for candidate in found:
+    for candidate in candidates:
         weekday = Day.fromisoformat(str(candidate.value)).weekday()
         bare = _BARE_WEEKDAY.fullmatch(text[candidate.start : candidate.end]) is not None
         if (
@@ -325,7 +325,7 @@ def _told_by_others(text: str, today: Day, found: list[Candidate]) -> list[Candi
         ):
             monday = today - timedelta(days=today.weekday())
             candidate = replace(candidate, value=(monday + timedelta(days=7 + weekday)).isoformat())
-        told.append(
+        completed.append(
             replace(candidate, value=(numbered | named)[weekday].value)
             if bare
             and (
@@ -335,28 +335,28 @@ def _told_by_others(text: str, today: Day, found: list[Candidate]) -> list[Candi
             else candidate
         )
         if "weekday" in candidate.reason:
-            named.setdefault(weekday, told[-1])
-    for match in _NEXT_TO.finditer(text) if told else ():
-        first = next((other for other in reversed(told) if other.end <= match.start()), None)
-        if first and not any(other.overlaps(*match.span()) for other in told):
+            named.setdefault(weekday, completed[-1])
+    for match in _NEXT_TO.finditer(text) if completed else ():
+        first = next((other for other in reversed(completed) if other.end <= match.start()), None)
+        if first and not any(other.overlaps(*match.span()) for other in completed):
             apart = (7 if match["unit"].lower() == "week" else 1) * (
                 -1 if match["side"].lower() == "before" else 1
             )
             day = Day.fromisoformat(str(first.value)) + timedelta(days=apart)
-            told.append(
+            completed.append(
                 Candidate(
                     match.start(), match.end(), day.isoformat(), 0.9, 1, "day next to another"
                 )
             )
-    return sorted(told, key=lambda candidate: candidate.start)
+    return sorted(completed, key=lambda candidate: candidate.start)
 
 
 _APART = re.compile(r"\b(?:to|till?|until|and|or|then|not|from|through|back)\b|\d", re.I)
 
 
-def _is_same(text: str, one: Candidate, other: Candidate) -> bool:
+def _is_same(text: str, day: Candidate, other: Candidate) -> bool:
     """Whether nothing between two days says that they are two: "the 21st, that's a saturday"."""
-    begin, end = min(one.end, other.end), max(one.start, other.start)
+    begin, end = min(day.end, other.end), max(day.start, other.start)
     return _APART.search(text, begin, end) is None
 
 
@@ -366,7 +366,7 @@ _BARE_WEEKDAY = re.compile(rf"{_LONG_WEEKDAY}|{_SHORT_WEEKDAY}", re.I)
 def _candidate(
     spelled: Spelled, maker: days.Maker, match: re.Match[str], today: Day, *, past: bool
 ) -> Candidate | None:
-    """The day that a match of the grammar names; None where there is none such."""
+    """The day that a match of the grammar names; None where there is no such day."""
     start = match.start() + len(match.group()) - len(match.group().lstrip())
     end = match.start() + len(match.group().rstrip(" ."))
     try:
@@ -394,9 +394,9 @@ def _latest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Da
         months = (today.year * 12 + today.month - 1 - back for back in range(3))
         return next(
             (
-                found
+                reading
                 for at in months
-                if (found := days.safe(at // 12, at % 12 + 1, day.day)) and found <= today
+                if (reading := days.safe(at // 12, at % 12 + 1, day.day)) and reading <= today
             ),
             day,
         )
@@ -410,9 +410,9 @@ def _latest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Da
         )
         return next(
             (
-                found
+                reading
                 for year in years
-                if (found := days.safe(year, day.month, day.day)) and found <= today
+                if (reading := days.safe(year, day.month, day.day)) and reading <= today
             ),
             day,
         )
@@ -442,24 +442,24 @@ def _others(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> tu
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """The dates of a reply, those that stand in this parameter's role first."""
-    found = dates(reply.text, reply.now.date(), past=_is_past(param, reply.prompt))
-    if not found and re.fullmatch(r"\W*(?:just|right|as of)? ?now\W*", reply.text, re.I):
-        found = [Candidate(0, len(reply.text), reply.now.date().isoformat(), 0.8, 0, "today")]
+    """The dates of a reply, those in this parameter's role first."""
+    candidates = dates(reply.text, reply.now.date(), past=_is_past(param, reply.prompt))
+    if not candidates and re.fullmatch(r"\W*(?:just|right|as of)? ?now\W*", reply.text, re.I):
+        candidates = [Candidate(0, len(reply.text), reply.now.date().isoformat(), 0.8, 0, "today")]
     if reply.strict and _BIRTH.search(f"{param.name} {param.description}"):
-        found = [
+        candidates = [
             day
-            for day in found
+            for day in candidates
             if re.search(r"\d{2}$", reply.text[day.start : day.end])
             or _BIRTH.search(reply.text, 0, day.start)
         ]
-    found = without_old(param, reply.text, found)
+    candidates = without_old(param, reply.text, candidates)
     if param.future:
-        found = [
+        candidates = [
             replace(day, fit=-1) if _SINCE.search(before(reply.text, day.start)) else day
-            for day in found
+            for day in candidates
         ]
-    return with_roles(param, reply, found, DATE_CUES)
+    return with_roles(param, reply, candidates, DATE_CUES)
 
 
 _BIRTH = re.compile(r"birth|born|\bdob\b", re.I)

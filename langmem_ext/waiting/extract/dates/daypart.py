@@ -55,8 +55,8 @@ _WORDS = re.compile(
 
 def day_parts(text: str) -> list[DayPart]:
     """The parts of the day that `text` names, in its order; a greeting names none."""
-    found = [(match.start(), match.end(), match.lastgroup or "") for match in _WORDS.finditer(text)]
-    return [DayPart(start, end, *_PARTS[kind]) for start, end, kind in found if kind in _PARTS]
+    spans = [(match.start(), match.end(), match.lastgroup or "") for match in _WORDS.finditer(text)]
+    return [DayPart(start, end, *_PARTS[kind]) for start, end, kind in spans if kind in _PARTS]
 
 
 def nearest(parts: Sequence[DayPart], start: int, end: int) -> DayPart | None:

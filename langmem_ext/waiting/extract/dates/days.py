@@ -83,22 +83,23 @@ def explicit(match: re.Match[str], today: Day) -> Day | None:
         # The weekday decides the year: the coming one where it fits, else the one that has passed,
         # as far as both are near.
         near = [
-            found
+            full_date
             for year in (today.year, today.year + 1, today.year - 1)
-            if (found := safe(year, month, day))
+            if (full_date := safe(year, month, day))
         ]
         near = [
-            found
-            for found in near
-            if abs(found - today) < timedelta(days=366) and found.weekday() == weekday_number(named)
+            near_date
+            for near_date in near
+            if abs(near_date - today) < timedelta(days=366)
+            and near_date.weekday() == weekday_number(named)
         ]
         if near:
             return max(near)
     return next(
         (
-            found
+            full_date
             for year in range(today.year, today.year + 5)
-            if (found := safe(year, month, day)) and found >= today
+            if (full_date := safe(year, month, day)) and full_date >= today
         ),
         None,
     )
@@ -123,9 +124,9 @@ def numeric(match: re.Match[str], today: Day) -> Day | None:
     for month, day in orders:
         if match["year"]:
             year = int(match["year"])
-            found = safe(year + 2000 if year < 100 else year, month, day)
+            full_date = safe(year + 2000 if year < 100 else year, month, day)
         else:
-            found = next(
+            full_date = next(
                 (
                     d
                     for y in range(today.year, today.year + 5)
@@ -133,8 +134,8 @@ def numeric(match: re.Match[str], today: Day) -> Day | None:
                 ),
                 None,
             )
-        if found:
-            return found
+        if full_date:
+            return full_date
     return None
 
 
@@ -150,9 +151,9 @@ def nth(match: re.Match[str], today: Day) -> Day | None:
     day = day_number(match["day"])
     for later in range(3):
         months = today.year * 12 + today.month - 1 + later
-        found = safe(months // 12, months % 12 + 1, day)
-        if found and found >= today:
-            return found
+        full_date = safe(months // 12, months % 12 + 1, day)
+        if full_date and full_date >= today:
+            return full_date
     return None
 
 
@@ -266,7 +267,9 @@ def feast(match: re.Match[str], today: Day) -> Day | None:
     """The next feast of a fixed day."""
     month, day = _FEASTS[re.sub(r"[^a-z]", "", match.group().lower())]
     return next(
-        found for year in (today.year, today.year + 1) if (found := Day(year, month, day)) >= today
+        full_date
+        for year in (today.year, today.year + 1)
+        if (full_date := Day(year, month, day)) >= today
     )
 
 

@@ -37,11 +37,11 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     spans = [(moment.start, moment.end) for moment in written]
     days = outside(date.read(param, reply), spans)
     times = outside(time.read(param, reply), spans)
-    found = [*written, *_joined(reply, days, times)]
-    if not found and (known := _known(param, reply)):
-        found = _changed(known, days, times)
-    if found or reply.strict:
-        return found
+    moments = [*written, *_joined(reply, days, times)]
+    if not moments and (known := _known(param, reply)):
+        moments = _changed(known, days, times)
+    if moments or reply.strict:
+        return moments
     if times:
         return [_today(reply, hour) for hour in times]
     return [
@@ -56,19 +56,19 @@ def _at(start: int, end: int, moment: datetime, confidence: float, reason: str) 
 
 def _written(reply: Reply) -> list[Candidate]:
     """Moments in the form of ISO 8601."""
-    found = []
+    moments = []
     for match in _ISO.finditer(reply.text):
         try:
             moment = datetime.fromisoformat(match.group())
         except ValueError:
             continue
-        found.append(_at(match.start(), match.end(), moment, 0.98, "date and time"))
-    return found
+        moments.append(_at(match.start(), match.end(), moment, 0.98, "date and time"))
+    return moments
 
 
 def _ahead(reply: Reply) -> list[Candidate]:
     """Moments counted from now in hours and minutes: "in an hour and a half"."""
-    found = []
+    moments = []
     for start, end, seconds, months in lengths(reply.text):
         lead = _IN.search(before(reply.text, start))
         after = _FROM_NOW.match(reply.text, end)
@@ -76,13 +76,13 @@ def _ahead(reply: Reply) -> list[Candidate]:
             continue  # days ahead are days without a time
         begin = start if lead is None else start - len(lead.group())
         moment = reply.now + timedelta(seconds=seconds)
-        found.append(_at(begin, after.end() if after else end, moment, 0.9, "time from now"))
-    return found
+        moments.append(_at(begin, after.end() if after else end, moment, 0.9, "time from now"))
+    return moments
 
 
 def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list[Candidate]:
-    """Each day with the time that stands next to it."""
-    found = []
+    """Each day with the time next to it."""
+    moments = []
     for day in days:
         near = [
             hour
@@ -99,7 +99,7 @@ def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list
             for clock in (hour.value, *hour.alternatives)
         ]
         confidence = min(day.confidence, hour.confidence)
-        found.append(
+        moments.append(
             Candidate(
                 start,
                 end,
@@ -111,7 +111,7 @@ def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list
                 hour.undecided,
             )
         )
-    return found
+    return moments
 
 
 def _known(param: Param, reply: Reply) -> datetime | None:
@@ -127,7 +127,7 @@ def _changed(known: datetime, days: list[Candidate], times: list[Candidate]) -> 
 
     Where the time leaves its half of the day open, the reading nearest to the known hour is taken.
     """
-    found = [
+    moments = [
         replace(day, value=f"{day.value}T{known:%H:%M}", alternatives=(), reason="another day")
         for day in days
     ]
@@ -138,10 +138,10 @@ def _changed(known: datetime, days: list[Candidate], times: list[Candidate]) -> 
         )
         clock = clocks[0] if hour.undecided else hour.value
         value = f"{known:%Y-%m-%d}T{clock}"
-        found.append(
+        moments.append(
             replace(hour, value=value, alternatives=(), undecided=False, reason="another time")
         )
-    return found
+    return moments
 
 
 def _gap(day: Candidate, hour: Candidate) -> int:
@@ -149,7 +149,7 @@ def _gap(day: Candidate, hour: Candidate) -> int:
 
 
 def _apart(text: str, day: Candidate, hour: Candidate, days: list[Candidate]) -> bool:
-    """Whether another day, or the end of a sentence, stands between a day and a time."""
+    """Whether another day, or the end of a sentence, is between a day and a time."""
     start, end = min(day.end, hour.end), max(day.start, hour.start)
     between = text[start:end] if start < end else ""
     other = any(start <= third.start and third.end <= end for third in days if third is not day)

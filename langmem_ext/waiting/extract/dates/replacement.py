@@ -22,16 +22,17 @@ _KNOWN = re.compile(
 """Words before what another is to take the place of: "my appointment on the 10th"."""
 
 
-def without_old(param: Param, text: str, found: Sequence[Candidate]) -> list[Candidate]:
+def without_old(param: Param, text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates of a parameter; what it takes the place of never fills it."""
-    said = f"{param.name.replace('_', ' ')} {param.description} {param.prompt}"
-    if not _TAKES_PLACE.search(said):
-        return list(found)
+    described = f"{param.name.replace('_', ' ')} {param.description} {param.prompt}"
+    if not _TAKES_PLACE.search(described):
+        return list(candidates)
     return [
         (
-            replace(one, fit=-1)
-            if is_impossible(text, one.start, one.end) or _KNOWN.search(before(text, one.start))
-            else one
+            replace(candidate, fit=-1)
+            if is_impossible(text, candidate.start, candidate.end)
+            or _KNOWN.search(before(text, candidate.start))
+            else candidate
         )
-        for one in found
+        for candidate in candidates
     ]

@@ -114,7 +114,7 @@ class Spelled:
     __slots__ = ("_edits", "text")
 
     def __init__(self, text: str) -> None:
-        found = [
+        misspelt = [
             (match.start(), match.end(), meant)
             for match in _WORD.finditer(text)
             if not re.fullmatch(r"[A-Z]", match.group())  # an initial
@@ -122,12 +122,12 @@ class Spelled:
         ]
         pieces, reached, self._edits = [], 0, []
         moved = 0
-        for start, end, meant in found:
+        for start, end, meant in misspelt:
             pieces += [text[reached:start], meant]
             reached = end
             self._edits.append((start + moved, start + moved + len(meant), start, end))
             moved += len(meant) - (end - start)
-        self.text = "".join([*pieces, text[reached:]]) if found else text
+        self.text = "".join([*pieces, text[reached:]]) if misspelt else text
 
     def place(self, offset: int) -> int:
         """The offset in the text as written; in a corrected word, that of the word's nearer end."""

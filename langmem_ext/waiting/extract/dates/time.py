@@ -273,7 +273,7 @@ def _read(
 
 
 def _decided(candidate: Candidate, part: DayPart | None, *, only: bool) -> Candidate:
-    """The candidate with the one reading that lies in a part of the day.
+    """The candidate with only the reading that lies in a part of the day.
 
     With `only`, the other reading is dropped.
     """
@@ -289,12 +289,12 @@ def _decided(candidate: Candidate, part: DayPart | None, *, only: bool) -> Candi
     return replace(candidate, value=inside[0], alternatives=rest, undecided=False)
 
 
-def _in_part(text: str, found: list[Candidate]) -> list[Candidate]:
+def _in_part(text: str, candidates: list[Candidate]) -> list[Candidate]:
     """The candidates, decided by the words of the message that speak of a part of the day."""
-    parts = day_parts(text) if any(candidate.alternatives for candidate in found) else []
+    parts = day_parts(text) if any(candidate.alternatives for candidate in candidates) else []
     return [
         _decided(candidate, nearest(parts, candidate.start, candidate.end), only=True)
-        for candidate in found
+        for candidate in candidates
     ]
 
 
@@ -316,7 +316,7 @@ def _is_length(match: re.Match[str]) -> bool:
 @remembered
 def times(text: str) -> list[Candidate]:
     """Every time of day that `text` clearly names, in its order."""
-    found = []
+    candidates = []
     for pattern, confidence, reason in _GRAMMAR:
         for match in pattern.finditer(text):
             end = match.start() + len(match.group().rstrip())
@@ -328,14 +328,14 @@ def times(text: str) -> list[Candidate]:
                 else _read(match, match.start(), end, confidence, reason)
             )
             if time:
-                found.append(time)
-    return _in_part(text, longest(found))
+                candidates.append(time)
+    return _in_part(text, longest(candidates))
 
 
 @remembered
 def at_hours(text: str) -> list[Candidate]:
     """Hours after "at", "around" and the like that do not count or number what follows."""
-    found = []
+    candidates = []
     for match in _AT.finditer(text):
         hour = _hour(match["hour"])
         name = match["next"].lower()
@@ -348,18 +348,18 @@ def at_hours(text: str) -> list[Candidate]:
         confidence, end = 0.75, match.end("ish") if match["ish"] else match.end("hour")
         start = match.start("hour")
         plain = hour <= 12 and not match["hour"].startswith("0")
-        found.append(
+        candidates.append(
             _candidate(start, end, 60 * hour, confidence, "hour after a preposition")
             if plain
             else Candidate(
                 start, end, _written(60 * hour), confidence, 0, "hour after a preposition"
             )
         )
-    return _in_part(text, found)
+    return _in_part(text, candidates)
 
 
 def _ahead(reply: Reply) -> list[Candidate]:
-    found = []
+    candidates = []
     for match in _AHEAD.finditer(reply.text):
         count = match["count"].lower()
         hours = match["unit"].lower().startswith("h")
@@ -372,17 +372,17 @@ def _ahead(reply: Reply) -> list[Candidate]:
         )
         if amount is not None:
             moment = reply.now + timedelta(minutes=amount * (60 if hours else 1))
-            found.append(
+            candidates.append(
                 Candidate(
                     match.start(), match.end(), f"{moment:%H:%M}", 0.8, reason="time from now"
                 )
             )
-    return found
+    return candidates
 
 
 def _bare(text: str) -> list[Candidate]:
     """Hours without any mark ("around 8"), which only a question for a time makes times."""
-    found = []
+    candidates = []
     streets = [(street.start, street.end) for street in addresses(text)]
     for match in _BARE.finditer(text):
         name, minutes, certain, likely = _bare_reading(match)
@@ -395,10 +395,10 @@ def _bare(text: str) -> list[Candidate]:
             continue
         end = max(match.end(group) for group in (name, "hour", "minute", "minute_words", "ish"))
         if certain:
-            found.append(Candidate(start, end, _written(minutes), 0.7, 0, "hour alone"))
+            candidates.append(Candidate(start, end, _written(minutes), 0.7, 0, "hour alone"))
         else:
-            found.append(_candidate(start, end, minutes, 0.7, "hour alone", likely=likely))
-    return _in_part(text, outside(found, streets))
+            candidates.append(_candidate(start, end, minutes, 0.7, "hour alone", likely=likely))
+    return _in_part(text, outside(candidates, streets))
 
 
 def _lasts(text: str, start: int, end: int) -> bool:
@@ -456,9 +456,9 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
     if reply.strict and not marked:
         marked = outside(at_hours(reply.text), days)
     paired = any(other.type == param.type for other in reply.others)
-    found = with_roles(param, reply, marked, TIME_CUES) if paired else marked
-    if found or reply.strict:
-        return found
+    in_role = with_roles(param, reply, marked, TIME_CUES) if paired else marked
+    if in_role or reply.strict:
+        return in_role
     return outside(_ahead(reply), days) or outside(_bare(reply.text), days)
 
 

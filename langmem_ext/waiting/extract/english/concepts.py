@@ -170,19 +170,19 @@ def _groups() -> Iterator[tuple[str, str]]:
 
 
 def _by_stem() -> Mapping[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    names_by_stem: dict[str, set[str]] = {}
     for name, word in _groups():
         if " " not in word:
-            found.setdefault(stem(word), set()).add(name)
-    return {word: frozenset(names) for word, names in found.items()}
+            names_by_stem.setdefault(stem(word), set()).add(name)
+    return {word: frozenset(names) for word, names in names_by_stem.items()}
 
 
 def _by_phrase() -> Mapping[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    names_by_phrase: dict[str, set[str]] = {}
     for name, words in _groups():
         if " " in words:
-            found.setdefault(words, set()).add(name)
-    return {words: frozenset(names) for words, names in found.items()}
+            names_by_phrase.setdefault(words, set()).add(name)
+    return {words: frozenset(names) for words, names in names_by_phrase.items()}
 
 
 WORDS: Final = _by_stem()

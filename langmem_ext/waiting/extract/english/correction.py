@@ -33,7 +33,7 @@ _LEAD = re.compile(
 _MARKS = 4
 """Corrections of one message that are looked at, the last of all."""
 _NEAR = 160
-"""Characters on each side of a correction in which its two values stand."""
+"""Characters on each side of a correction in which its two values are looked for."""
 
 
 def _cuts(text: str) -> list[tuple[int, int]]:
@@ -48,7 +48,7 @@ def corrects(text: str) -> bool:
 
 
 def _near(text: str, stop: int, start: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Where what is near before a correction stands, and what is near behind it."""
+    """The spans of what is near a correction, before it and behind it."""
     begin = 0 if stop <= _NEAR else max(0, text.find(" ", stop - _NEAR, stop))
     end = len(text) if len(text) <= start + _NEAR else text.rfind(" ", start, start + _NEAR)
     return (begin, stop), (start, end if end > start else len(text))
@@ -60,8 +60,8 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
     Args:
         kind: The parameter's type.
         reply: The message.
-        read: Lists the values of a message for the parameter. It is given what stands before the
-            correction, and behind it.
+        read: Lists the values of a message for the parameter. It is given what comes before the
+            correction, and what comes behind it.
     """
     if kind in _OPEN:
         return None
@@ -71,19 +71,19 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
         replaced = read(replace(reply, text=text[slice(*before)]))
         if not replaced:
             continue
-        said = [
+        replacing = [
             replace(candidate, start=start + candidate.start, end=start + candidate.end)
             for candidate in read(
                 replace(reply, text=text[slice(*behind)], prompt=reply.prompt or "?")
             )
             if candidate.fit >= 0 and _LEAD.fullmatch(text, start, start + candidate.start)
         ]
-        if said:
-            return _kept_half(said, replaced[-1])
+        if replacing:
+            return _kept_half(replacing, replaced[-1])
     return None
 
 
-def _kept_half(said: Sequence[Candidate], replaced: Candidate) -> list[Candidate]:
+def _kept_half(replacing: Sequence[Candidate], replaced: Candidate) -> list[Candidate]:
     """The candidates; an open half of the day is that of the replaced time: "8 pm, no, 9"."""
     return [
         (
@@ -91,7 +91,7 @@ def _kept_half(said: Sequence[Candidate], replaced: Candidate) -> list[Candidate
             if candidate.undecided and not replaced.undecided
             else candidate
         )
-        for candidate in said
+        for candidate in replacing
     ]
 
 

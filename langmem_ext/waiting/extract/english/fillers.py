@@ -21,7 +21,7 @@ _OPENING: Final = (
 )
 """Words that say nothing where a message begins with them."""
 
-_SAID: Final = re.compile(rf"(?<![\w'’.@/-])(?:{_SOUNDS}|{_PHRASES})(?![\w'’@/-])[,.…]*\s*", re.I)
+_FILLER: Final = re.compile(rf"(?<![\w'’.@/-])(?:{_SOUNDS}|{_PHRASES})(?![\w'’@/-])[,.…]*\s*", re.I)
 _PAUSES: Final = re.compile(
     rf"(?<![\w'’.@/-])(?:{_SOUNDS}|^\W*(?:{_PHRASES}))(?![\w'’@/-])[,.…]*\s*", re.I
 )
@@ -41,7 +41,7 @@ _NEXT: Final = re.compile(
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)",
     re.IGNORECASE,
 )
-"""What stands before, and behind, a word that parts what belongs together."""
+"""What comes before, and after, a word that separates what belongs together."""
 
 _MEANT: Final = re.compile(
     r"(?:\b(?:as|is|are|was|were|be|been|not|or|and|it)\s+(?:so|well)"
@@ -59,11 +59,11 @@ def without_fillers(text: str, *, free: bool = False) -> str:
         text: The message.
         free: Whether it may be kept as it is: then only what can be nothing else is left out.
     """
-    said = (_PAUSES if free else _SAID).sub(_pause, text)
-    said = (_FIRST_SET_OFF if free else _FIRST).sub(r"\1", said)
+    kept = (_PAUSES if free else _FILLER).sub(_pause, text)
+    kept = (_FIRST_SET_OFF if free else _FIRST).sub(r"\1", kept)
     if not free:
-        said = re.sub(r"(?<=\S)  (?=\S)", " ", _BETWEEN.sub(_between, said))
-    return said if re.search(r"\w", said) else text
+        kept = re.sub(r"(?<=\S)  (?=\S)", " ", _BETWEEN.sub(_between, kept))
+    return kept if re.search(r"\w", kept) else text
 
 
 def _pause(match: re.Match[str]) -> str:

@@ -124,14 +124,14 @@ def _stated(param: Param, text: str, candidates: Sequence[Candidate]) -> list[Ca
         (candidate, _IS.search(text, max(0, candidate.start - 80), candidate.start))
         for candidate in candidates
     ]
-    said = [
+    stated = [
         candidate
         for candidate, match in led
         if match and own <= {stem(word) for word in match["what"].lower().split()}
     ]
-    if len(own) < 2 or len(said) != 1:
+    if len(own) < 2 or len(stated) != 1:
         return []
-    return [candidate.moved(3 if candidate is said[0] else 0) for candidate in candidates]
+    return [candidate.moved(3 if candidate is stated[0] else 0) for candidate in candidates]
 
 
 _IS = re.compile(

@@ -44,7 +44,7 @@ _TITLES = frozenset(("dr", "mr", "mrs", "ms", "st", "mt", "ft", "prof"))
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word and where it stands."""
+    """One word and its place in the text."""
 
     text: str
     start: int
@@ -113,16 +113,16 @@ def runs(text: str, words: Sequence[Token], masked: Sequence[tuple[int, int]] = 
 
     They are joined over "of", "&" and the like, with a number at their end ("NewPark 12").
     """
-    found: list[Run] = []
+    capitalised: list[Run] = []
     index = 0
     while index < len(words):
         if not _opens(words, index, masked):
             index += 1
             continue
         last = _extent(text, words, index, masked)
-        found.append(Run(index, last, words[index].start, words[last - 1].end))
+        capitalised.append(Run(index, last, words[index].start, words[last - 1].end))
         index = last
-    return found
+    return capitalised
 
 
 def _free(word: Token, masked: Sequence[tuple[int, int]]) -> bool:

@@ -75,7 +75,7 @@ _AFTER = re.compile(
 @remembered
 def addresses(text: str) -> list[Candidate]:
     """The street addresses of `text`; one with a known kind of street is more certain."""
-    found = []
+    candidates = []
     for pattern, confidence in ((_KNOWN, 0.9), (_AFTER, 0.85), (_CAPITAL, 0.6)):
         for match in pattern.finditer(text):
             end = match.start() + len(match.group().rstrip(" ,"))
@@ -84,7 +84,7 @@ def addresses(text: str) -> list[Candidate]:
             ):
                 end -= 1
             if re.search(r"[A-Za-z]{2}", text[match.start() : end]):
-                found.append(
+                candidates.append(
                     Candidate(
                         match.start(),
                         end,
@@ -94,7 +94,7 @@ def addresses(text: str) -> list[Candidate]:
                         "number and street",
                     )
                 )
-    return longest(found)
+    return longest(candidates)
 
 
 _LEADS = re.compile(
@@ -138,13 +138,13 @@ def _with_town(reply: Reply, place: Candidate) -> Candidate:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The addresses of a reply; as an answer, also looser forms with a number or a comma."""
-    found = [
+    candidates = [
         c
         for c in addresses(reply.text)
         if not reply.strict or c.confidence >= 0.85 or _is_led(reply, c)
     ]
-    if found or reply.strict:
-        return [_with_town(reply, place) for place in found]
+    if candidates or reply.strict:
+        return [_with_town(reply, place) for place in candidates]
     start, end = answer_span(reply.text)
     written = reply.text[start:end]
     spoken = (

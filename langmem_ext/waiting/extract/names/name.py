@@ -62,7 +62,7 @@ def _capitals(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> 
         for run in runs(text, words, masked)
         if not (run.last - run.first == 1 and words[run.first].low in GENERIC_NOUNS)
     ]
-    found, pets = [], own_stems(param) & _PETS
+    candidates, pets = [], own_stems(param) & _PETS
     for run in named:
         fit = _judge(param, text, run.start, alone=len(named) == 1)
         lone = not any(
@@ -78,7 +78,7 @@ def _capitals(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> 
             and _ordered(words, run.first)
         ):
             fit = 2
-        found.append(
+        candidates.append(
             Candidate(
                 run.start,
                 run.end,
@@ -88,11 +88,11 @@ def _capitals(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> 
                 "capitalised name",
             )
         )
-    return found
+    return candidates
 
 
 def _ordered(words: Sequence[Token], first: int) -> bool:
-    """Whether a verb stands right before a name: "reserve Lonely Planet Portugal"."""
+    """Whether a verb comes right before a name: "reserve Lonely Planet Portugal"."""
     return first > 0 and words[first - 1].low in VERBS and words[first - 1].low not in _PERSONAL
 
 
@@ -132,10 +132,12 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return person.read(param, reply)
     text = reply.text
     quoted = [match.span(1) if match[1] else match.span(2) for match in _QUOTED.finditer(text)]
-    found = [Candidate(start, end, text[start:end], 0.8, 2, "quoted name") for start, end in quoted]
-    if not found:
+    candidates = [
+        Candidate(start, end, text[start:end], 0.8, 2, "quoted name") for start, end in quoted
+    ]
+    if not candidates:
         masked = closed_spans(param, reply)
-        found = _capitals(param, reply, masked)
-        if not found and not reply.strict:
-            found = _whole(reply, masked)
-    return keep(reply, found, strict_fit=2)
+        candidates = _capitals(param, reply, masked)
+        if not candidates and not reply.strict:
+            candidates = _whole(reply, masked)
+    return keep(reply, candidates, strict_fit=2)

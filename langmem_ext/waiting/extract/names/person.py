@@ -239,7 +239,7 @@ def _is_placed(text: str, group: Sequence[Token]) -> bool:
 
 
 def _of_street(text: str, group: Sequence[Token]) -> bool:
-    """Whether a house number stands before the words, or a code behind them."""
+    """Whether a house number comes before the words, or a code behind them."""
     return (
         re.search(r"\d[a-z]?\s+$", before(text, group[0].start), re.I) is not None
         or re.match(r",?\s+\d{4,}\b(?!\s?\d)", text[group[-1].end :]) is not None
@@ -265,12 +265,12 @@ def _is_paid(param: Param, reply: Reply, group: Sequence[Token]) -> bool:
     if not own_stems(param) & _GETTERS:
         return False
     lead = before(reply.text, group[0].start)
-    given = _GIVEN_TO.search(lead)
+    gift = _GIVEN_TO.search(lead)
     # What is sent to a place is a thing: where a place is looked for as well, only a sum is sent to
     # a person.
     place = any(other.type == ParamType.PLACE for other in reply.others)
     return _PAY.search(lead) is not None or (
-        given is not None and not (place and not re.search(r"\d", given.group()))
+        gift is not None and not (place and not re.search(r"\d", gift.group()))
     )
 
 
@@ -285,7 +285,7 @@ def is_of_person(param: Param) -> bool:
 def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]]:
     """The capitalised names of a reply, as words, without titles."""
     words = tokens(reply.text)
-    found: list[list[Token]] = []
+    groups: list[list[Token]] = []
     for run in runs(reply.text, words, masked):
         first = run.first
         while (
@@ -308,14 +308,14 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
         ]
         if not group or all(word.low in GENERIC_NOUNS for word in group):
             continue
-        if found and re.fullmatch(r"\s*,\s*", reply.text[found[-1][-1].end : group[0].start]):
+        if groups and re.fullmatch(r"\s*,\s*", reply.text[groups[-1][-1].end : group[0].start]):
             if len(group[0].text) == 1:
                 continue
-            again = found[-1][0].low == group[0].low  # "Ann, Ann Lee"
-            found[-1] = group if again else [*found[-1], *group]
+            again = groups[-1][0].low == group[0].low  # "Ann, Ann Lee"
+            groups[-1] = group if again else [*groups[-1], *group]
         else:
-            found.append(group)
-    return found
+            groups.append(group)
+    return groups
 
 
 def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
@@ -492,7 +492,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             if small
             else ([], confidence)
         )
-    found = []
+    candidates = []
     for group in groups:
         fit = _fit(before(text, group[0].start), part)
         fit = (
@@ -507,7 +507,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             start, end = words[0].start, words[-1].end
             if re.search(r"['’]s$", text[start:end]):
                 end -= 2
-            found.append(
+            candidates.append(
                 Candidate(
                     start,
                     end,
@@ -517,14 +517,14 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
                     "name of a person",
                 )
             )
-    kept = keep(reply, found, strict_fit=2)
+    kept = keep(reply, candidates, strict_fit=2)
     return kept if kept or not reply.strict else _unmarked(param, reply, groups)
 
 
 def _unmarked(param: Param, reply: Reply, groups: Sequence[Sequence[Token]]) -> list[Candidate]:
     """The one name that a message holds and nothing marks: it is asked about before it counts.
 
-    One word stands within its sentence, for any word may begin one; two may begin a message.
+    One word counts within a sentence only, for any word may begin one; two may begin a message.
     """
     text = reply.text
     if _part(param) or len(groups) != 1 or any(other.type in _NAMED for other in reply.others):

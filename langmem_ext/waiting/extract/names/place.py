@@ -91,7 +91,7 @@ def _region(text: str, end: int, masked: Sequence[tuple[int, int]]) -> int:
 def _capitals(
     param: Param, reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int]]
 ) -> list[Candidate]:
-    text, found, reached = reply.text, [], 0
+    text, places, reached = reply.text, [], 0
     for run in runs(text, words, masked):
         if run.start < reached or _lone_generic(words, run):
             continue
@@ -110,10 +110,10 @@ def _capitals(
         ):
             continue
         end = start + len(_PART.sub("", text[start:end]))
-        found.append(
+        places.append(
             Candidate(start, end, text[start:end], 0.85 if fit else 0.6, fit, "capitalised name")
         )
-    return found
+    return places
 
 
 def _cued(lead: str, reply: Reply) -> int:
@@ -185,7 +185,7 @@ def _lower(
     reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int]]
 ) -> list[Candidate]:
     """Names written small: up to four words after a preposition, up to the next function word."""
-    found = []
+    places = []
     for cue in _LOWER.finditer(reply.text):
         taken: list[Token] = []
         for word in (word for word in words if word.start >= cue.end()):
@@ -215,7 +215,7 @@ def _lower(
                 if _SURE_CUE.match(cue.group()) or _GOING.search(before(reply.text, cue.end()))
                 else 0
             )
-            found.append(
+            places.append(
                 Candidate(
                     taken[0].start,
                     end,
@@ -225,7 +225,7 @@ def _lower(
                     "words after a preposition",
                 )
             )
-    return found
+    return places
 
 
 def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
@@ -263,7 +263,7 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
 
 
 _FRAME = word_set("works is would be fine good great perfect please thanks city for me us then")
-"""Words behind a place that say no more than that it is the one: "salem works for me"."""
+"""Words behind a place that say no more than that it is wanted: "salem works for me"."""
 
 
 def _is_name(written: str, words: Sequence[Token]) -> bool:
@@ -292,17 +292,17 @@ def candidates(param: Param, reply: Reply) -> list[Candidate]:
     streets = addresses(reply.text)
     blocked = [*masked, *((street.start, street.end) for street in streets)]
     words = tokens(reply.text)
-    found = [*streets, *_capitals(param, reply, words, blocked)]
-    if not found:
+    places = [*streets, *_capitals(param, reply, words, blocked)]
+    if not places:
         small = _lower(reply, words, blocked)
-        found += (
+        places += (
             [place for place in small if place.fit and _is_way(reply.text, place)]
             if reply.strict
             else small
         )
-    if not found and not reply.strict:
-        found = _whole(reply, blocked)
-    return sorted(found, key=lambda candidate: candidate.start)
+    if not places and not reply.strict:
+        places = _whole(reply, blocked)
+    return sorted(places, key=lambda candidate: candidate.start)
 
 
 _STREET = re.compile(
@@ -336,10 +336,15 @@ def _is_way(text: str, place: Candidate) -> bool:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The places of a reply, those in this parameter's role first."""
-    found = _streets(param, reply.text) or with_roles(
+    places = _streets(param, reply.text) or with_roles(
         param, reply, candidates(param, reply), PLACE_CUES
     )
-    if param.role and found and not reply.strict and all(candidate.fit < 0 for candidate in found):
-        taken = [(candidate.start, candidate.end) for candidate in found]
-        found += with_roles(param, reply, _lower(reply, tokens(reply.text), taken), PLACE_CUES)
-    return keep(reply, found, strict_fit=3 if param.role else 1)
+    if (
+        param.role
+        and places
+        and not reply.strict
+        and all(candidate.fit < 0 for candidate in places)
+    ):
+        taken = [(candidate.start, candidate.end) for candidate in places]
+        places += with_roles(param, reply, _lower(reply, tokens(reply.text), taken), PLACE_CUES)
+    return keep(reply, places, strict_fit=3 if param.role else 1)

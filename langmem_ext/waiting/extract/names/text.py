@@ -52,7 +52,7 @@ _SERVES = re.compile(
     r" like|into)\s+(?:(?:some|any|a|an|the)\s+)?(?=\w)",
     re.I,
 )
-_TOLD = frozenset(
+_NARRATIVE = frozenset(
     stem(word)
     for word in word_set(
         "reason note comment message description detail problem issue fault complaint symptom"
@@ -61,7 +61,7 @@ _TOLD = frozenset(
         " occasion"
     )
 )
-"""Words of a parameter that is told in whole sentences."""
+"""Words of a parameter whose values are whole sentences."""
 _SHORT = 3
 """Words of an answer that is no sentence, at most."""
 _SAYING = (
@@ -92,7 +92,7 @@ def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) ->
     """Words before a noun of the parameter or its question: "a *funny* movie", "*thai* food"."""
     heads = own_stems(param) | _HEADS
     words = tokens(reply.text)
-    found = []
+    candidates = []
     for at, word in enumerate(words):
         if not _head(word, heads) or at == 0:
             continue
@@ -101,7 +101,7 @@ def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) ->
             first -= 1
         if first < at:
             start, end = words[first].start, words[at - 1].end
-            found.append(
+            candidates.append(
                 Candidate(
                     start,
                     end,
@@ -111,7 +111,7 @@ def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) ->
                     "words before its noun",
                 )
             )
-    return found
+    return candidates
 
 
 def _modifies(
@@ -143,7 +143,7 @@ def _modifies(
 def _short(
     reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, int]
 ) -> list[Candidate]:
-    """An answer of up to three words that are none of the frame's."""
+    """An answer of up to three words besides those of its frame."""
     start, end = answer_span(reply.text, *bounds)
     words = tokens(reply.text[start:end])
     inside = any(start < stop and begin < end for begin, stop in masked)
@@ -163,13 +163,13 @@ def _short(
 
 def _clauses(text: str) -> list[tuple[int, int]]:
     """The sentences of `text`, cut at "but" as well."""
-    found = []
+    clauses = []
     for start, end in sentences(text):
         cuts = [start, *(match.end() + start for match in _BUT.finditer(text[start:end])), end]
-        found += [
+        clauses += [
             (begin, stop) for begin, stop in zip(cuts, cuts[1:], strict=False) if begin < stop
         ]
-    return found
+    return clauses
 
 
 def _kind(param: Param, reply: Reply) -> list[Candidate]:
@@ -180,26 +180,26 @@ def _kind(param: Param, reply: Reply) -> list[Candidate]:
     """
     masked = closed_spans(param, reply)
     named = [*_modifiers(param, reply, masked), *_after_cue(reply, masked), *_served(reply, masked)]
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for start, end in _clauses(reply.text):
         clause = reply.text[start:end]
         inside = [
             candidate for candidate in named if start <= candidate.start and candidate.end <= end
         ]
         if is_no_answer(clause):
-            found += [
+            candidates += [
                 candidate for candidate in inside if candidate.fit == 2 and _OFFER.match(clause)
             ]
             continue
         short = _short(reply, masked, (start, end))
-        found += [
+        candidates += [
             *inside,
             *(c for c in short if not any(c.overlaps(n.start, n.end) for n in inside)),
         ]
-    return _by_price(param, reply.text, found)
+    return _by_price(param, reply.text, candidates)
 
 
-def _by_price(param: Param, text: str, found: list[Candidate]) -> list[Candidate]:
+def _by_price(param: Param, text: str, candidates: list[Candidate]) -> list[Candidate]:
     """Words of price are values of a price range and of nothing else."""
     if "pric" in own_stems(param):
         return [
@@ -208,7 +208,7 @@ def _by_price(param: Param, text: str, found: list[Candidate]) -> list[Candidate
         ]
     return [
         candidate
-        for candidate in found
+        for candidate in candidates
         if not PRICE.fullmatch(text[candidate.start : candidate.end])
     ]
 
@@ -219,7 +219,7 @@ def _plain(word: str) -> str:
 
 def _after_cue(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     """Up to four words after "serves", "in the mood for"."""
-    found, words = [], tokens(reply.text)
+    candidates, words = [], tokens(reply.text)
     for cue in _SERVES.finditer(reply.text):
         taken: list[Token] = []
         for word in (word for word in words if word.start >= cue.end()):
@@ -236,7 +236,7 @@ def _after_cue(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidat
         while taken and taken[-1].low in ("and", "&", "the", "of"):
             taken.pop()
         if taken:
-            found.append(
+            candidates.append(
                 Candidate(
                     taken[0].start,
                     taken[-1].end,
@@ -246,13 +246,13 @@ def _after_cue(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidat
                     "what is wanted",
                 )
             )
-    return found
+    return candidates
 
 
 def _served(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     """Capitalised words within a sentence, after no preposition of place; surer after "serves"."""
     text, words = reply.text, tokens(reply.text)
-    found = []
+    candidates = []
     for run in runs(text, words, masked):
         before = words[run.first - 1].low if run.first else ""
         if (
@@ -280,10 +280,10 @@ def _served(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
             "with",
         )
         start, end = words[run.first].start, words[last - 1].end
-        found.append(
+        candidates.append(
             Candidate(start, end, text[start:end], 0.4, 1 if served else 0, "capitalised words")
         )
-    return found
+    return candidates
 
 
 def _free(param: Param, reply: Reply) -> list[Candidate]:
@@ -301,19 +301,21 @@ def _free(param: Param, reply: Reply) -> list[Candidate]:
         return []
     words = tokens(text[start:end])
     sentence = len(words) > _SHORT and any(word.low in _SAYING for word in words)
-    told = reason or not sentence or _is_told(param)
-    return [Candidate(start, end, text[start:end], 0.45 if told else 0.35, 0, "the whole answer")]
+    expected = reason or not sentence or _is_narrative(param)
+    return [
+        Candidate(start, end, text[start:end], 0.45 if expected else 0.35, 0, "the whole answer")
+    ]
 
 
-def _is_told(param: Param) -> bool:
-    """Whether the parameter is told in whole sentences."""
+def _is_narrative(param: Param) -> bool:
+    """Whether the parameter's values are whole sentences."""
     words = [
         *split_name(param.name),
         *re.findall(r"[a-z]+", f"{param.description} {param.prompt}".lower()),
     ]
-    return any(len(example.split()) > _SHORT for example in param.examples) or not _TOLD.isdisjoint(
-        map(stem, words)
-    )
+    return any(
+        len(example.split()) > _SHORT for example in param.examples
+    ) or not _NARRATIVE.isdisjoint(map(stem, words))
 
 
 _LOST = re.compile(r"\b(?:lost|lose|left|leave|forgot|forget|found|missing)\b", re.I)

@@ -55,9 +55,9 @@ def unit_of(param: Param, prompt: str = "") -> int | None:
         re.findall(r"[a-z]+", param.description.lower()),
         re.findall(r"[a-z]+", prompt.lower()),
     ):
-        found = {_UNITS[word] for word in words if word in _UNITS}
-        if found:
-            return found.pop() if len(found) == 1 else None
+        units = {_UNITS[word] for word in words if word in _UNITS}
+        if units:
+            return units.pop() if len(units) == 1 else None
     return None
 
 
@@ -105,12 +105,12 @@ def durations(param: Param, text: str, prompt: str = "") -> list[Candidate]:
     unit = unit_of(param, prompt)
     if unit is None:
         return []
-    found = []
+    candidates = []
     for match in _LENGTH.finditer(text):
         minutes = _minutes(match)
         if minutes is not None:
             value = round(minutes / unit, 4)
-            found.append(
+            candidates.append(
                 Candidate(
                     match.start(),
                     match.end(),
@@ -120,7 +120,7 @@ def durations(param: Param, text: str, prompt: str = "") -> list[Candidate]:
                     "length of time in its unit",
                 )
             )
-    return found
+    return candidates
 
 
 # -- of the type duration
@@ -155,7 +155,7 @@ _COUNTED = re.compile(r"\s+(?:ago|before|after|later|from|earlier|old)\b", re.IG
 
 
 def lengths(text: str) -> list[tuple[int, int, float, float]]:
-    """Every length of time of `text`: where it stands, its seconds, and its months."""
+    """Every length of time of `text`: its span, its seconds, and its months."""
     pieces = sorted(_pieces(text), key=lambda piece: (piece[0], -piece[1]))
     joined: list[tuple[int, int, float, float]] = []
     for start, end, seconds, months in pieces:
@@ -178,7 +178,7 @@ def _smaller(piece: tuple[float, float], whole: tuple[int, int, float, float]) -
 
 
 def _pieces(text: str) -> list[tuple[int, int, float, float]]:
-    found = [
+    pieces = [
         (
             match.start(),
             match.end(),
@@ -190,7 +190,7 @@ def _pieces(text: str) -> list[tuple[int, int, float, float]]:
     for match in _ISO.finditer(text):
         counts = {unit: int(count) for unit, count in match.groupdict().items() if count}
         seconds = sum(count * UNITS[unit] for unit, count in counts.items() if UNITS[unit] > 0)
-        found.append(
+        pieces.append(
             (
                 match.start(),
                 match.end(),
@@ -209,7 +209,7 @@ def _pieces(text: str) -> list[tuple[int, int, float, float]]:
             continue  # "a m" is no minute
         count += _share(match["more"]) + _share(match["half"])
         size = 14 * UNITS["days"] if unit == "fortnights" else UNITS[unit]
-        found.append(
+        pieces.append(
             (
                 match.start(),
                 match.end(),
@@ -217,7 +217,7 @@ def _pieces(text: str) -> list[tuple[int, int, float, float]]:
                 -count * size if size < 0 else 0.0,
             )
         )
-    return found
+    return pieces
 
 
 def value_of(param: Param, seconds: float, months: float) -> int | float | str | None:
@@ -253,7 +253,7 @@ def _iso(seconds: float, months: float) -> str | None:
 
 
 def _asked_unit(param: Param, prompt: str) -> str | None:
-    """The unit of a number that says none: the parameter's, or the one that the question names."""
+    """The unit of a number without one: the parameter's, or what the question names."""
     if param.units:
         return param.units
     for words in (
@@ -268,24 +268,24 @@ def _asked_unit(param: Param, prompt: str) -> str | None:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The durations of a reply; a bare number only as the answer to a question with a unit."""
-    found = []
+    candidates = []
     for start, end, seconds, months in lengths(reply.text):
         value = value_of(param, seconds, months)
         when = _MOMENT.search(before(reply.text, start)) or _COUNTED.match(reply.text, end)
         if value is not None and not (when and reply.strict):
-            found.append(
+            candidates.append(
                 Candidate(start, end, value, 0.95 if not when else 0.6, reason="length of time")
             )
     unit = _asked_unit(param, reply.prompt)
     numbers = numerals(reply.text)
-    if found or reply.strict or unit is None or len(numbers) != 1 or _PIECE.search(reply.text):
-        return found
+    if candidates or reply.strict or unit is None or len(numbers) != 1 or _PIECE.search(reply.text):
+        return candidates
     for number in numbers:
         size = UNITS.get(unit, 1)
         amount = float(number.value) * abs(size)
         value = value_of(param, amount if size > 0 else 0.0, amount if size < 0 else 0.0)
         if number.value > 0 and value is not None:
-            found.append(
+            candidates.append(
                 Candidate(number.start, number.end, value, 0.75, reason="number of its units")
             )
-    return found
+    return candidates

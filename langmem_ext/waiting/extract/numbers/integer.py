@@ -88,9 +88,9 @@ _OTHER_NOUNS = word_set(
 
 def taken(param: Param, reply: Reply) -> list[tuple[int, int]]:
     """Spans of a reply whose numbers belong to dates, times, sums of money or something else."""
-    found = [*dates(reply.text, reply.now.date()), *times(reply.text), *money(reply.text)]
+    closed = [*dates(reply.text, reply.now.date()), *times(reply.text), *money(reply.text)]
     return [
-        *((candidate.start, candidate.end) for candidate in found),
+        *((candidate.start, candidate.end) for candidate in closed),
         *owned(reply.text, ages=not _is_age(param)),
     ]
 
@@ -104,7 +104,7 @@ def _is_age(param: Param) -> bool:
 
 def _ages(param: Param, text: str) -> list[Candidate]:
     """The ages of a text, for a parameter that is one."""
-    found = []
+    ages = []
     for match in AGE.finditer(text) if _is_age(param) else ():
         written = match["age"] or match["aged"]
         value = (
@@ -115,8 +115,8 @@ def _ages(param: Param, text: str) -> list[Candidate]:
             else None
         )
         if value is not None:
-            found.append(Candidate(match.start(), match.end(), value, 0.95, 3, "age"))
-    return found
+            ages.append(Candidate(match.start(), match.end(), value, 0.95, 3, "age"))
+    return ages
 
 
 def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[int, float, int]:
@@ -256,14 +256,14 @@ def _weeks(param: Param, text: str, reply: Reply) -> list[Candidate]:
         r"\bhow (?:many (?:days|nights)|long)\b", reply.prompt, re.I
     ):
         return []
-    found = []
+    weeks = []
     for match in re.finditer(
         r"\b(?:(an?|one)|(\d{1,2}|two|three|four))\s+(?:weeks?|(fortnights?))\b", text, re.I
     ):
         count = 1 if match[1] else int(match[2]) if match[2].isdigit() else UNITS[match[2].lower()]
         days = (14 if match[3] else 7) * count
-        found.append(Candidate(match.start(), match.end(), days, 0.85, 3, "weeks in days"))
-    return found
+        weeks.append(Candidate(match.start(), match.end(), days, 0.85, 3, "weeks in days"))
+    return weeks
 
 
 _YEARS = re.compile(
@@ -277,7 +277,7 @@ def _years(param: Param, text: str) -> list[Candidate]:
     """A number of months may be given in years."""
     if "month" not in own_stems(param):
         return []
-    found = []
+    candidates = []
     for match in _YEARS.finditer(text):
         count = (match["count"] or "").lower()
         years = (
@@ -290,8 +290,8 @@ def _years(param: Param, text: str) -> list[Candidate]:
             else UNITS[count]
         )
         months = round(12 * (years + (0.5 if match["more"] else 0)))
-        found.append(Candidate(match.start(), match.end(), months, 0.85, 3, "years in months"))
-    return found
+        candidates.append(Candidate(match.start(), match.end(), months, 0.85, 3, "years in months"))
+    return candidates
 
 
 def counts(param: Param, reply: Reply) -> list[Candidate]:
@@ -302,24 +302,24 @@ def counts(param: Param, reply: Reply) -> list[Candidate]:
     )
     lengths = [*durations(param, reply.text, reply.prompt), *_ages(param, reply.text)]
     spans = [*taken(param, reply), *((length.start, length.end) for length in lengths)]
-    found = []
+    candidates = []
     for numeral in numerals(reply.text):
         fit, confidence, end = _fit(param, reply, numeral, people)
-        found.append(Candidate(numeral.start, end, numeral.value, confidence, fit, "count"))
-    found = [*outside(found, spans), *measures(param, reply), *ordinals(param, reply)]
-    if people and not (apart and any(count.fit >= 3 for count in found)):
-        found = _people(reply, found, spans)
-    found = [
+        candidates.append(Candidate(numeral.start, end, numeral.value, confidence, fit, "count"))
+    candidates = [*outside(candidates, spans), *measures(param, reply), *ordinals(param, reply)]
+    if people and not (apart and any(count.fit >= 3 for count in candidates)):
+        candidates = _people(reply, candidates, spans)
+    candidates = [
         c
-        for c in found
+        for c in candidates
         if not (_REPLACED.search(before(reply.text, c.start)) and _BY.match(reply.text, c.end))
     ]
     weeks = [*_weeks(param, reply.text, reply), *_years(param, reply.text)]
-    return [*outside(found, [(week.start, week.end) for week in weeks]), *weeks, *lengths]
+    return [*outside(candidates, [(week.start, week.end) for week in weeks]), *weeks, *lengths]
 
 
 def _people(
-    reply: Reply, found: list[Candidate], spans: Sequence[tuple[int, int]]
+    reply: Reply, numbers: list[Candidate], spans: Sequence[tuple[int, int]]
 ) -> list[Candidate]:
     """Numbers of people: groups and the numbers outside them, else whoever is named alone."""
     together = [
@@ -327,7 +327,7 @@ def _people(
         for group in companies(reply.text)
         if not any(s <= group.start and group.end <= e for s, e in spans)
     ]
-    rest = outside(found, [(company.start, company.end) for company in together])
+    rest = outside(numbers, [(company.start, company.end) for company in together])
     rest = [
         candidate for candidate in rest if isinstance(candidate.value, int) and candidate.value >= 0
     ]
@@ -368,12 +368,12 @@ def _in_no_numeral(param: Param, reply: Reply) -> list[Candidate]:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The whole numbers of a reply; without a question, only those of the parameter's noun."""
-    found = [
+    candidates = [
         c
         for c in counts(param, reply)
         if isinstance(c.value, int) and not _AND_A_HALF.match(reply.text, c.end)
     ]
     if reply.strict:
-        return [candidate for candidate in found if candidate.fit >= 3]
-    counted = any(candidate.fit >= 0 for candidate in found)
-    return found if counted else [*found, *_in_no_numeral(param, reply)]
+        return [candidate for candidate in candidates if candidate.fit >= 3]
+    counted = any(candidate.fit >= 0 for candidate in candidates)
+    return candidates if counted else [*candidates, *_in_no_numeral(param, reply)]

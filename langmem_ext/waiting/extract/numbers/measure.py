@@ -60,7 +60,7 @@ _ALONE = re.compile(
 
 @lru_cache(maxsize=512)
 def _unit(words: str) -> tuple[str, ...]:
-    """The units of a measuring parameter: the one it names, or those of its dimension."""
+    """The units of a measuring parameter: the unit it names, or those of its dimension."""
     named = tuple(
         unit
         for unit, pattern in _NAMED.items()
@@ -76,10 +76,10 @@ def _unit(words: str) -> tuple[str, ...]:
 def measures(param: Param, reply: Reply) -> list[Candidate]:
     """The numbers of a reply that bear the parameter's unit of weight or length."""
     units = _unit(f"{' '.join(split_name(param.name))} {param.description} {param.prompt}")
-    found = []
+    candidates = []
     for unit in units:
         for match in _MEASURES[unit].finditer(reply.text):
-            found.append(
+            candidates.append(
                 Candidate(
                     match.start(),
                     match.end(),
@@ -89,7 +89,7 @@ def measures(param: Param, reply: Reply) -> list[Candidate]:
                     "measure in its unit",
                 )
             )
-    return found
+    return candidates
 
 
 @lru_cache(maxsize=512)
@@ -122,10 +122,10 @@ def ordinals(param: Param, reply: Reply) -> list[Candidate]:
     """
     if not labels(param) or counts_people(param):
         return []
-    found = []
+    candidates = []
     for match in _ORDINAL.finditer(reply.text):
         if match["noun"] and stem(match["noun"]) in own_stems(param):
-            found.append(
+            candidates.append(
                 Candidate(
                     match.start(),
                     match.end(),
@@ -136,13 +136,13 @@ def ordinals(param: Param, reply: Reply) -> list[Candidate]:
                 )
             )
     if "floor" in own_stems(param) and (ground := _GROUND.search(reply.text)):
-        found.append(Candidate(*ground.span(), 0, 0.95, 3, "place in an order"))
-    whole = None if found or reply.strict else _ALONE.match(reply.text)
+        candidates.append(Candidate(*ground.span(), 0, 0.95, 3, "place in an order"))
+    whole = None if candidates or reply.strict else _ALONE.match(reply.text)
     if whole:
-        found.append(
+        candidates.append(
             Candidate(*whole.span("value"), _place(whole["value"]), 0.8, 1, "place in an order")
         )
-    return found
+    return candidates
 
 
 def _place(written: str) -> int:

@@ -71,7 +71,7 @@ _CENTS = re.compile(r"\s+and\s+(\d{1,2})\s+cents?\b", re.I)
 @remembered
 def money(text: str) -> list[Candidate]:
     """The sums of `text` that bear a currency's mark or name, in its order."""
-    found = []
+    sums = []
     for pattern in _MONEY:
         for match in pattern.finditer(text):
             groups = match.groupdict()
@@ -83,17 +83,15 @@ def money(text: str) -> list[Candidate]:
             cents = _CENTS.match(text, end)
             if cents:
                 amount, end = round(amount + int(cents[1]) / 100, 2), cents.end()
-            found.append(
-                Candidate(match.start(), end, amount, 0.97, reason="sum with its currency")
-            )
-    return longest(found)
+            sums.append(Candidate(match.start(), end, amount, 0.97, reason="sum with its currency"))
+    return longest(sums)
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The sums of a reply; else its bare numbers, without a question only if marked as sums."""
-    found = money(reply.text)
-    if found:
-        return found
+    sums = money(reply.text)
+    if sums:
+        return sums
     spans = [
         (c.start, c.end) for c in [*dates(reply.text, reply.now.date()), *times(reply.text)]
     ] + owned(reply.text)
@@ -104,10 +102,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         and not _LONG.fullmatch(reply.text[n.start : n.end])
         and not _CLOCK.search(before(reply.text, n.start))
     ]
-    found = outside(bare, spans)
-    return (
-        [sum_ for sum_ in found if _is_marked(param, reply.text, sum_)] if reply.strict else found
-    )
+    sums = outside(bare, spans)
+    return [sum_ for sum_ in sums if _is_marked(param, reply.text, sum_)] if reply.strict else sums
 
 
 def _is_marked(param: Param, text: str, bare: Candidate) -> bool:

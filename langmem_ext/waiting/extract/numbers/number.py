@@ -32,5 +32,5 @@ def _fraction(text: str, candidate: Candidate) -> Candidate:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The numbers of a reply, with fractions; without a question, only of the parameter's noun."""
-    found = [_fraction(reply.text, candidate) for candidate in counts(param, reply)]
-    return [candidate for candidate in found if candidate.fit >= 3] if reply.strict else found
+    numbers = [_fraction(reply.text, candidate) for candidate in counts(param, reply)]
+    return [candidate for candidate in numbers if candidate.fit >= 3] if reply.strict else numbers

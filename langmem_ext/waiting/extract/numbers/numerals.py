@@ -68,12 +68,12 @@ _NO_COUNT = re.compile(
     r"|next|cheap|other|right|wrong|middle))\s+$",
     re.I,
 )
-"""What stands before a "one" that counts nothing: "the same one"."""
+"""What comes before a "one" that counts nothing: "the same one"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numeral:
-    """A number, where it stands, and whether it was written in digits."""
+    """A number, its span, and whether it was written in digits."""
 
     start: int
     end: int
@@ -124,7 +124,7 @@ def numerals(text: str) -> list[Numeral]:
 
     Parts of dates, times, ids and ranges in digits are left out.
     """
-    found: list[Numeral] = []
+    numbers: list[Numeral] = []
     for _, match in zip(range(MOST), _NUMERAL.finditer(text), strict=False):
         value: int | float | None
         if match["digits"]:
@@ -137,5 +137,5 @@ def numerals(text: str) -> list[Numeral]:
             value = (6 if "half" in named else 12) if "dozen" in named else 2
         pronoun = value == 1 and match["words"] and _NO_COUNT.search(text, 0, match.start())
         if value is not None and abs(value) < 1e15 and not pronoun:
-            found.append(Numeral(match.start(), match.end(), value, match["digits"] is not None))
-    return found
+            numbers.append(Numeral(match.start(), match.end(), value, match["digits"] is not None))
+    return numbers

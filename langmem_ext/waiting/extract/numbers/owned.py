@@ -28,7 +28,7 @@ _AT = re.compile(
 
 @remembered
 def owned(text: str, *, ages: bool = True) -> list[tuple[int, int]]:
-    """Where numbers of something else stand.
+    """The spans of numbers that belong to something else.
 
     Args:
         text: The message.
@@ -36,16 +36,16 @@ def owned(text: str, *, ages: bool = True) -> list[tuple[int, int]]:
     """
     if not re.search(r"\d|\bat\b|\bold\b", text):
         return []
-    found = [
+    spans = [
         (street.start, street.end)
         for street in addresses(text)
         if street.confidence > 0.8 and _STREET.search(text[street.start : street.end])
     ]
-    found += [match.span() for match in _DIALLED.finditer(text) if _is_dialled(match.group())]
-    found += [match.span("hour") for match in _AT.finditer(text)]
-    return found + ([match.span() for match in AGE.finditer(text)] if ages else [])
+    spans += [match.span() for match in _DIALLED.finditer(text) if _is_dialled(match.group())]
+    spans += [match.span("hour") for match in _AT.finditer(text)]
+    return spans + ([match.span() for match in AGE.finditer(text)] if ages else [])
 
 
 def _is_dialled(written: str) -> bool:
-    """Whether groups of digits are a telephone number; a decimal number is none."""
+    """Whether groups of digits are a telephone number; a decimal number is not."""
     return sum(map(str.isdigit, written)) >= 7 and re.fullmatch(r"\d+\.\d+", written) is None

@@ -19,7 +19,7 @@ _PLURAL = (
     r"|colleagues?|co-?workers?|siblings?|buddies|buddy|pals?|grandkids|grandchildren|students?"
     r"|ladies|gentlemen)"
 )
-_ONE = (
+_SOMEBODY = (
     r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad"
     r"|sister|brother|son|daughter|friend|kid"
     r"|child|baby|infant|guest|colleague|boss|date|client|cousin|aunt"
@@ -41,9 +41,9 @@ _AND = re.compile(r"\s*(?:\band\b|\bplus\b|\+|&)\s*", re.I)
 _SPEAKER = re.compile(r"\b(?:me|myself|i)\b", re.I)
 _RELATIVE = re.compile(
     rf"\b(?:my|our|the|an?|his|her|their)\s+(?:\d{{1,2}}|{'|'.join(UNITS)})[\s-]*(?:years?|yrs?"
-    rf"|months?)[\s-]*old\b(?!\s+{_ONE}s?\b)|"
+    rf"|months?)[\s-]*old\b(?!\s+{_SOMEBODY}s?\b)|"
     rf"\b(?:my|our|the|an?|his|her|their)\s+(?:(?:\d{{1,2}}|\w+)[\s-](?:years?"
-    rf"|months?)[\s-]old\s+)?(?:(?:other|best|little|older|younger|elder|dear)\s+)?{_ONE}\b",
+    rf"|months?)[\s-]old\s+)?(?:(?:other|best|little|older|younger|elder|dear)\s+)?{_SOMEBODY}\b",
     re.I,
 )
 _PAIR = re.compile(
@@ -76,7 +76,7 @@ _ACTS = re.compile(r"(?:['’]s\b|\s+(?:is|are|was|will|wants?|can|has|have|just
 _OF_US = re.compile(r"(?<=\w)\s+of\s+us$", re.I)
 _JUST_ME = re.compile(r"(?:just|only)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my own|solo", re.I)
 _WITH = re.compile(r"\bwith\s+$", re.I)
-"""What joins the one person who is named to whoever speaks."""
+"""What joins the only person who is named to whoever speaks."""
 
 
 _ANYBODY = re.compile(_PLURAL)
@@ -187,16 +187,16 @@ def _total(chain: Sequence[_Term]) -> int:
 
 def companies(text: str) -> list[Candidate]:
     """The groups of people that `text` names by a noun or by joining them, each with its size."""
-    found = []
+    groups = []
     for chain in (_settled(text, chain) for chain in _chains(text, _terms(text))):
         kinds = {term.kind for term in chain}
         if [term.kind for term in chain] == ["speaker", "bare"]:
-            found.append(
+            groups.append(
                 Candidate(chain[0].start, chain[1].end, _total(chain), 0.85, 3, "number of people")
             )
             continue
         if kinds == {"relative"} and len(chain) == 1 and _WITH.search(before(text, chain[0].start)):
-            found.append(Candidate(chain[0].start, chain[0].end, 2, 0.75, 3, "with somebody"))
+            groups.append(Candidate(chain[0].start, chain[0].end, 2, 0.75, 3, "with somebody"))
             continue
         if not kinds & {"counted", "pair"} and not (len(chain) > 1 and kinds & {"relative"}):
             continue
@@ -211,7 +211,7 @@ def companies(text: str) -> list[Candidate]:
         )
         if len(chain) == 1 and whole:
             end = start + len(_OF_US.sub("", text[start:end]))
-        found.append(
+        groups.append(
             Candidate(
                 start,
                 end,
@@ -221,12 +221,12 @@ def companies(text: str) -> list[Candidate]:
                 "number of people",
             )
         )
-    return found + [
+    return groups + [
         Candidate(n.start, n.end, n.value, 0.95, 4, "total")
         for n in numerals(text)
         if isinstance(n.value, int)
         and _TOTAL.match(text, n.end)
-        and not any(c.overlaps(n.start, n.end) for c in found)
+        and not any(c.overlaps(n.start, n.end) for c in groups)
     ]
 
 
