@@ -138,7 +138,7 @@ _WITH_A_YES = frozenset(
     " kindly looks sounds works seems sound look work forward many wonderful kind one better thats"
     " its thank im were happy glad pleased yay phew love like wow oh"
 )
-"""Words that may stand beside a yes and change nothing of it, without their apostrophes."""
+"""Words that may come with a yes and change nothing of it, without their apostrophes."""
 _REPEATED = "repeated"
 """Stands for a value of the prompt that a message repeats."""
 _WISHING = word_set("want need can could would will you i want i'd like to let's")
@@ -193,8 +193,8 @@ def is_question(text: str) -> bool:
 
     "What? No, O-2" does not.
     """
-    said = WHAT.sub(" ", text)
-    return "?" in said or (asks_back(said) and not _DO.match(said))
+    rest = WHAT.sub(" ", text)
+    return "?" in rest or (asks_back(rest) and not _DO.match(rest))
 
 
 WISHES = re.compile(
@@ -308,15 +308,15 @@ def begins_with_yes(text: str) -> bool:
 
     Its other words may be any, misspelt ones too: "yes srory abuot short notice".
     """
-    said = " ".join(_words(text))
-    first = _YES_FIRST.match(said)
+    words = " ".join(_words(text))
+    first = _YES_FIRST.match(words)
     if first is None or "?" in text:
         return False
-    rest = said[first.end() :]
+    rest = words[first.end() :]
     doubts = (_DOUBT | _TURNING | _ADDING) - _HARMLESS
     wished = WISHES.search(_PLEASE.sub("", rest)) or _AND_MORE.search(rest)
     more = wished or re.search(r"\d", rest) or _OPEN_STILL.search(rest)
-    few = first["yes"] is not None or len(said.split()) <= _FEW_WORDS
+    few = first["yes"] is not None or len(words.split()) <= _FEW_WORDS
     return few and doubts.isdisjoint(rest.split()) and not more and not asks_back(rest)
 
 
@@ -346,10 +346,10 @@ def is_meant(text: str, span: tuple[int, int]) -> bool:
     """Whether a message says a value as one that is wanted: "take willow"; not "it might be 6"."""
     begin = max((match.end() for match in _SEGMENT.finditer(text, 0, span[0])), default=0)
     end = next((match.start() for match in _SEGMENT.finditer(text, span[1])), len(text))
-    said = text[begin:end]
-    told = (tells(said) and not _HOW_IT_IS.search(said)) or _REMARKS.match(said)
+    segment = text[begin:end]
+    only_tells = (tells(segment) and not _HOW_IT_IS.search(segment)) or _REMARKS.match(segment)
     rest = _WOULD_SUIT.sub(" ", f"{text[begin : span[0]]} {text[span[1] : end]}")
-    return not told and (_DOUBT_OF_VALUE | _ADDING).isdisjoint(_words(rest))
+    return not only_tells and (_DOUBT_OF_VALUE | _ADDING).isdisjoint(_words(rest))
 
 
 def _only_remarks(text: str, again: AbstractSet[str]) -> bool:
@@ -431,10 +431,10 @@ _ADDING = word_set(
 
 
 def _words(text: str) -> list[str]:
-    found = re.findall(
+    words = re.findall(
         r"[^\W_]+(?:'[^\W\d_]+)?", _DRAWN_OUT.sub(r"\1", text.casefold().replace("’", "'"))
     )
-    return [_spelt(word) for word in found]
+    return [_spelt(word) for word in words]
 
 
 @lru_cache(maxsize=4096)
@@ -546,9 +546,9 @@ def asks_back_only(text: str) -> bool:
     """Whether a clause is a question that offers no value and wishes for nothing."""
     if proposes(text) or _OPINION.match(text):
         return False
-    said = WHAT.sub(" ", text)
-    opens = asks_back(said) and not _DO.match(said)
-    return opens or (said.rstrip().endswith("?") and _INVERTED.search(said) is not None)
+    rest = WHAT.sub(" ", text)
+    opens = asks_back(rest) and not _DO.match(rest)
+    return opens or (rest.rstrip().endswith("?") and _INVERTED.search(rest) is not None)
 
 
 _INVERTED = re.compile(

@@ -105,8 +105,8 @@ def correction(
     strong = denied or _STRONG.search(text) is not None
     if not (cue or strong or _WEAK.search(text)):
         return {}
-    said = cue["value"] if cue else text  # "did I say 50? I meant 15" asks nothing
-    if is_question(text) and is_question(said) and not wishes_by_asking(text):
+    correction_text = cue["value"] if cue else text  # "did I say 50? I meant 15" asks nothing
+    if is_question(text) and is_question(correction_text) and not wishes_by_asking(text):
         return {}
     if exchanged := _exchanged(text, catalog, params, now) or _beside_known(
         text, catalog, params, now
@@ -114,20 +114,26 @@ def correction(
         return exchanged
     pool = _correctable(text, catalog, params, waiting_for, among)
     marked = _marked(text, pool, params, now, catalog.params.get(waiting_for or ""))
-    rest = words_without_values(text, [found.span for _, found in marked if found.span])
+    rest = words_without_values(
+        text, [extraction.span for _, extraction in marked if extraction.span]
+    )
     if marked:
         certain = (
             marked
             if denied or not _says_more(rest, marked, params)
-            else _said_by(cue, text, marked, params)
+            else _right_after(cue, text, marked, params)
         )
-        return {param.name: found.value for param, found in certain}
+        return {param.name: extraction.value for param, extraction in certain}
     if cue is None:
         return {}
     asked = catalog.params.get(waiting_for or "")
     free = waiting_for is None or (asked is not None and not _reads(asked, cue["value"], now))
     new = _meant(text, cue["value"], pool, params, now, free=free)
-    return {param.name: found.value for param, found in new if strong or found.confidence > OPEN}
+    return {
+        param.name: extraction.value
+        for param, extraction in new
+        if strong or extraction.confidence > OPEN
+    }
 
 
 _EXCHANGED = re.compile(
@@ -149,12 +155,14 @@ def _exchanged(
     new: dict[str, JsonValue] = {}
     for name, value in params.items():
         param = catalog.params[name]
-        old, said = (
+        old, replacement = (
             extract(param, Reply(match[part], prompt=param.prompt or "?", now=now))
             for part in ("old", "new")
         )
         if value in (old.value, *old.choices):
-            new[name] = nearest(said.choices, value) if said.choices else said.value
+            new[name] = (
+                nearest(replacement.choices, value) if replacement.choices else replacement.value
+            )
     return {
         name: value
         for name, value in new.items()
@@ -177,9 +185,11 @@ def _beside_known(
         first = find(param, text, now=now)
         rest = without_part(text, first.span) if first.span else text
         second = find(param, rest, now=now)
-        said = [one.value for one in (first, second) if one.status == "filled"]
-        if len(said) == 2 and value in said and said[0] != said[1]:
-            new[name] = said[1] if said[0] == value else said[0]
+        values = [
+            extraction.value for extraction in (first, second) if extraction.status == "filled"
+        ]
+        if len(values) == 2 and value in values and values[0] != values[1]:
+            new[name] = values[1] if values[0] == value else values[0]
     return new if len(new) == 1 else {}
 
 
@@ -223,33 +233,35 @@ def _marked(
     now: datetime,
     asked: Param | None,
 ) -> list[tuple[Param, Extraction]]:
-    """The values that stand out in the message, each for the first parameter that it fits."""
+    """The clearly marked values of the message, each for the first parameter that it fits."""
     marked: list[tuple[Param, Extraction]] = []
     for param in pool:
         rest = _without_value(text, params.get(param.name))
-        found = find(
+        extraction = find(
             param,
             rest,
             now=now,
             others=[other for other in pool if other is not param],
             filled=params,
         )
-        if found.status != "filled" or found.value == params.get(param.name):
+        if extraction.status != "filled" or extraction.value == params.get(param.name):
             continue
-        if found.span and _DISOWNED.match(text[found.span[1] :]):
+        if extraction.span and _DISOWNED.match(text[extraction.span[1] :]):
             continue
-        taken = any(found.span == other.span for _, other in marked)
-        answers = asked is not None and not names(text, param) and _may_answer(asked, param, found)
+        taken = any(extraction.span == other.span for _, other in marked)
+        answers = (
+            asked is not None and not names(text, param) and _may_answer(asked, param, extraction)
+        )
         if not taken and not answers:
-            marked.append((param, found))
+            marked.append((param, extraction))
     return marked
 
 
-def _may_answer(asked: Param, param: Param, found: Extraction) -> bool:
+def _may_answer(asked: Param, param: Param, extraction: Extraction) -> bool:
     """Whether what was found for `param` may as well be the answer to the question for `asked`."""
     form = form_of(asked.pattern, asked.examples)
     return asked.type is param.type and (
-        form is None or re.fullmatch(form, str(found.value), re.IGNORECASE) is not None
+        form is None or re.fullmatch(form, str(extraction.value), re.IGNORECASE) is not None
     )
 
 
@@ -275,7 +287,7 @@ def _says_more(
     )
 
 
-def _said_by(
+def _right_after(
     cue: re.Match[str] | None,
     text: str,
     marked: Sequence[tuple[Param, Extraction]],
@@ -283,8 +295,12 @@ def _said_by(
 ) -> list[tuple[Param, Extraction]]:
     """The new values right after the words of a correction: "I meant O-2, it is for my mother"."""
     begin = cue.start("value") if cue else len(text)
-    behind = [(param, found) for param, found in marked if found.span and found.span[0] >= begin]
-    first = min((found.span[0] for _, found in behind if found.span), default=begin)
+    behind = [
+        (param, extraction)
+        for param, extraction in marked
+        if extraction.span and extraction.span[0] >= begin
+    ]
+    first = min((extraction.span[0] for _, extraction in behind if extraction.span), default=begin)
     return [] if _says_more(text[begin:first], behind, params) else behind
 
 
@@ -323,15 +339,15 @@ def _meant(
         )
         for param in about
     ]
-    if len(about) > 1 and any(found.choices for _, found in read):
+    if len(about) > 1 and any(extraction.choices for _, extraction in read):
         return []
     new = [
-        (param, found)
-        for param, found in read
-        if found.status == "filled" and found.value != params.get(param.name)
+        (param, extraction)
+        for param, extraction in read
+        if extraction.status == "filled" and extraction.value != params.get(param.name)
     ]
     if len(about) > 1:  # then only what can be nothing else
-        new = [(param, found) for param, found in new if found.confidence > OPEN]
+        new = [(param, extraction) for param, extraction in new if extraction.confidence > OPEN]
     return new if len(new) == 1 else []
 
 

@@ -65,7 +65,7 @@ def chosen(text: str, choices: Sequence[JsonValue]) -> JsonValue:
     """Which of two readings an answer means: "in the evening", "the second"; None if neither."""
     if not _are_times(choices):
         places = ((_FIRST, choices[0]), (_LAST, choices[-1]))
-        return next((one for place, one in places if place.search(text)), None)
+        return next((reading for place, reading in places if place.search(text)), None)
     early, late = sorted(str(choice) for choice in choices)
     for value in (early, late):
         if any(

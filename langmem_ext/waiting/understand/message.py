@@ -38,7 +38,7 @@ class Heard:
 def candidates(playbook: Playbook, names: Iterable[str], heard: Heard) -> dict[str, Extraction]:
     """The words of the message that may be a value of these parameters, some of them of several."""
     params = [playbook.catalog.params[name] for name in names]
-    read = {param.name: _found(param, heard, params) for param in params}
+    read = {param.name: _first_value(param, heard, params) for param in params}
     return {name: extraction for name, extraction in read.items() if extraction is not None}
 
 
@@ -47,14 +47,16 @@ _SEARCHED: Final = 4_000
 are to be hidden."""
 
 _COMMON: Final = 100
-"""Characters that two parts of a long message have in common, so that a value stands in one of
+"""Characters that two parts of a long message have in common, so that each value is whole in one of
 them."""
 
 
-def _found(param: Param, heard: Heard, others: Sequence[Param]) -> Extraction | None:
+def _first_value(param: Param, heard: Heard, others: Sequence[Param]) -> Extraction | None:
     """The first value that a part of the message holds."""
     for start in range(0, max(1, min(len(heard.text), _SEARCHED) - _COMMON), LONGEST - _COMMON):
-        found = find(param, heard.text[start : start + LONGEST], now=heard.now, others=others)
-        if found.status == "filled" and found.span:
-            return replace(found, span=(start + found.span[0], start + found.span[1]))
+        extraction = find(param, heard.text[start : start + LONGEST], now=heard.now, others=others)
+        if extraction.status == "filled" and extraction.span:
+            return replace(
+                extraction, span=(start + extraction.span[0], start + extraction.span[1])
+            )
     return None

@@ -35,7 +35,7 @@ from langmem_ext.waiting.understand.acts import (
 from langmem_ext.waiting.understand.answers.answer import read_answer
 from langmem_ext.waiting.understand.answers.confirmation import read_at_confirmation
 from langmem_ext.waiting.understand.answers.second_reading import is_unread, read_by_model
-from langmem_ext.waiting.understand.answers.structured_answer import read_given
+from langmem_ext.waiting.understand.answers.structured_answer import read_structured_answer
 from langmem_ext.waiting.understand.clauses import clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Ask,
@@ -85,7 +85,7 @@ def understand(
         At least one command.
     """
     if heard.answer is not None:
-        return read_given(playbook, session, heard, heard.answer)
+        return read_structured_answer(playbook, session, heard, heard.answer)
     commands = yield from _understood(playbook, session, heard, rereads=rereads)
     return _in_sequence(playbook, session, heard, commands)
 
@@ -115,18 +115,18 @@ def _in_sequence(
     playbook: Playbook, session: Session, heard: Heard, commands: Commands
 ) -> Commands:
     """The commands, with a last day moved after the first: "the 12th, back on saturday"."""
-    given = {**session.params}
+    known = {**session.params}
     for command in commands:
         if isinstance(command, Start):
-            given |= dict(command.values)
+            known |= dict(command.values)
         elif isinstance(command, Fill | Correct):
-            given[command.param] = command.value
+            known[command.param] = command.value
 
     def days(role: str) -> dict[str, str]:
         params = playbook.catalog.params
         return {
             name: str(value)
-            for name, value in given.items()
+            for name, value in known.items()
             if name in params
             and params[name].type is ParamType.DATE
             and (params[name].role or infer_role(name)) == role
@@ -157,11 +157,11 @@ def _spelled(playbook: Playbook, session: Session, text: str) -> str:
     """The message without fillers, its small words put right; not what may be kept as it is."""
     asked = playbook.catalog.params.get(session.waiting_for or "")
     free = asked is not None and asked.type in (ParamType.TEXT, ParamType.NAME)
-    said = without_fillers(_GAP.sub(r"\g<one>", text), free=free)
-    said = said if free else Spelled(said).text
-    first, rest = (clauses := clauses_of(said))[:1], clauses[1:]
+    cleaned = without_fillers(_GAP.sub(r"\g<one>", text), free=free)
+    cleaned = cleaned if free else Spelled(cleaned).text
+    first, rest = (clauses := clauses_of(cleaned))[:1], clauses[1:]
     greeting = [clause for clause in first if clause.act == "hello" and rest]
-    return without(said, greeting)  # "good morning" says no time of day
+    return without(cleaned, greeting)  # "good morning" says no time of day
 
 
 def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understanding:
@@ -170,8 +170,8 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
         return [Cancel(why="says to stop")]
     if chat := chat_of(clauses):
         return [chat]
-    found, heard = yield from _asked_for(playbook, session, heard)
-    starts = _starts(playbook, found)
+    classification, heard = yield from _asked_for(playbook, session, heard)
+    starts = _starts(playbook, classification)
     if starts:
         return [*starts, *_open(playbook, heard, starts)]
     if again := _again(playbook, session, heard):
@@ -179,28 +179,32 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
     if wants_person(text):
         return [HandOver(why="asks for a person")]
     since = _since(session) or heard.id
-    if choices := _offer(playbook, session, heard, found):
-        return [Clarify(tuple(choices), why=found.reason, by=found.source, since=since)]
+    if choices := _offer(playbook, session, heard, classification):
+        return [
+            Clarify(
+                tuple(choices), why=classification.reason, by=classification.source, since=since
+            )
+        ]
     if is_cancel(text):
         return [Cancel(why="says to stop")]
     if any(clause.act == "question" for clause in clauses):
         return [Ask(why="asks something", since=since)]
-    return [Unclear(why=found.reason or "no intent fits", since=since)]
+    return [Unclear(why=classification.reason or "no intent fits", since=since)]
 
 
 def _asked_for(
     playbook: Playbook, session: Session, heard: Heard
 ) -> Generator[ClassifyRequest, Classification, tuple[Classification, Heard]]:
     """What a message asks for, alone or with those before that were not understood, and both."""
-    found = yield request_of(playbook, session, heard)
+    classification = yield request_of(playbook, session, heard)
     both = _with_unread(session, heard)
-    if found.intent_id is not None or both is None:
-        return found, heard
+    if classification.intent_id is not None or both is None:
+        return classification, heard
     if among := _offered(session, playbook):
         again = yield from _between(playbook, session, heard, both, among)
     else:
         again = yield request_of(playbook, session, both)
-    return (again, both) if again.intent_id or again.choices else (found, heard)
+    return (again, both) if again.intent_id or again.choices else (classification, heard)
 
 
 _MENU: Final = 6
@@ -211,15 +215,18 @@ _SLIGHT: Final = 0.3
 
 
 def _offer(
-    playbook: Playbook, session: Session, heard: Heard, found: Classification
+    playbook: Playbook, session: Session, heard: Heard, classification: Classification
 ) -> tuple[str, ...]:
     """The requests that a message may ask for.
 
     All that a small catalog has, where words alone are little like some of them, and in the second
     message that is not understood.
     """
-    choices, values = tuple(found.choices), request_of(playbook, session, heard).found.keys()
-    if choices and (values or found.confidence >= _SLIGHT):
+    choices, values = (
+        tuple(classification.choices),
+        request_of(playbook, session, heard).found.keys(),
+    )
+    if choices and (values or classification.confidence >= _SLIGHT):
         return choices
     again = _since(session) and not _offered_ids(session)
     if len(playbook.intents) > _MENU or not (choices or again):
@@ -227,20 +234,23 @@ def _offer(
     return tuple(dict.fromkeys((*choices, *playbook.intents)))
 
 
-def _starts(playbook: Playbook, found: Classification) -> Commands:
+def _starts(playbook: Playbook, classification: Classification) -> Commands:
     """The requests that a classification names, each with its values."""
-    if found.intent_id not in playbook.intents:
+    if classification.intent_id not in playbook.intents:
         return []
-    every = [found, *(other for other in found.also if other.intent_id in playbook.intents)]
+    every = [
+        classification,
+        *(other for other in classification.also if other.intent_id in playbook.intents),
+    ]
     return [
         Start(
-            str(one.intent_id),
-            tuple(one.params.items()),
-            confidence=found.confidence,
-            by=found.source,
-            why=one.reason,
+            str(request.intent_id),
+            tuple(request.params.items()),
+            confidence=classification.confidence,
+            by=classification.source,
+            why=request.reason,
         )
-        for one in every
+        for request in every
     ]
 
 
@@ -248,8 +258,8 @@ def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
     """What the message leaves open for the first request: "at 7", a day in the past."""
     first = starts[0]
     assert isinstance(first, Start)
-    intent, given = playbook.intents[first.intent], dict(first.values)
-    params = [playbook.catalog.params[name] for name in intent.param_names if name not in given]
+    intent, known = playbook.intents[first.intent], dict(first.values)
+    params = [playbook.catalog.params[name] for name in intent.param_names if name not in known]
     left = left_open(params, Reading(heard.text, heard.now, about=about(intent)))
     return [
         (
@@ -264,17 +274,17 @@ def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
 
 def _since(session: Session) -> str:
     """The first message of those in a row that were not understood; empty where the last was."""
-    return next((str(one["since"]) for one in session.understood if one.get("since")), "")
+    return next((str(entry["since"]) for entry in session.understood if entry.get("since")), "")
 
 
 def _with_unread(session: Session, heard: Heard) -> Heard | None:
     """The message together with those before it that were not understood; else None."""
     since = _since(session)
-    said = [message for message in heard.history if message.type == "human"]
-    first = next((place for place, message in enumerate(said) if message.id == since), None)
+    messages = [message for message in heard.history if message.type == "human"]
+    first = next((place for place, message in enumerate(messages) if message.id == since), None)
     if first is None:
         return None
-    before = "\n".join(message.text for message in said[first:])
+    before = "\n".join(message.text for message in messages[first:])
     if len(before) + len(heard.text) >= LONGEST:
         return None
     return replace(heard, text=f"{Spelled(without_fillers(before)).text}\n{heard.text}")
@@ -310,13 +320,13 @@ _SHORT: Final = 3
 
 
 def _by_place(text: str, among: Sequence[str]) -> str | None:
-    """The one that an answer chooses by its place: "the second"."""
+    """The choice that an answer names by its place: "the second"."""
     if len(text.split()) > _SHORT:
         return None
     if _LAST.search(text):
         return among[-1]
     places = zip(_PLACES, among, strict=False)
-    return next((one for place, one in places if place.search(text)), None)
+    return next((choice for place, choice in places if place.search(text)), None)
 
 
 def _between(
@@ -334,19 +344,19 @@ def _between(
         return chosen(place, before, 1.0, "the user chose it")
     if says_yes(heard.text) and len(among) <= 2:
         return chosen(among[0], both.text, 0.6, "yes, to the likelier")
-    found = yield replace(request, text=heard.text)
-    if found.intent_id is None and not says_no(heard.text):
-        found = yield request
-    if found.intent_id is None and not says_no(heard.text):
-        given = [
+    classification = yield replace(request, text=heard.text)
+    if classification.intent_id is None and not says_no(heard.text):
+        classification = yield request
+    if classification.intent_id is None and not says_no(heard.text):
+        fitting = [
             intent_id
             for intent_id in among
             if find_params(playbook.intents[intent_id], replace(request, text=heard.text))
         ]
-        if len(given) == 1 or among[0] in given and len(among) <= 2:
-            return chosen(given[0], both.text, 0.5, "goes on with its values")
-        return replace(found, choices=given if len(given) < len(among) else ())
-    return found if found.intent_id else replace(found, choices=())
+        if len(fitting) == 1 or among[0] in fitting and len(among) <= 2:
+            return chosen(fitting[0], both.text, 0.5, "goes on with its values")
+        return replace(classification, choices=fitting if len(fitting) < len(among) else ())
+    return classification if classification.intent_id else replace(classification, choices=())
 
 
 def _again(playbook: Playbook, session: Session, heard: Heard) -> Start | None:

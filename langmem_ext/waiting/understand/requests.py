@@ -6,7 +6,7 @@ Pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -82,14 +82,14 @@ def request_of(
         if param.type is not ParamType.BOOLEAN and name not in own
     }
     read = {name: find(param, heard.text, now=heard.now) for name, param in telling.items()}
-    found = {
+    spans_by_param = {
         name: value.span
         for name, value in read.items()
         if value.span and (value.status == "filled" or value.choices)
     }
     spans = [
         span
-        for name, span in found.items()
+        for name, span in spans_by_param.items()
         if params[name].type not in (ParamType.ENUM, ParamType.INTEGER) or name in playbook.local
     ]
     return ClassifyRequest(
@@ -101,7 +101,7 @@ def request_of(
         prompt=prompt,
         now=heard.now,
         values=(*spans, *values),
-        found=found,
+        found=spans_by_param,
         running=plan["intent_id"] if plan else None,
         local=playbook.local,
         summary=heard.summary,
@@ -115,12 +115,12 @@ def corrected(
     uses = playbook.uses(plan)
     known = {name: session.params[name] for name in uses if name in session.params}
     asked = None if session.waiting_for == CONFIRMATION else session.waiting_for
-    found = correction(
+    new_values = correction(
         heard.text, playbook.catalog, known, now=heard.now, waiting_for=asked, among=uses
     )
     return {
         name: value
-        for name, value in found.items()
+        for name, value in new_values.items()
         if name in known and playbook.value_error(plan, name, value) is None
     }
 
@@ -131,7 +131,6 @@ def classified(
     plan: PlanExecution,
     heard: Heard,
     answer: Extraction | None,
-    found: Mapping[str, Extraction],
 ) -> Generator[ClassifyRequest, Classification, Classification]:
     """What the message asks for, if it says anything besides values.
 

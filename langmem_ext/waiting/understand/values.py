@@ -1,4 +1,4 @@
-"""The values that a message holds, each given to the one parameter that it fits best.
+"""The values that a message holds, each given to the parameter that it fits best.
 
 Every parameter is read from the same text; where two claim the same words, the better claim wins,
 and the loser is read again from what is left. Words that could as well be the value of either are
@@ -105,8 +105,8 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
         ):
             taken |= ordered
             open_params = [param for param in open_params if param.name not in ordered]
-            for found in ordered.values():
-                text = _blanked(text, found.span) if found.span else text
+            for extraction in ordered.values():
+                text = _blanked(text, extraction.span) if extraction.span else text
             continue
         if not tied:
             taken[winner.name] = won
@@ -118,10 +118,10 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
         ties += bool(tied)
         if tied and (won.span is None or ties > _TIES):
             break
-    return _said_twice(taken, params, reading)
+    return _without_repeats(taken, params, reading)
 
 
-def _said_twice(
+def _without_repeats(
     taken: dict[str, Extraction], params: Sequence[Param], reading: Reading
 ) -> dict[str, Extraction]:
     """The values without repeats of the answer: "friday the 20th … yes, friday the 20th"."""
@@ -130,10 +130,10 @@ def _said_twice(
         return taken
     types = {param.name: param.type for param in params}
     return {
-        name: found
-        for name, found in taken.items()
+        name: extraction
+        for name, extraction in taken.items()
         if name == reading.asked
-        or found.value != answer.value
+        or extraction.value != answer.value
         or types[name] is not types[reading.asked or ""]
     }
 
@@ -179,18 +179,18 @@ def _in_order(tied: Sequence[Param], reading: Reading, text: str) -> dict[str, E
     """As many values as there are parameters of one type, in their order; else none."""
     if len({param.type for param in tied}) > 1 or any(param.role for param in tied):
         return {}
-    found: list[Extraction] = []
+    claims: list[Extraction] = []
     while (
         (claim := _claim(tied[0], tied[:1], reading, text, several=True)).status == "filled"
         and claim.span
-        and len(found) <= len(tied)
+        and len(claims) <= len(tied)
     ):
-        found.append(claim)
+        claims.append(claim)
         text = _blanked(text, claim.span)
-    found.sort(key=lambda claim: claim.span or (0, 0))
+    claims.sort(key=lambda claim: claim.span or (0, 0))
     return (
-        {param.name: claim for param, claim in zip(tied, found, strict=True)}
-        if len(found) == len(tied)
+        {param.name: claim for param, claim in zip(tied, claims, strict=True)}
+        if len(claims) == len(tied)
         else {}
     )
 
@@ -213,23 +213,23 @@ def _claim(
         filled=reading.filled,
         now=reading.now,
     )
-    found = extract(param, reply)
-    if asked and others and found.status != "filled":
-        found = extract(
+    extraction = extract(param, reply)
+    if asked and others and extraction.status != "filled":
+        extraction = extract(
             param, replace(reply, others=())
         )  # what was asked for is meant, where nothing tells two apart
-    if not asked and param.type is ParamType.BOOLEAN and not _speaks_of(found, param):
+    if not asked and param.type is ParamType.BOOLEAN and not _speaks_of(extraction, param):
         return Extraction("abstained", reason="the message does not speak of it")
     if not (others or asked or several or reading.filled):
-        found = _or_another(found, param, reply)
+        extraction = _or_another(extraction, param, reply)
     if (
-        found.span
+        extraction.span
         and param.type in _MOMENTS
         and _MOVES.search(reading.about)
-        and is_impossible(text, *found.span)
+        and is_impossible(text, *extraction.span)
     ):
         return Extraction("abstained", reason="what is to be moved")
-    return settled(found, param, reading.about)
+    return settled(extraction, param, reading.about)
 
 
 _MOMENTS: Final = frozenset({ParamType.DATE, ParamType.TIME, ParamType.DATETIME})
@@ -240,29 +240,31 @@ that" says the old one."""
 _ONE_OF_TWO: Final = frozenset({ParamType.ENUM, ParamType.DATE, ParamType.MONEY})
 
 
-def _or_another(found: Extraction, param: Param, reply: Reply) -> Extraction:
+def _or_another(extraction: Extraction, param: Param, reply: Reply) -> Extraction:
     """What was found, open where a message that begins a request names another as clearly."""
-    either = param.type in _ONE_OF_TWO and found.status == "filled" and not corrects(reply.text)
-    if not either or found.span is None:
-        return found
-    rest = _blanked(reply.text, found.span)
+    either = (
+        param.type in _ONE_OF_TWO and extraction.status == "filled" and not corrects(reply.text)
+    )
+    if not either or extraction.span is None:
+        return extraction
+    rest = _blanked(reply.text, extraction.span)
     other = extract(param, replace(reply, text=rest))
     if (
         other.status != "filled"
         or other.span is None
-        or other.value == found.value
-        or other.confidence < found.confidence
+        or other.value == extraction.value
+        or other.confidence < extraction.confidence
         or turned_down(reply.text, *other.span)
     ):
-        return found
-    first, second = sorted((found, other), key=lambda one: one.span or (0, 0))
+        return extraction
+    first, second = sorted((extraction, other), key=lambda claim: claim.span or (0, 0))
     choices = (first.value, second.value)
-    return replace(found, status="abstained", value=None, choices=choices, reason="one of two")
+    return replace(extraction, status="abstained", value=None, choices=choices, reason="one of two")
 
 
-def _speaks_of(found: Extraction, param: Param) -> bool:
+def _speaks_of(extraction: Extraction, param: Param) -> bool:
     own = {stem(word) for word in split_name(param.name)}
-    return any(stem(word) in own for word in re.findall(r"[^\W\d_]+", found.raw))
+    return any(stem(word) in own for word in re.findall(r"[^\W\d_]+", extraction.raw))
 
 
 def alike(param: Param, params: Sequence[Param]) -> list[Param]:
@@ -273,12 +275,16 @@ def alike(param: Param, params: Sequence[Param]) -> list[Param]:
     return [other for other in params if other.name != param.name and other.type is param.type]
 
 
-def settled(found: Extraction, param: Param, about: str) -> Extraction:
+def settled(extraction: Extraction, param: Param, about: str) -> Extraction:
     """What was found, with a value where the request makes one of two readings likely."""
-    if not found.choices or not about:
-        return found
-    value = likely(found.choices, f"{about} {param.description} {param.prompt}")
-    return found if value is None else replace(found, status="filled", value=value, choices=())
+    if not extraction.choices or not about:
+        return extraction
+    value = likely(extraction.choices, f"{about} {param.description} {param.prompt}")
+    return (
+        extraction
+        if value is None
+        else replace(extraction, status="filled", value=value, choices=())
+    )
 
 
 def _worth(param: Param, claim: Extraction, reading: Reading) -> float:
@@ -330,39 +336,48 @@ def left_open(params: Sequence[Param], reading: Reading) -> dict[str, Extraction
     claims = {param.name: _claim(param, params, reading, reading.text) for param in params}
     least = {param.name: doubtful_below(param) for param in params}
     doubted = {
-        name: replace(found, choices=(found.value,))
-        for name, found in read_values(params, reading).items()
-        if found.confidence < least[name]
+        name: replace(extraction, choices=(extraction.value,))
+        for name, extraction in read_values(params, reading).items()
+        if extraction.confidence < least[name]
     }
     left = {name: claim for name, claim in claims.items() if claim.choices or claim.problem}
-    return {**{name: one for name, one in doubted.items() if name not in left}, **left}
+    return {
+        **{name: extraction for name, extraction in doubted.items() if name not in left},
+        **left,
+    }
 
 
 def sure_values(params: Sequence[Param], reading: Reading) -> dict[str, JsonValue]:
     """The values that a message which asks for something gives; not those to be confirmed."""
     least = {param.name: doubtful_below(param) for param in params}
     read = read_values(params, reading)
-    return values_of({name: one for name, one in read.items() if one.confidence >= least[name]})
+    return values_of(
+        {
+            name: extraction
+            for name, extraction in read.items()
+            if extraction.confidence >= least[name]
+        }
+    )
 
 
-def overlap(one: Extraction, other: Extraction) -> bool:
+def overlap(first: Extraction, second: Extraction) -> bool:
     """Whether two values were read from the same words."""
     return (
-        one.span is not None
-        and other.span is not None
-        and one.span[0] < other.span[1]
-        and other.span[0] < one.span[1]
+        first.span is not None
+        and second.span is not None
+        and first.span[0] < second.span[1]
+        and second.span[0] < first.span[1]
     )
 
 
 _DAYTIME: Final = frozenset({ParamType.DATE, ParamType.TIME})
 
 
-def _share(one: Param, claim: Extraction, other: Param, rival: Extraction) -> bool:
+def _share(param: Param, claim: Extraction, other: Param, rival: Extraction) -> bool:
     """Whether the same words say a day and a time: "tonight at 9"."""
-    if {one.type, other.type} != _DAYTIME:
+    if {param.type, other.type} != _DAYTIME:
         return False
-    date = claim if one.type is ParamType.DATE else rival
+    date = claim if param.type is ParamType.DATE else rival
     return not re.search(r"\d", date.raw)
 
 
@@ -371,11 +386,11 @@ def _blanked(text: str, span: tuple[int, int]) -> str:
     return text[:start] + " " * (end - start) + text[end:]
 
 
-def spans_of(found: Mapping[str, Extraction]) -> list[tuple[int, int]]:
-    """Where the values stand."""
-    return [extraction.span for extraction in found.values() if extraction.span]
+def spans_of(extractions: Mapping[str, Extraction]) -> list[tuple[int, int]]:
+    """The spans of the values."""
+    return [extraction.span for extraction in extractions.values() if extraction.span]
 
 
-def values_of(found: Mapping[str, Extraction]) -> dict[str, JsonValue]:
+def values_of(extractions: Mapping[str, Extraction]) -> dict[str, JsonValue]:
     """The values alone, by parameter."""
-    return {name: extraction.value for name, extraction in found.items()}
+    return {name: extraction.value for name, extraction in extractions.items()}

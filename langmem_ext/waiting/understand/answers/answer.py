@@ -111,18 +111,21 @@ def _taken_apart(
     clauses, dropped = _ended(playbook, session, plan, heard, clauses)
     asides = [clause for clause in clauses if clause.act in (*CHATTING, "question", "cancel")]
     body = without(heard.text, asides)
-    said = replace(heard, text=body)
+    without_asides = replace(heard, text=body)
     answer = _answer(playbook, session, plan, heard, body) if body.strip() else None
-    if not dropped and (new := corrected(playbook, session, plan, said)):
+    if not dropped and (new := corrected(playbook, session, plan, without_asides)):
         taken_back: Commands = [
             Correct(other, value, why="takes a value back") for other, value in new.items()
         ]
-        return [*_beside_correction(playbook, session, plan, said, clauses, new), *taken_back]
-    found = {} if dropped else _values(playbook, session, plan, said, answer)
+        return [
+            *_beside_correction(playbook, session, plan, without_asides, clauses, new),
+            *taken_back,
+        ]
+    values = {} if dropped else _values(playbook, session, plan, without_asides, answer)
     if (asks := _asks_what_it_is(playbook, name, clauses)) and not dropped:
-        return [*(_fill(playbook, other, value) for other, value in found.items()), asks]
+        return [*(_fill(playbook, other, value) for other, value in values.items()), asks]
     asked_for = yield from classified(
-        playbook, session, plan, heard, answer if name in found else None, found
+        playbook, session, plan, heard, answer if name in values else None
     )
     starts = other_requests(playbook, plan, heard, asked_for)
     if (
@@ -134,19 +137,19 @@ def _taken_apart(
     ):
         return [_fill(playbook, name, answer)]
     if starts:
-        own = {} if dropped else _own_values(playbook, heard, starts, found)
+        own = {} if dropped else _own_values(playbook, heard, starts, values)
         fills = [_fill(playbook, other, value) for other, value in own.items()]
         return [*dropped, *fills, *starts]
     if dropped:
         return dropped
-    commands: Commands = [_fill(playbook, other, value) for other, value in found.items()]
+    commands: Commands = [_fill(playbook, other, value) for other, value in values.items()]
     if any(clause.act == "question" for clause in clauses):
         commands.append(
             _named_by_question(playbook, session, plan, heard) or _asks(playbook, session, clauses)
         )
-    if commands and (accepted := _passed_over(playbook, plan, name, clauses, found)):
+    if commands and (accepted := _passed_over(playbook, plan, name, clauses, values)):
         commands.insert(0, accepted)
-    if not commands and (new := _replaced(playbook, session, plan, said, answer)):
+    if not commands and (new := _replaced(playbook, session, plan, without_asides, answer)):
         return [
             Correct(other, value, why="gives a known value anew") for other, value in new.items()
         ]
@@ -195,7 +198,7 @@ def _beside_correction(
     playbook: Playbook,
     session: Session,
     plan: PlanExecution,
-    said: Heard,
+    heard: Heard,
     clauses: Sequence[Clause],
     new: Mapping[str, JsonValue],
 ) -> Commands:
@@ -203,15 +206,15 @@ def _beside_correction(
     taking = [
         clause
         for clause in clauses
-        if corrected(playbook, session, plan, replace(said, text=clause.text))
+        if corrected(playbook, session, plan, replace(heard, text=clause.text))
     ]
-    rest = replace(said, text=without(said.text, taking))
+    rest = replace(heard, text=without(heard.text, taking))
     if not taking or not re.search(r"\w", rest.text):
         return []
-    found = _values(
+    values = _values(
         playbook, session, plan, rest, _answer(playbook, session, plan, rest, rest.text)
     )
-    return [_fill(playbook, name, value) for name, value in found.items() if name not in new]
+    return [_fill(playbook, name, value) for name, value in values.items() if name not in new]
 
 
 def _is_told_within(
@@ -240,7 +243,7 @@ def _passed_over(
     plan: PlanExecution,
     name: str | None,
     clauses: Sequence[Clause],
-    found: Mapping[str, Extraction],
+    values: Mapping[str, Extraction],
 ) -> Command | None:
     """A value that waits for a yes and that the user passes over; None where it does not count.
 
@@ -249,8 +252,8 @@ def _passed_over(
     """
     choices = plan.get("choices", {}).get(name or "", ())
     goes_on = (
-        found
-        and name not in found
+        values
+        and name not in values
         and all(clause.act in ("say", *CHATTING) and not says_no(clause.text) for clause in clauses)
     )
     if name is None or len(choices) != 1 or not goes_on or not playbook.confirm_question(plan):
@@ -281,10 +284,14 @@ def _replaced(
         r"[^\W\d_]+(?:'[^\W\d_]+)?",
         words_without_values(heard.text, spans_of(read)).lower().replace("’", "'"),
     )
-    if not set(rest) <= _BESIDE or any(found.confidence <= SURE for found in read.values()):
+    if not set(rest) <= _BESIDE or any(
+        extraction.confidence <= SURE for extraction in read.values()
+    ):
         return {}
     values = {
-        name: found.value for name, found in read.items() if found.value != session.params[name]
+        name: extraction.value
+        for name, extraction in read.items()
+        if extraction.value != session.params[name]
     }
     return {
         name: value
@@ -313,20 +320,26 @@ def _replaces(
         return False
     rest = without(heard.text, [clause for clause in clauses if clause.act == "cancel"])
     uses = [playbook.param(name) for name in playbook.uses(plan)]
-    found = read_values(uses, Reading(rest, heard.now, about=about(playbook.intent_of(plan))))
-    return any(value.confidence > SURE for value in found.values())
+    values = read_values(uses, Reading(rest, heard.now, about=about(playbook.intent_of(plan))))
+    return any(value.confidence > SURE for value in values.values())
 
 
-def _fill(playbook: Playbook, name: str, found: Extraction) -> Command:
+def _fill(playbook: Playbook, name: str, extraction: Extraction) -> Command:
     """The command for a value; an uncertain one is confirmed, unless it is sensitive.
 
     The question would show a sensitive value.
     """
-    if found.confidence < doubtful_below(playbook.param(name)) and name not in playbook.sensitive:
+    if (
+        extraction.confidence < doubtful_below(playbook.param(name))
+        and name not in playbook.sensitive
+    ):
         return Clarify(
-            param=name, choices=(found.value,), confidence=found.confidence, why=found.reason
+            param=name,
+            choices=(extraction.value,),
+            confidence=extraction.confidence,
+            why=extraction.reason,
         )
-    return Fill(name, found.value, confidence=found.confidence, why=found.reason)
+    return Fill(name, extraction.value, confidence=extraction.confidence, why=extraction.reason)
 
 
 def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) -> Command | None:
@@ -339,10 +352,10 @@ def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) 
     if decided is False:
         return Deny(why="says no to the value")
     if not decided:
-        said = extract(
+        extraction = extract(
             param, Reply(heard.text, prompt=param.prompt, suggested=choices[0], now=heard.now)
         )
-        decided = said.status == "filled" and said.value == choices[0]
+        decided = extraction.status == "filled" and extraction.value == choices[0]
     return Fill(name, choices[0], why="says yes to the value") if decided else None
 
 
@@ -365,10 +378,10 @@ def _answer(
     ):
         return Extraction("filled", value, confidence=0.9, reason=_CHOSEN)
     reply = Reply(text, prompt=prompt, others=others, filled=session.params, now=heard.now)
-    found = extract(playbook.param(name), reply)
-    if others and found.status != "filled":
-        found = extract(playbook.param(name), replace(reply, others=()))
-    return settled(found, playbook.param(name), about(playbook.intent_of(plan)))
+    extraction = extract(playbook.param(name), reply)
+    if others and extraction.status != "filled":
+        extraction = extract(playbook.param(name), replace(reply, others=()))
+    return settled(extraction, playbook.param(name), about(playbook.intent_of(plan)))
 
 
 _CHOSEN: Final = "one of two readings"
@@ -409,40 +422,40 @@ def _values(
         prompt=prompt,
         about=about(playbook.intent_of(plan)),
     )
-    found = read_values([playbook.param(other) for other in open_names], reading)
+    values = read_values([playbook.param(other) for other in open_names], reading)
     if name and answer is not None and answer.reason == _CHOSEN:
         return {name: answer}  # "the second" is no day
-    if name and name not in found and answer is not None and answer.status == "filled":
-        rivals = [other for other in found.values() if overlap(answer, other)]
+    if name and name not in values and answer is not None and answer.status == "filled":
+        rivals = [other for other in values.values() if overlap(answer, other)]
         if not rivals:
-            found[name] = answer
-    if name and name not in found:  # then the message may be about something else altogether
-        found = {
+            values[name] = answer
+    if name and name not in values:  # then the message may be about something else altogether
+        values = {
             other: value
-            for other, value in found.items()
+            for other, value in values.items()
             if _is_sure(playbook.param(other), value, heard.text)
         }
     return {
         other: value
-        for other, value in found.items()
+        for other, value in values.items()
         if playbook.value_error(plan, other, value.value) is None
     }
 
 
-def _is_sure(param: Param, found: Extraction, text: str) -> bool:
+def _is_sure(param: Param, extraction: Extraction, text: str) -> bool:
     """Whether a value that was not asked for is one, whatever else the message says."""
     return (
         param.type not in OPEN_TYPES
-        or (found.span is not None and is_named_near(text, found.span, param))
+        or (extraction.span is not None and is_named_near(text, extraction.span, param))
         or len(units_of(text)) <= _FEW
     )
 
 
 def _is_value(param: Param, text: str) -> bool:
     """Whether the message is exactly one of the parameter's allowed values or synonyms."""
-    said = _plain(text)
+    plain = _plain(text)
     return any(
-        said == _plain(word)
+        plain == _plain(word)
         for value, synonyms in param.enum.items()
         for word in (value, *synonyms)
     )
@@ -453,7 +466,7 @@ def _plain(text: str) -> str:
 
 
 def _own_values(
-    playbook: Playbook, heard: Heard, starts: Commands, found: Mapping[str, Extraction]
+    playbook: Playbook, heard: Heard, starts: Commands, values: Mapping[str, Extraction]
 ) -> dict[str, Extraction]:
     """The values that do not belong to a request that the same message begins."""
     names = {
@@ -467,7 +480,7 @@ def _own_values(
     ).values()
     return {
         name: value
-        for name, value in found.items()
+        for name, value in values.items()
         if name not in names and not any(overlap(value, other) for other in theirs)
     }
 
@@ -494,10 +507,12 @@ def _named_by_question(
         return None
     if playbook.param(name).type is not ParamType.IDENTIFIER and not _tells_what_about(heard.text):
         return None
-    found = _answer(playbook, session, plan, heard, heard.text)
+    extraction = _answer(playbook, session, plan, heard, heard.text)
     return (
-        _fill(playbook, name, found)
-        if found and found.status == "filled" and not playbook.value_error(plan, name, found.value)
+        _fill(playbook, name, extraction)
+        if extraction
+        and extraction.status == "filled"
+        and not playbook.value_error(plan, name, extraction.value)
         else None
     )
 

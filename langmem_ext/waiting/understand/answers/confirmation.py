@@ -67,21 +67,26 @@ def read_at_confirmation(
     the same values.
     """
     clauses = clauses_of(heard.text)
-    told = replace(
+    without_questions = replace(
         heard, text=without(heard.text, [clause for clause in clauses if clause.act == "question"])
     )
     reading = Reading(
-        told.text, heard.now, filled=session.params, about=about(playbook.intent_of(plan))
+        without_questions.text,
+        heard.now,
+        filled=session.params,
+        about=about(playbook.intent_of(plan)),
     )
-    given = read_values([playbook.param(name) for name in playbook.uses(plan)], reading)
+    values = read_values([playbook.param(name) for name in playbook.uses(plan)], reading)
     changed = {
-        name: found for name, found in given.items() if session.params.get(name) != found.value
+        name: extraction
+        for name, extraction in values.items()
+        if session.params.get(name) != extraction.value
     }
     asked = _asked(playbook, plan)
-    if not changed and (decided := _decided(plan, heard.text, spans_of(given), asked)):
+    if not changed and (decided := _decided(plan, heard.text, spans_of(values), asked)):
         return decided
     new = corrected(playbook, session, plan, heard) or _alone(
-        playbook, heard.text, given, changed, asked
+        playbook, heard.text, values, changed, asked
     )
     new = new or _bare_instead(playbook, session, plan, heard)
     if playbook.accepts(plan, new):
@@ -90,24 +95,24 @@ def read_at_confirmation(
         return [aside]
     if yes := _yes_first(clauses, asked):
         rest = replace(heard, text=without(heard.text, [yes]))
-        after = yield from classified(playbook, session, plan, rest, None, {})
+        after = yield from classified(playbook, session, plan, rest, None)
         if starts := other_requests(playbook, plan, rest, after):
             return [Confirm(why="says yes"), *starts]
-    asked_for = yield from classified(playbook, session, plan, heard, None, given)
+    asked_for = yield from classified(playbook, session, plan, heard, None)
     if starts := other_requests(playbook, plan, heard, asked_for):
         return (
             [Cancel(why="wants something else instead"), *starts]
             if _wants_instead(heard.text)
             else starts
         )
-    if (new := _said_plainly(playbook, session, plan, told.text, changed)) and playbook.accepts(
-        plan, new
-    ):
+    if (
+        new := _other_values(playbook, session, plan, without_questions.text, changed)
+    ) and playbook.accepts(plan, new):
         return [
             Correct(name, value, why="says another value, and is asked about it")
             for name, value in new.items()
         ]
-    return _neither_yes_nor_no(playbook, session, plan, heard.text, given, changed)
+    return _neither_yes_nor_no(playbook, session, plan, heard.text, values, changed)
 
 
 def _wants_instead(text: str) -> bool:
@@ -134,7 +139,7 @@ _PLAIN: Final = frozenset(
 """Types of which nobody speaks by the way, as of somebody else's order or name."""
 
 
-def _said_plainly(
+def _other_values(
     playbook: Playbook,
     session: Session,
     plan: PlanExecution,
@@ -148,15 +153,21 @@ def _said_plainly(
     """
     if is_question(text):
         return {}
-    sure = {name: found for name, found in changed.items() if found.confidence > SURE}
+    sure = {
+        name: extraction for name, extraction in changed.items() if extraction.confidence > SURE
+    }
     if plan.get("denied"):
         return values_of(sure)
     plain = _PLAIN | {ParamType.ADDRESS} if NO.match(text) else _PLAIN
     return {
-        name: found.value
-        for name, found in sure.items()
+        name: extraction.value
+        for name, extraction in sure.items()
         if name not in session.params
-        or (playbook.param(name).type in plain and found.span and is_meant(text, found.span))
+        or (
+            playbook.param(name).type in plain
+            and extraction.span
+            and is_meant(text, extraction.span)
+        )
     }
 
 
@@ -200,9 +211,14 @@ def _bare_instead(
     for name in playbook.uses(plan):
         param = playbook.param(name)
         if name in session.params and param.type in _BARE_TYPES:
-            found = extract(param, Reply(match["value"], prompt=param.prompt or "?", now=heard.now))
-            if found.status == "filled" or (found.choices and re.search(r"\d", match["value"])):
-                read[name] = found.value  # "five" is a number before it is an hour; "5" may be both
+            extraction = extract(
+                param, Reply(match["value"], prompt=param.prompt or "?", now=heard.now)
+            )
+            if extraction.status == "filled" or (
+                extraction.choices and re.search(r"\d", match["value"])
+            ):
+                # "five" is a number before it is an hour; "5" may be both.
+                read[name] = extraction.value
     return {
         name: value
         for name, value in read.items()
@@ -223,12 +239,12 @@ def _decided(
 def _alone(
     playbook: Playbook,
     text: str,
-    given: Mapping[str, Extraction],
+    values: Mapping[str, Extraction],
     changed: Mapping[str, Extraction],
     asked: str,
 ) -> dict[str, JsonValue]:
     """The other values of a message that says nothing but these."""
-    words = words_without_values(without_denied(text)[0], spans_of(given))
+    words = words_without_values(without_denied(text)[0], spans_of(values))
     return (
         values_of(changed)
         if is_value_alone(words, asked, [playbook.param(name) for name in changed])
@@ -241,21 +257,21 @@ def _neither_yes_nor_no(
     session: Session,
     plan: PlanExecution,
     text: str,
-    given: Mapping[str, Extraction],
+    values: Mapping[str, Extraction],
     changed: Mapping[str, Extraction],
 ) -> Commands:
     """What a message does to a confirmation that it does not answer in so many words."""
     if is_question(text):
         return [Ask(why="asks something")]
-    if unwanted := _taken_back(playbook, session, plan, text, given):
+    if unwanted := _taken_back(playbook, session, plan, text, values):
         return [Correct(name, None, why="wants another value") for name in unwanted]
     if not changed and begins_with_no(text):
         return _denied(plan, text)
     question = TEMPLATE_FIELD.sub(" ", playbook.confirm_question(plan) or "")
-    if not changed and repeats_order(words_without_values(text, spans_of(given)), question):
+    if not changed and repeats_order(words_without_values(text, spans_of(values)), question):
         named = [name for name in session.params if name in playbook.uses(plan)]
         ids = [name for name in named if playbook.param(name).type is ParamType.IDENTIFIER]
-        if not ids or not given.keys().isdisjoint(ids) or len(units_of(text)) < 2:
+        if not ids or not values.keys().isdisjoint(ids) or len(units_of(text)) < 2:
             return [Confirm(why="says what is to be done")]
     if not changed and begins_with_yes(text):
         return [Confirm(why="says yes first")]
@@ -276,7 +292,7 @@ def _taken_back(
     session: Session,
     plan: PlanExecution,
     text: str,
-    given: Mapping[str, Extraction],
+    values: Mapping[str, Extraction],
 ) -> list[str]:
     """The parameters to change without a new value: "the time", "another day".
 
@@ -289,15 +305,17 @@ def _taken_back(
         if name in session.params and names(text, playbook.param(name))
     ]
     if not takes_back(text):
-        request, said = (
+        request, message_stems = (
             {unit.stem for unit in units_of(words)}
             for words in (in_words(playbook.intent_of(plan).id), text)
         )
-        again = {name for name in unwanted if said & (request - own_stems(playbook.param(name)))}
+        again = {
+            name for name in unwanted if message_stems & (request - own_stems(playbook.param(name)))
+        }
         unwanted = [
             name
             for name in unwanted
-            if plan.get("denied") and name not in given and name not in again
+            if plan.get("denied") and name not in values and name not in again
         ]
     return unwanted[:1]
 

@@ -52,36 +52,36 @@ def read_by_model(
 ) -> Understanding:
     """What a model reads from the message; nothing if there is no model or it reads nothing."""
     hidden = candidates(playbook, playbook.local & playbook.catalog.params.keys(), heard)
-    spans = [found.span for found in hidden.values() if found.span]
+    spans = [extraction.span for extraction in hidden.values() if extraction.span]
     request = request_of(playbook, session, heard)
-    found = yield replace(request, values=spans, unread=True)
-    if found.source != "model":
+    classification = yield replace(request, values=spans, unread=True)
+    if classification.source != "model":
         return []
-    if starts := other_requests(playbook, plan, heard, found):
+    if starts := other_requests(playbook, plan, heard, classification):
         return starts
     values = {
         name: value
-        for name, value in found.params.items()
+        for name, value in classification.params.items()
         if session.waiting_for != CONFIRMATION
         and name in playbook.uses(plan)
         and playbook.value_error(plan, name, value) is None
     }
     commands: Commands = [
         (Correct if name in session.params else Fill)(
-            name, value, by="model", why=found.reason, confidence=found.confidence
+            name, value, by="model", why=classification.reason, confidence=classification.confidence
         )
         for name, value in values.items()
         if session.params.get(name) != value
     ]
-    return commands or _acts(session.waiting_for, found)
+    return commands or _acts(session.waiting_for, classification)
 
 
-def _acts(name: str | None, found: Classification) -> Commands:
+def _acts(name: str | None, classification: Classification) -> Commands:
     """What the message does besides."""
     by: By = "model"
-    why, confidence = found.reason, found.confidence
+    why, confidence = classification.reason, classification.confidence
     asked = name if name != CONFIRMATION else None
-    match found.act:
+    match classification.act:
         case "dontcare" if asked:
             return [DontCare(asked, by=by, why=why, confidence=confidence)]
         case "decline" if asked:

@@ -32,28 +32,28 @@ from langmem_ext.waiting.understand.commands import (
 from langmem_ext.waiting.understand.message import Heard
 
 
-def read_given(
-    playbook: Playbook, session: Session, heard: Heard, given: Mapping[str, Any]
+def read_structured_answer(
+    playbook: Playbook, session: Session, heard: Heard, note: Mapping[str, Any]
 ) -> list[Command]:
     """The commands of an answer.
 
     Args:
         playbook: The catalog and its tools.
         session: The state that the answer meets.
-        heard: The message that stands for it.
-        given: What it means (`Answer.note`).
+        heard: The message that the answer has in the log.
+        note: What it means (`Answer.note`).
 
     Returns:
         At least one command.
     """
     name, plan = session.waiting_for, session.plan
-    if given["act"] == "start":
-        return _started(playbook, heard, given)
-    if given["act"] == "cancel":
+    if note["act"] == "start":
+        return _started(playbook, heard, note)
+    if note["act"] == "cancel":
         return [Cancel(by="client", why="cancels")]
     if plan is None or name is None:
         return [Unclear(by="client", why="nothing was asked")]
-    if given["act"] == "decline":
+    if note["act"] == "decline":
         return [
             (
                 Deny(by="client", why="declines")
@@ -61,7 +61,7 @@ def read_given(
                 else Decline(name, by="client", why="declines")
             )
         ]
-    values, refused = _usable(playbook, plan, heard, given["values"])
+    values, refused = _usable(playbook, plan, heard, note["values"])
     changed = {
         other: value for other, value in values.items() if session.params.get(other) != value
     }
@@ -73,34 +73,34 @@ def read_given(
         )
         for other, value in changed.items()
     ]
-    if given.get("approved") is True and name == CONFIRMATION and not refused:
+    if note.get("approved") is True and name == CONFIRMATION and not refused:
         commands.append(Confirm(by="client", why="approves"))
     return [*commands, *refused] or [Repeat(by="client", why="changes nothing")]
 
 
-def _started(playbook: Playbook, heard: Heard, given: Mapping[str, Any]) -> list[Command]:
+def _started(playbook: Playbook, heard: Heard, note: Mapping[str, Any]) -> list[Command]:
     """The commands for a request that a client begins; unusable values are reported."""
-    intent = playbook.intents.get(given["intent"])
+    intent = playbook.intents.get(note["intent"])
     if intent is None:
         return [Unclear(by="client", why="no such intent")]
-    values, refused = _usable(playbook, playbook.begin(intent, heard.id), heard, given["values"])
+    values, refused = _usable(playbook, playbook.begin(intent, heard.id), heard, note["values"])
     return [Start(intent.id, tuple(values.items()), by="client", why="calls it"), *refused]
 
 
 def _usable(
-    playbook: Playbook, plan: PlanExecution, heard: Heard, given: Mapping[str, Any]
+    playbook: Playbook, plan: PlanExecution, heard: Heard, offered: Mapping[str, Any]
 ) -> tuple[dict[str, JsonValue], list[Refuse]]:
     """The values that the plan takes, and what is wrong with the others."""
     values: dict[str, JsonValue] = {}
     refused: list[Refuse] = []
-    for name in (name for name in playbook.uses(plan) if name in given):
-        found = read_value(playbook.param(name), given[name], heard.now)
-        if isinstance(found, Refuse):
-            refused.append(found)
-        elif (problem := playbook.value_error(plan, name, found)) is not None:
+    for name in (name for name in playbook.uses(plan) if name in offered):
+        value = read_value(playbook.param(name), offered[name], heard.now)
+        if isinstance(value, Refuse):
+            refused.append(value)
+        elif (problem := playbook.value_error(plan, name, value)) is not None:
             refused.append(Refuse(name, problem, by="client"))
         else:
-            values[name] = found
+            values[name] = value
     return values, refused
 
 

@@ -86,7 +86,7 @@ class ClassifyRequest:
         waiting_for: The parameter that is being asked for.
         prompt: The question that is waiting; empty when none is.
         now: When the message was written.
-        values: Where values stand in the message, as `[start, end)` offsets. An intent's words are
+        values: The spans of values in the message, as `[start, end)` offsets. An intent's words are
             looked for besides them; patterns see the whole message.
         found: Where the message may hold a value of a parameter, by parameter: they speak for the
             intents that take them.
@@ -302,17 +302,17 @@ class RuleClassifier:
         won: list[Won] = []
         for clause in (parts[1:] or parts)[:MOST]:
             phrases = phrases_of(clause)
-            found = (
-                [one for phrase in phrases if (one := self._winner(request, phrase))]
+            by_phrase = (
+                [winner for phrase in phrases if (winner := self._winner(request, phrase))]
                 if len(phrases) > 1
                 else []
             )
             whole = (
                 self._winner(request, clause)
-                if len(parts) > 1 and len({one.intent_id for one in found}) < 2
+                if len(parts) > 1 and len({winner.intent_id for winner in by_phrase}) < 2
                 else None
             )
-            won += [whole] if whole else found
+            won += [whole] if whole else by_phrase
         return won
 
     def _winner(self, request: ClassifyRequest, phrase: Clause) -> Won | None:
@@ -337,52 +337,58 @@ class RuleClassifier:
         if len(wanted) < 2:
             return None
         won = [each for each in won if each.intent_id in wanted]
-        found = []
+        classifications = []
         for intent_id in wanted:
             others = [each.phrase for each in won if each.intent_id != intent_id]
             text = without(request.text, _reaching(others, won, intent_id, len(request.text)))
             params = find_params(request.catalog.intent(intent_id), replace(request, text=text))
             score = max(each.score for each in won if each.intent_id == intent_id)
-            found.append(
+            classifications.append(
                 Classification(intent_id, params, min(score, 1.0), reason="its clause fits best")
             )
         if not _DIFFERENT.search(request.text):
-            found = [
-                replace(one, params={**_shared(request.catalog, one, found), **one.params})
-                for one in found
+            classifications = [
+                replace(
+                    classification,
+                    params={
+                        **_shared(request.catalog, classification, classifications),
+                        **classification.params,
+                    },
+                )
+                for classification in classifications
             ]
-        return replace(found[0], also=found[1:])
+        return replace(classifications[0], also=classifications[1:])
 
-    def _is_wanted(self, request: ClassifyRequest, one: Won, won: Sequence[Won]) -> bool:
+    def _is_wanted(self, request: ClassifyRequest, candidate: Won, won: Sequence[Won]) -> bool:
         """Whether a phrase is a request of its own.
 
         It wishes, says what to do, or tells what "and also …" adds to.
         """
-        if tells(one.phrase.text):
-            joined = _JOINED.search(request.text, 0, one.phrase.start) and any(
-                each.phrase.start < one.phrase.start for each in won
+        if tells(candidate.phrase.text):
+            joined = _JOINED.search(request.text, 0, candidate.phrase.start) and any(
+                each.phrase.start < candidate.phrase.start for each in won
             )
             followed = any(
-                each.phrase.start > one.phrase.start
-                and _ADDED.search(request.text, one.phrase.end, each.phrase.end)
+                each.phrase.start > candidate.phrase.start
+                and _ADDED.search(request.text, candidate.phrase.end, each.phrase.end)
                 for each in won
             )
-            return one.score >= CERTAIN_WHEN_TOLD and (bool(joined) or followed)
-        added = _ADDED_FIRST.match(one.phrase.text) or _ADDED_BEFORE.search(
-            request.text, 0, one.phrase.start
+            return candidate.score >= CERTAIN_WHEN_TOLD and (bool(joined) or followed)
+        added = _ADDED_FIRST.match(candidate.phrase.text) or _ADDED_BEFORE.search(
+            request.text, 0, candidate.phrase.start
         )
         if (
             added is None
-            and one.score >= CERTAIN_WHEN_TOLD
+            and candidate.score >= CERTAIN_WHEN_TOLD
             and any(wishes(each.phrase) for each in won)
         ):
             added = _JOINED.search(
-                request.text, 0, one.phrase.start
+                request.text, 0, candidate.phrase.start
             )  # "a meal and an extra bag, please"
-        opens = one.score >= CERTAIN_WHILE_WAITING and self._words(request.catalog).opens(
-            one.intent_id, one.phrase.text
+        opens = candidate.score >= CERTAIN_WHILE_WAITING and self._words(request.catalog).opens(
+            candidate.intent_id, candidate.phrase.text
         )
-        return wishes(one.phrase) or added is not None or opens
+        return wishes(candidate.phrase) or added is not None or opens
 
     async def aclassify(self, request: ClassifyRequest) -> Classification:
         """Async twin of `classify`."""
@@ -391,7 +397,7 @@ class RuleClassifier:
     def _scores(self, request: ClassifyRequest, clause: Clause) -> dict[str, float]:
         """How likely each intent is for a clause."""
         index = self._words(request.catalog)
-        said = without_refusals(clause.text)
+        text = without_refusals(clause.text)
         spans = [
             (start - clause.start, end - clause.start)
             for start, end in request.values
@@ -401,7 +407,7 @@ class RuleClassifier:
             clause.text,
             _besides_phrases(clause.text, [(max(start, 0), end) for start, end in spans]),
         )
-        found = {
+        spans_by_param = {
             name: span
             for name, span in request.found.items()
             if span[0] < clause.end and clause.start < span[1]
@@ -413,10 +419,10 @@ class RuleClassifier:
             asks = (  # whoever asks may name what would be needed, and not want it
                 clause.act == "question" and bool(intent.tool) and not _is_asked_for(intent)
             )
-            likeness = index.score(intent.id, words, {} if asks else found)
+            likeness = index.score(intent.id, words, {} if asks else spans_by_param)
             if likeness:
                 likeness += _form(intent, clause)
-            scores[intent.id] = _score(intent, said, likeness)
+            scores[intent.id] = _score(intent, text, likeness)
         return scores
 
     def _words(self, catalog: IntentCatalog) -> IntentIndex:
@@ -434,14 +440,23 @@ bag"."""
 
 
 def _shared(
-    catalog: IntentCatalog, one: Classification, found: Sequence[Classification]
+    catalog: IntentCatalog,
+    classification: Classification,
+    classifications: Sequence[Classification],
 ) -> dict[str, JsonValue]:
     """The values of the other requests that are this one's, too."""
     names = [
-        name for name in catalog.intent(one.intent_id or "").param_names if name in catalog.params
+        name
+        for name in catalog.intent(classification.intent_id or "").param_names
+        if name in catalog.params
     ]
     taken = [name for name in names if catalog.params[name].type in _OF_ALL]
-    return {name: other.params[name] for name in taken for other in found if name in other.params}
+    return {
+        name: other.params[name]
+        for name in taken
+        for other in classifications
+        if name in other.params
+    }
 
 
 def _besides_phrases(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -544,12 +559,12 @@ def _form(intent: Intent, clause: Clause) -> float:
     return -FORM if answers and WISHES.search(clause.text) else 0.0
 
 
-def _score(intent: Intent, said: str, likeness: float) -> float:
+def _score(intent: Intent, text: str, likeness: float) -> float:
     """The score of an intent: a pattern makes it certain, likeness then tells two apart.
 
     A whole example is surer than a pattern.
     """
-    if likeness < 1 and any(re.search(pattern, said, re.IGNORECASE) for pattern in intent.patterns):
+    if likeness < 1 and any(re.search(pattern, text, re.IGNORECASE) for pattern in intent.patterns):
         return PATTERN + (1 - PATTERN) * max(likeness, 0.0)
     return likeness
 

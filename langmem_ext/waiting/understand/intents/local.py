@@ -65,10 +65,10 @@ def _local(request: ClassifyRequest) -> list[Param]:
 def _masked(param: Param, text: str, now: datetime) -> str:
     """The text without every value that its rules mark in it."""
     for _ in range(_MOST):
-        found = find(param, text, now=now)
-        if found.span is None:
+        extraction = find(param, text, now=now)
+        if extraction.span is None:
             return text
-        text = f"{text[: found.span[0]]}{HIDDEN}{text[found.span[1] :]}"
+        text = f"{text[: extraction.span[0]]}{HIDDEN}{text[extraction.span[1] :]}"
     return text
 
 

@@ -37,7 +37,7 @@ class EmbeddingClassifier:
     """Classifies by the rules and, where no request is recognised, by embeddings.
 
     The message is compared with the descriptions and examples of the intents. Embeddings that fail
-    change nothing: the rules' answer stands, and a warning is logged that holds no words of the
+    change nothing: the rules' answer counts, and a warning is logged that holds no words of the
     conversation. Values that no model may see are masked first. While a question waits, the rules
     alone decide.
     """
@@ -64,8 +64,8 @@ class EmbeddingClassifier:
                 texts = _texts(request.catalog)
                 vectors = self.embeddings.embed_documents([text for _, text in texts])
                 known = self._keep(request.catalog, texts, vectors)
-            said = self.embeddings.embed_query(without_local(request.text, request))
-            likeness = _likeness(request, known, said)
+            query = self.embeddings.embed_query(without_local(request.text, request))
+            likeness = _likeness(request, known, query)
         # any provider's own errors: embeddings that fail are no reason to fail the conversation
         except Exception as exc:
             return _without_embeddings(ruled, exc)
@@ -82,8 +82,8 @@ class EmbeddingClassifier:
                 texts = _texts(request.catalog)
                 vectors = await self.embeddings.aembed_documents([text for _, text in texts])
                 known = self._keep(request.catalog, texts, vectors)
-            said = await self.embeddings.aembed_query(without_local(request.text, request))
-            likeness = _likeness(request, known, said)
+            query = await self.embeddings.aembed_query(without_local(request.text, request))
+            likeness = _likeness(request, known, query)
         except Exception as exc:  # as above
             return _without_embeddings(ruled, exc)
         return _nearest(ruled, request, likeness)
@@ -121,7 +121,9 @@ def _sayings(intent: Intent) -> list[str]:
     return [text for text in (intent.description, *intent.examples) if text.strip()]
 
 
-def _likeness(request: ClassifyRequest, known: _Vectors, said: Sequence[float]) -> dict[str, float]:
+def _likeness(
+    request: ClassifyRequest, known: _Vectors, query: Sequence[float]
+) -> dict[str, float]:
     """How like the message each intent is, by that of its texts which is nearest.
 
     Raises:
@@ -130,7 +132,7 @@ def _likeness(request: ClassifyRequest, known: _Vectors, said: Sequence[float]) 
     likeness: dict[str, float] = {}
     for name, vector in known:
         if not request.among or name in request.among:
-            likeness[name] = max(likeness.get(name, -1.0), _cosine(vector, said))
+            likeness[name] = max(likeness.get(name, -1.0), _cosine(vector, query))
     return likeness
 
 
@@ -153,6 +155,6 @@ def _nearest(
     )
 
 
-def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    length = math.hypot(*one) * math.hypot(*other)
-    return sum(a * b for a, b in zip(one, other, strict=True)) / length if length else 0.0
+def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    length = math.hypot(*first) * math.hypot(*second)
+    return sum(a * b for a, b in zip(first, second, strict=True)) / length if length else 0.0

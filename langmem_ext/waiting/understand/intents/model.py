@@ -96,9 +96,9 @@ class ModelAnswer(BaseModel):
 class ModelClassifier:
     """Classifies by the rules and, if they cannot decide, by a chat model's structured output.
 
-    A model that fails or answers nonsense changes nothing: the rules' answer stands, and a warning
+    A model that fails or answers nonsense changes nothing: the rules' answer counts, and a warning
     is logged that holds no words of the conversation. Values that the model gives are read by the
-    typed extractors and must stand in the message; unknown intents and parameters are dropped. The
+    typed extractors and must be in the message; unknown intents and parameters are dropped. The
     call's tokens are kept out of the user's stream. While a question waits, it is asked only where
     the rules read nothing; it never says yes to a confirmation.
     """
@@ -188,10 +188,10 @@ def _messages(request: ClassifyRequest) -> list[BaseMessage]:
         else request.text[:LONGEST]
     )
     text = without_local(text, request)
-    said = f"{before}\nUser: {text}" if before else text
+    message = f"{before}\nUser: {text}" if before else text
     return [
         SystemMessage(_INSTRUCTIONS.format(intents=intents, waiting=waiting)),
-        HumanMessage(said),
+        HumanMessage(message),
     ]
 
 
@@ -212,18 +212,20 @@ def _parameter(param: Param) -> str:
 def _accepted(answer: object, request: ClassifyRequest) -> Classification | None:
     """The model's answer as far as it holds; None when it names no intent of the catalog."""
     try:
-        said = ModelAnswer.model_validate(answer)
+        parsed = ModelAnswer.model_validate(answer)
     except ValidationError:
         logger.warning("the classifier's model gave an invalid answer; the rules decide")
         return None
-    intent = next((intent for intent in request.catalog.intents if intent.id == said.intent), None)
+    intent = next(
+        (intent for intent in request.catalog.intents if intent.id == parsed.intent), None
+    )
     if intent is not None and intent.id != request.running:
-        values = _values(said.values, intent.param_names, request)
+        values = _values(parsed.values, intent.param_names, request)
         return Classification(intent.id, values, CONFIDENCE, "model", "the model chose it")
-    values = _values(said.values, _of_running(request), request) if request.unread else {}
-    if not values and (said.act is None or not request.unread):
+    values = _values(parsed.values, _of_running(request), request) if request.unread else {}
+    if not values and (parsed.act is None or not request.unread):
         return None
-    act = None if values else said.act
+    act = None if values else parsed.act
     return Classification(None, values, CONFIDENCE, "model", "the model read it", act=act)
 
 
@@ -239,10 +241,10 @@ def _of_running(request: ClassifyRequest) -> list[str]:
 
 
 def _values(
-    said: Sequence[SaidValue], names: Collection[str], request: ClassifyRequest
+    items: Sequence[SaidValue], names: Collection[str], request: ClassifyRequest
 ) -> Mapping[str, JsonValue]:
     values: dict[str, JsonValue] = {}
-    for item in said:
+    for item in items:
         param = request.catalog.params.get(item.name)
         if (
             param is None
@@ -253,11 +255,11 @@ def _values(
             continue
         if param.type not in _CHOSEN and _plain(item.value) not in _plain(request.text):
             continue  # not the user's words
-        found = extract(
+        extraction = extract(
             param, Reply(item.value, prompt=param.prompt or param.name, now=request.now)
         )
-        if found.status == "filled":
-            values[param.name] = found.value
+        if extraction.status == "filled":
+            values[param.name] = extraction.value
     return values
 
 

@@ -83,7 +83,7 @@ _VALUES_ALONE: Final = 0.25
 """What is left of that where no word speaks for the intent: enough for a question."""
 
 _BEFORE_ORDERS: Final = POLITENESS | CONJUNCTIONS | {"first", "just"}
-"""Words that may stand before what is to be done."""
+"""Words that may come before what is to be done."""
 
 _NONE: Final[Mapping[str, tuple[int, int]]] = {}
 
@@ -127,7 +127,7 @@ class Unit:
     """A telling word or phrase of a text.
 
     Attributes:
-        stem: The stem of the word; the phrase as it stands.
+        stem: The stem of the word; the phrase as it is written.
         concepts: What it may mean.
     """
 
@@ -193,25 +193,27 @@ class IntentIndex:
         self._enough = 1.3 * math.log(count + 1)
 
     def score(
-        self, intent_id: str, text: str, found: Mapping[str, tuple[int, int]] = _NONE
+        self, intent_id: str, text: str, spans_by_param: Mapping[str, tuple[int, int]] = _NONE
     ) -> float:
         """How well the intent fits a text: 0 to 1, and `EXACT` for an example word for word.
 
         Args:
             intent_id: The intent.
             text: The message, or a part of it, without the values that were found in it.
-            found: Where values stand in it that may be of a parameter, by parameter. Those that the
+            spans_by_param: Spans of the message that may be a value, by parameter. Those that the
                 intent does not take speak against it.
         """
         known = self._known[intent_id]
         if flat(text) in known.flat:
             return EXACT
         words = self._shared(known, units_of(without_refusals(text)))
-        proof, enough = self._proof(known, found)
+        proof, enough = self._proof(known, spans_by_param)
         if not words:
             return proof if enough else _VALUES_ALONE * max(proof, 0.0)
         named = any(
-            known.params[name].type is ParamType.ENUM for name in found if name in known.params
+            known.params[name].type is ParamType.ENUM
+            for name in spans_by_param
+            if name in known.params
         )
         return min(1.0, words + proof * (1.0 if named else min(1.0, words / _FULL_PROOF)))
 
@@ -225,20 +227,22 @@ class IntentIndex:
             and any(_hit(known, unit, _BY_CONCEPT) for unit in units_of(first))
         )
 
-    def _proof(self, known: Known, found: Mapping[str, tuple[int, int]]) -> tuple[float, bool]:
+    def _proof(
+        self, known: Known, spans_by_param: Mapping[str, tuple[int, int]]
+    ) -> tuple[float, bool]:
         """How much values speak for an intent, and whether they do so without any word.
 
         They do when there are several, and all of them are the intent's own.
         """
         taken, foreign = 0.0, 0
-        spans = dict.fromkeys(found.values())
+        spans = dict.fromkeys(spans_by_param.values())
         own = [
             span
             for span in spans
-            if any(found[name] == span for name in found if name in known.params)
+            if any(spans_by_param[name] == span for name in spans_by_param if name in known.params)
         ]
         for span in own:
-            names = [name for name, place in found.items() if place == span]
+            names = [name for name, place in spans_by_param.items() if place == span]
             worth = max(
                 _PROOF.get(known.params[name].type, _SLIGHT)
                 for name in names
@@ -253,16 +257,16 @@ class IntentIndex:
         )
         return min(taken, _MOST_PROOF) - min(0.06 * foreign, 0.18), len(own) > 1 and not foreign
 
-    def _shared(self, known: Known, said: Sequence[Unit]) -> float:
+    def _shared(self, known: Known, message: Sequence[Unit]) -> float:
         """The likeness of the message to the intent's words and to one of its sayings.
 
         It is how much of the message the words explain, and how much of a saying the message holds.
         """
-        if not said:
+        if not message:
             return 0.0
         hits = {
             unit: _hit(known, unit, _BY_OTHER_WORD if unit.stem in self._weights else _BY_CONCEPT)
-            for unit in said
+            for unit in message
         }
         meant = sum(self._weight(unit) * hit for unit, hit in hits.items())
         if not meant:
@@ -276,27 +280,32 @@ class IntentIndex:
         partly = sum(self._weight(unit) * (1 - hit) for unit, hit in hits.items() if hit)
         explained = meant / (meant + 0.6 * strange + rival + 0.5 * partly)
         saying = max(
-            (worth * self._held(units, said) for units, worth in known.sayings), default=0.0
+            (worth * self._held(units, message) for units, worth in known.sayings), default=0.0
         )
         if any(
             not hit and not ASPECTS.isdisjoint(unit.concepts) for unit, hit in hits.items()
-        ) and self._knows_aspect(said):
+        ) and self._knows_aspect(message):
             meant *= _OTHER_ASPECT
             explained *= _OTHER_ASPECT
         telling = min(1.0, meant / self._enough)  # common words alone are no likeness
         return telling * (0.5 * explained + 0.5 * saying)
 
-    def _knows_aspect(self, said: Sequence[Unit]) -> bool:
+    def _knows_aspect(self, message: Sequence[Unit]) -> bool:
         """Whether some intent is about the aspect of things that the message asks about."""
-        return any(f"#{name}" in self._weights for unit in said for name in unit.concepts & ASPECTS)
+        return any(
+            f"#{name}" in self._weights for unit in message for name in unit.concepts & ASPECTS
+        )
 
-    def _held(self, saying: Sequence[Unit], said: Sequence[Unit]) -> float:
+    def _held(self, saying: Sequence[Unit], message: Sequence[Unit]) -> float:
         """How much of a saying the message holds."""
         whole = sum(self._weight(unit) for unit in saying)
         if not whole:
             return 0.0
         return (
-            sum(self._weight(unit) * max(_alike(unit, other) for other in said) for unit in saying)
+            sum(
+                self._weight(unit) * max(_alike(unit, other) for other in message)
+                for unit in saying
+            )
             / whole
         )
 
