@@ -1,6 +1,6 @@
 """Delivers one user message to a thread: a new request, an answer, or one delivered before.
 
-The logic is a generator that says which call to make and receives how the thread stands then; two
+The logic is a generator that says which call to make and receives the thread's state then; two
 small runners make the calls, one sync and one async. It looks at the thread before every call,
 because a process may have died at any point of the turn before.
 """
@@ -81,7 +81,7 @@ def converse(
     record the id of an answer, so only messages that begin a turn can be sent again there. If such
     a turn fails once more before another message, it is left as it is, with a warning, and the
     message begins a turn behind it, as LangGraph has it: the messages of both are in the thread,
-    and no message can stand in the way of all that follow.
+    and no message blocks all that follow.
 
     Args:
         graph: A graph compiled with a checkpointer.
@@ -101,7 +101,7 @@ def converse(
         InvalidInput: Another argument cannot be used, or the text is no answer to what waits. The
             message was not delivered.
         ThreadBusy: Another caller was still using the thread after `wait` seconds.
-        ConversationError: The thread stands where no message can be delivered: the question came
+        ConversationError: The thread is where no message can be delivered: the question came
             after the message, or is no longer asked, or the thread stopped at a breakpoint.
     """
     job = _Job.of(
@@ -126,8 +126,8 @@ def converse(
                         taken = rewind(job.saver, job.thread_id, failed=True)
                     job.pass_over(call, error, taken)
             snapshot = graph.get_state(job.config)
-            found = job.saver.get_tuple(snapshot.config) if job.may_hold(snapshot) else None
-            here = Standing.of(snapshot, found)
+            stored = job.saver.get_tuple(snapshot.config) if job.may_hold(snapshot) else None
+            here = Standing.of(snapshot, stored)
 
 
 async def aconverse(
@@ -172,8 +172,8 @@ async def aconverse(
                         taken = await arewind(job.saver, job.thread_id, failed=True)
                     job.pass_over(call, error, taken)
             snapshot = await graph.aget_state(job.config)
-            found = await job.saver.aget_tuple(snapshot.config) if job.may_hold(snapshot) else None
-            here = Standing.of(snapshot, found)
+            stored = await job.saver.aget_tuple(snapshot.config) if job.may_hold(snapshot) else None
+            here = Standing.of(snapshot, stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +344,7 @@ class _Job:
         was written: a "yes" was not said to it.
         """
         interrupts = pending_interrupts(here.snapshot)
-        ours = {one.id for one in interrupts if asked_by(one)}
+        ours = {question.id for question in interrupts if asked_by(question)}
         recorded = self._records and len(interrupts) == 1 and bool(ours)
         if not (recorded and self.resume is None) and any(
             interrupt not in seen for interrupt in interrupts
@@ -353,7 +353,7 @@ class _Job:
                 "the turn before was finished first, and what it asks came after the message, which"
                 " was not delivered: an empty message shows what waits, then answer it"
             )
-        waiting = {one.id: asked_of(one) for one in interrupts}
+        waiting = {question.id: asked_of(question) for question in interrupts}
         answers = (
             plan_answers(waiting, message.text)
             if self.resume is None
@@ -371,7 +371,7 @@ class _Job:
     ) -> Generator[Call, Standing, Standing]:
         """Hold the answers while another question of the step has none; then go on with all."""
         held = {**here.held, **answers}
-        if any(one.id not in held for one in here.asked):
+        if any(interrupt.id not in held for interrupt in here.asked):
             return (yield Hold(here.snapshot.config, here.holding(held)))
         return (yield from self._resumed(here, answers))
 
@@ -403,7 +403,7 @@ class _Job:
 
     def _stood_still(self, before: StateSnapshot, snapshot: StateSnapshot) -> bool:
         """Whether a run has left the thread where it was, without a question or breakpoint."""
-        ids = {found.config["configurable"].get("checkpoint_id") for found in (before, snapshot)}
+        ids = {state.config["configurable"].get("checkpoint_id") for state in (before, snapshot)}
         asked = [
             interrupt
             for interrupt in pending_interrupts(snapshot)
@@ -449,8 +449,8 @@ class _Job:
         if not call.may_fail:
             raise error
         left = "its answer was undone" if taken else "it was not changed"
-        told = "the previous turn failed again on thread %r (%s): %s"
-        _log.warning(told, self.thread_id, type(error).__name__, left)
+        warning = "the previous turn failed again on thread %r (%s): %s"
+        _log.warning(warning, self.thread_id, type(error).__name__, left)
 
     def turn(self, snapshot: StateSnapshot) -> Turn:
         return read_turn(snapshot, self.used.usage_metadata)
@@ -463,20 +463,20 @@ def _message(
 
     A client's answer is kept beside it.
     """
-    given = HumanMessage(text) if isinstance(text, str) else text
-    if not isinstance(given, HumanMessage):
+    delivered = HumanMessage(text) if isinstance(text, str) else text
+    if not isinstance(delivered, HumanMessage):
         kind = type(text).__name__
         raise InvalidInput(
             f"a message must be text, not {kind}: pass a structured answer as resume=…, or as JSON"
             " text"
         )
-    if answers and given.text.strip():
+    if answers and delivered.text.strip():
         raise InvalidInput("pass either a message or resume=…, not both")
     if message_id is not None and (not isinstance(message_id, str) or not message_id):
         raise InvalidInput("a message id must be a non-empty string; omit it to get a random one")
-    storable = given.text.encode("utf-8", "replace").decode()
-    message = given.model_copy(
-        update={"content": storable, "id": message_id or given.id or str(uuid4())}
+    storable = delivered.text.encode("utf-8", "replace").decode()
+    message = delivered.model_copy(
+        update={"content": storable, "id": message_id or delivered.id or str(uuid4())}
     )
     return (
         (message if now is None else written_at(message, now))
@@ -498,10 +498,10 @@ def _check_config(config: RunnableConfig | None, thread_id: str) -> None:
             "a conversation continues at the thread's latest state: omit checkpoint_id "
             '(to go back, fork first: graph.update_state(old_config, {}, as_node="classify"))'
         )
-    given = configurable.get("thread_id")
-    if given is not None and str(given) != thread_id:
+    named = configurable.get("thread_id")
+    if named is not None and str(named) != thread_id:
         raise InvalidInput(
-            f"config names the thread {str(given)!r}, the call {thread_id!r}: pass one"
+            f"config names the thread {str(named)!r}, the call {thread_id!r}: pass one"
         )
 
 

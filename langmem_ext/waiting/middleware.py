@@ -44,7 +44,7 @@ class AskUserMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             that comes later is not used: the question is asked once more.
 
     Raises:
-        InvalidInput: A tool's arguments cannot be described, or a param is none.
+        InvalidInput: A tool's arguments cannot be described, or a param is not one.
         MissingExtra: The extra `agents` is not installed.
 
     Example:
@@ -61,8 +61,8 @@ class AskUserMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> None:
         super().__init__()
         made = {
-            name: _param(name, given).with_extensions(extensions)
-            for name, given in (params or {}).items()
+            name: _param(name, declaration).with_extensions(extensions)
+            for name, declaration in (params or {}).items()
         }
         self._asks = Tools(map(_tool, tools), made)
         self._timeout = timeout
@@ -75,7 +75,7 @@ class AskUserMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         but the state that it returns.
         """
         message = next(
-            (one for one in reversed(state["messages"]) if isinstance(one, AIMessage)), None
+            (entry for entry in reversed(state["messages"]) if isinstance(entry, AIMessage)), None
         )
         asking = self._asks.asking(message.tool_calls if message is not None else ())
         if message is None or not asking.gaps:
@@ -83,8 +83,8 @@ class AskUserMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         asked_at, late, again = _asked_at(runtime), False, False
         while asking.gaps and not asking.refused:
             expires = None if late else self._expiry(asking, asked_at)
-            told = None if expires is None else expires.isoformat(timespec="seconds")
-            payload = for_all_clients(question_for(asking, late=late), form_for(asking), told)
+            expires_at = None if expires is None else expires.isoformat(timespec="seconds")
+            payload = for_all_clients(question_for(asking, late=late), form_for(asking), expires_at)
             resumed, again = ask(payload, again=again), True
             now = resumed.at or datetime.now()
             late = expires is not None and now.astimezone(UTC) >= expires
@@ -114,9 +114,9 @@ def _update(message: AIMessage, asking: Asking) -> dict[str, Any]:
     complete: AnyMessage = message.model_copy(update={"tool_calls": [*asking.calls]})
     if not asking.refused:
         return {"messages": [complete]}
-    told = "; ".join(f"{name}: {why}" for name, why in asking.refused.items())
+    reasons = "; ".join(f"{name}: {why}" for name, why in asking.refused.items())
     text = (
-        f"Not called. The user was asked for what the calls lack. {told} Ask in words, or call"
+        f"Not called. The user was asked for what the calls lack. {reasons} Ask in words, or call"
         " again only what is still wanted."
     )
     results = [
@@ -140,15 +140,15 @@ def _asked_at(runtime: Runtime[Any]) -> datetime | None:
     return datetime(1582, 10, 15, tzinfo=UTC) + timedelta(microseconds=units // 10)
 
 
-def _param(name: str, given: Param | Mapping[str, Any]) -> Param:
-    if isinstance(given, Param):
-        return given
+def _param(name: str, declaration: Param | Mapping[str, Any]) -> Param:
+    if isinstance(declaration, Param):
+        return declaration
     try:
-        return Param(**{"name": name.rpartition(".")[2], **given})
+        return Param(**{"name": name.rpartition(".")[2], **declaration})
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"params[{name!r}]: {error}") from None
 
 
-def _tool(given: Any) -> BaseTool:
+def _tool(declared: Any) -> BaseTool:
     """A tool; a function becomes one, as `create_agent` has it."""
-    return given if isinstance(given, BaseTool) else cast("BaseTool", tool(given))
+    return declared if isinstance(declared, BaseTool) else cast("BaseTool", tool(declared))

@@ -55,7 +55,7 @@ def mark_sensitive(
         message: A message; it is not changed.
         values: The values it holds, by name. They are looked for in its text, however they are
             spaced; the values are not noted.
-        spans: Where they stand in its text, by name, each a list of `[start, end)` in characters;
+        spans: Their places in its text, by name, each a list of `[start, end)` in characters;
             an empty list hides all of the text.
 
     Raises:
@@ -68,12 +68,16 @@ def mark_sensitive(
             "pass what the message contains: values={name: value} or spans={name: [(start, end)]}"
         )
     text = text_of(message.content)
-    found: list[list[Span]] = [_spans_of(text, _texts(value)) for value in (values or {}).values()]
-    for given in (spans or {}).values():
-        found.append([_checked(span, len(text)) for span in given])
-    whole = not all(found)
+    spans_by_value: list[list[Span]] = [
+        _spans_of(text, _texts(value)) for value in (values or {}).values()
+    ]
+    for listed in (spans or {}).values():
+        spans_by_value.append([_checked(span, len(text)) for span in listed])
+    whole = not all(spans_by_value)
     return marked(
-        message, names, None if whole else joined(text, [span for spans in found for span in spans])
+        message,
+        names,
+        None if whole else joined(text, [span for spans in spans_by_value for span in spans]),
     )
 
 
@@ -104,7 +108,7 @@ def marked(
     Args:
         message: The message.
         names: The parameters.
-        spans: All places in its text where their values stand; None: that is not known, and all of
+        spans: All places of their values in its text; None: they are not known, and all of
             the text is hidden.
         anew: Whether the mark that the message has was put there for want of a reading, and this
             one takes its place.
@@ -175,17 +179,17 @@ def _with_notes(message: M, notes: Mapping[str, Any]) -> M:
 
 def secrets_in(names: Set[str], *holders: object) -> Secrets:
     """The values under these names in nested data, each once: in `params` and tool results."""
-    found: dict[tuple[str, str], None] = {}
+    secrets: dict[tuple[str, str], None] = {}
     for holder in holders:
         if isinstance(holder, Mapping):
             for name, value in holder.items():
                 if name in names:
-                    found.update(((name, text), None) for text in _texts(value))
+                    secrets.update(((name, text), None) for text in _texts(value))
                 else:
-                    found.update(dict.fromkeys(secrets_in(names, value)))
+                    secrets.update(dict.fromkeys(secrets_in(names, value)))
         elif isinstance(holder, list):
-            found.update(dict.fromkeys(secrets_in(names, *holder)))
-    return tuple(found)
+            secrets.update(dict.fromkeys(secrets_in(names, *holder)))
+    return tuple(secrets)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -205,9 +209,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _spans_of(text: str, values: Iterable[str]) -> list[Span]:
-    """Where all of the values stand; none where one of them does not."""
-    found = [find_spans(text, value) for value in values]
-    return [span for spans in found for span in spans] if all(found) else []
+    """The places of all the values; none where one of them is not found."""
+    spans_by_value = [find_spans(text, value) for value in values]
+    return [span for spans in spans_by_value for span in spans] if all(spans_by_value) else []
 
 
 def held(message: BaseMessage, secrets: Secrets) -> set[str]:
@@ -239,7 +243,7 @@ def without_secrets(text: str, secrets: Secrets) -> str:
 
 
 def covered(message: M, secrets: Secrets) -> M:
-    """The message, marked for the values that it holds, and where in its text they stand.
+    """The message, marked for the values that it holds, and their places in its text.
 
     For what a program has written: it says nothing of a value but the value.
     """
@@ -303,7 +307,7 @@ def _words(text: str) -> list[str]:
 def plan_spans(
     text: str,
     params: Iterable[Param],
-    found: Mapping[str, Extraction],
+    extractions: Mapping[str, Extraction],
     secrets: Secrets,
     known: Secrets,
     familiar: frozenset[str],
@@ -311,19 +315,19 @@ def plan_spans(
 ) -> list[Span] | None:
     """What of a message to hide; None: all of it, as an expected value was not recognised.
 
-    As long as a value is open, only familiar words are shown. Once all have been told, a message
+    As long as a value is open, only familiar words are shown. Once all are known, a message
     that gives none shows all but what has the form of one: another card number is hidden, "inside"
     is not.
 
     Args:
         text: The user's message.
         params: The sensitive parameters that it holds a value of, or was asked for.
-        found: What was read from it, by parameter.
+        extractions: What was read from it, by parameter.
         secrets: All sensitive values that are known.
         known: Values that are known and not sensitive.
         familiar: Words that tell nothing (`familiar_words`).
-        risky: The sensitive parameters that it may speak of, if all of their values have been told
-            before.
+        risky: The sensitive parameters that it may speak of, if all of their values are known
+            already.
     """
     hidden: list[Span] = []
     params = list(params)
@@ -334,7 +338,7 @@ def plan_spans(
             if name == param.name
             for span in find_spans(text, value)
         ]
-        read = found.get(param.name)
+        read = extractions.get(param.name)
         own += [read.span] if read and read.span else []
         if not own or param.type in _WHOLE:
             return None

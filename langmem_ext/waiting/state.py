@@ -23,7 +23,7 @@ class Step(TypedDict):
 
 
 class StepResult(TypedDict):
-    """What came of one step: the tool's result, or the sentence that the user is told instead."""
+    """What came of one step: the tool's result, or the sentence that the user reads instead."""
 
     status: Literal["ok", "error"]
     value: JsonValue

@@ -24,7 +24,7 @@ def time_zone(name: object) -> ZoneInfo:
     """A time zone by its IANA name.
 
     Raises:
-        InvalidInput: There is none of that name.
+        InvalidInput: There is no time zone of that name.
     """
     try:
         return ZoneInfo(str(name))

@@ -105,18 +105,18 @@ def reply_of(snapshot: StateSnapshot, *, masked: bool = False) -> str:
         default=-1,
     )
     answers = [message for message in messages[newest + 1 :] if isinstance(message, AIMessage)]
-    said = [message for message in answers if message.text]
-    texts = [str(message.text) for message in said]
+    replies = [message for message in answers if message.text]
+    texts = [str(message.text) for message in replies]
     asked = _asked_in_words(pending_interrupts(snapshot), texts)
-    shown = [shown_text(vars(message)) for message in said] if masked else texts
+    shown = [shown_text(vars(message)) for message in replies] if masked else texts
     return "\n".join([*shown, *asked])
 
 
-def _asked_in_words(interrupts: Sequence[Interrupt], said: Sequence[str]) -> Iterator[str]:
+def _asked_in_words(interrupts: Sequence[Interrupt], texts: Sequence[str]) -> Iterator[str]:
     """What a person is asked now: of several questions the first, if it was not said."""
     if not interrupts:
         return
-    if (prompt := question_of(asked_of(interrupts[0]))) not in said:
+    if (prompt := question_of(asked_of(interrupts[0]))) not in texts:
         yield prompt
     if len(interrupts) > 1:
         yield f"({len(interrupts) - 1} more to answer after this.)"

@@ -66,7 +66,7 @@ class IntentCatalog(CatalogFields):
 
     _source: str = PrivateAttr(default="the catalog")
     _lines: dict[DataPath, int] = PrivateAttr(default_factory=dict)
-    _given: dict[str, frozenset[str]] = PrivateAttr(default_factory=dict)
+    _declared_keys: dict[str, frozenset[str]] = PrivateAttr(default_factory=dict)
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
@@ -96,10 +96,14 @@ class IntentCatalog(CatalogFields):
             raise CatalogError(source, render(document.problems, document.lines))
         parsed = parse_catalog(document.data)
         lines = document.lines | named_lines(document.lines, parsed.places)
-        found = check_parts(parsed.fields, parsed.param_names, parsed.intent_ids, complete=False)
-        _refuse(source, lines, [*document.problems, *parsed.problems, *found])
+        problems = check_parts(parsed.fields, parsed.param_names, parsed.intent_ids, complete=False)
+        _refuse(source, lines, [*document.problems, *parsed.problems, *problems])
         catalog = cls(**dict(parsed.fields))
-        catalog._source, catalog._lines, catalog._given = source, lines, parsed.given
+        catalog._source, catalog._lines, catalog._declared_keys = (
+            source,
+            lines,
+            parsed.declared_keys,
+        )
         return catalog
 
     def with_tools(self, tools: Iterable[BaseTool], extensions: Extensions = NONE) -> Self:
@@ -120,12 +124,12 @@ class IntentCatalog(CatalogFields):
         by_name = _tools_by_name(tools)
         arguments = {name: tool_arguments(tool) for name, tool in by_name.items()}
         intents = tuple(with_tool_params(intent, arguments) for intent in self.intents)
-        made = params_with_tools(intents, self.params, self._given, arguments)
+        made = params_with_tools(intents, self.params, self._declared_keys, arguments)
         params = {name: param.with_extensions(extensions) for name, param in made.items()}
         catalog = self.model_copy(update={"intents": intents, "params": params})
         ids = [intent.id for intent in intents]
-        found = check_parts(catalog, [*params], ids, complete=True, extensions=extensions)
-        _refuse(self._source, self._lines, [*found, *check_tools(catalog, by_name, arguments)])
+        problems = check_parts(catalog, [*params], ids, complete=True, extensions=extensions)
+        _refuse(self._source, self._lines, [*problems, *check_tools(catalog, by_name, arguments)])
         return catalog
 
     def intent(self, intent_id: str) -> Intent:

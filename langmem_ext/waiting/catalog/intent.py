@@ -1,6 +1,6 @@
 """An intent and a catalog of them, as declarations: what an intents file says, field by field.
 
-Pure values. What may be done with them stands in `catalog`; how they are read from a file in
+Pure values. What may be done with them is in `catalog`; how they are read from a file in
 `catalog_parse`.
 """
 

@@ -308,7 +308,7 @@ def label(param: Param, value: JsonValue) -> JsonValue:
 
 
 def _length_in_words(value: str) -> str:
-    """An ISO duration as users say it: "1 hour 30 minutes"; what is none stays as it is."""
+    """An ISO duration as users say it: "1 hour 30 minutes"; any other text stays as it is."""
     match = ISO_DURATION.fullmatch(value)
     counts = (
         [(name.rstrip("s"), count) for name, count in match.groupdict().items() if count]

@@ -45,9 +45,9 @@ class Parsed:
         problems: The mistakes of form.
         intent_ids: Every intent id that the file declares, also those with mistakes.
         param_names: Every parameter that the file declares, also those with mistakes.
-        given: The keys that the file gives for each parameter: the tools' schemas fill in the
-            others.
-        places: Another path for the declarations that stand in a list: by id instead of by
+        declared_keys: The keys that the file gives for each parameter: the tools' schemas fill in
+            the others.
+        places: Another path for the declarations in a list: by id instead of by
             position.
     """
 
@@ -55,7 +55,7 @@ class Parsed:
     problems: list[Problem] = field(default_factory=list)
     intent_ids: set[str] = field(default_factory=set)
     param_names: set[str] = field(default_factory=set)
-    given: dict[str, frozenset[str]] = field(default_factory=dict)
+    declared_keys: dict[str, frozenset[str]] = field(default_factory=dict)
     places: dict[DataPath, DataPath] = field(default_factory=dict)
 
 
@@ -77,7 +77,7 @@ def parse_catalog(data: object) -> Parsed:
 
 def _parse_parts(parsed: Parsed, data: Mapping[object, object]) -> None:
     intents = tuple(_intents(parsed, data.get("intents", ())))
-    params = _stays(intents, dict(_params(parsed, data.get("params"))), parsed.given)
+    params = _stays(intents, dict(_params(parsed, data.get("params"))), parsed.declared_keys)
     replies = _model(parsed, Replies, _section(data, "replies"), ("replies",)) or Replies()
     redaction = (
         _model(parsed, Redaction, _section(data, "redaction"), ("redaction",)) or Redaction()
@@ -112,7 +112,7 @@ _GOES: Final = re.compile(r"\b(?:leav|depart)", re.IGNORECASE)
 
 
 def _stays(
-    intents: Iterable[Intent], params: dict[str, Param], given: Mapping[str, frozenset[str]]
+    intents: Iterable[Intent], params: dict[str, Param], declared_keys: Mapping[str, frozenset[str]]
 ) -> dict[str, Param]:
     """The parameters, where an arrival followed by a leave makes a stay.
 
@@ -124,7 +124,7 @@ def _stays(
         own = [
             params[name]
             for name in intent.param_names
-            if name in params and "role" not in given.get(name, ())
+            if name in params and "role" not in declared_keys.get(name, ())
         ]
         for comes, goes in zip(own, own[1:], strict=False):
             if (
@@ -142,7 +142,7 @@ def _stays(
 
 
 def _section(data: Mapping[object, object], key: str) -> object:
-    """What stands under `key`; a key with nothing under it declares nothing."""
+    """What is declared under `key`; a key with nothing under it declares nothing."""
     value = data.get(key)
     return {} if value is None else value
 
@@ -178,7 +178,7 @@ def _params(parsed: Parsed, value: object) -> Iterator[tuple[str, Param]]:
             parsed.places[("params", name)] = place
         param = _model(parsed, Param, _with_texts(raw), place)
         if param is not None:
-            parsed.given[param.name] = frozenset(param.model_fields_set)
+            parsed.declared_keys[param.name] = frozenset(param.model_fields_set)
             yield param.name, complete(param)
 
 
@@ -237,8 +237,12 @@ def _entries(
     """
     if isinstance(value, Mapping):
         for name, raw in value.items():
-            given = {} if raw is None else raw
-            if isinstance(given, Mapping) and name_field in given and given[name_field] != name:
+            declaration = {} if raw is None else raw
+            if (
+                isinstance(declaration, Mapping)
+                and name_field in declaration
+                and declaration[name_field] != name
+            ):
                 parsed.problems.append(
                     Problem(
                         (key, str(name), name_field),
@@ -247,7 +251,9 @@ def _entries(
                 )
             yield (
                 (key, str(name)),
-                {**given, name_field: str(name)} if isinstance(given, Mapping) else given,
+                {**declaration, name_field: str(name)}
+                if isinstance(declaration, Mapping)
+                else declaration,
             )
     elif isinstance(value, list | tuple):
         yield from (((key, index), raw) for index, raw in enumerate(value))

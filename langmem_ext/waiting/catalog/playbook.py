@@ -194,11 +194,11 @@ class Playbook:
                     return error
         return None
 
-    def accepts(self, plan: PlanExecution, found: Params) -> bool:
+    def accepts(self, plan: PlanExecution, values: Params) -> bool:
         """Whether the plan can use at least one of these values."""
         return any(
             name in self.uses(plan) and self.value_error(plan, name, value) is None
-            for name, value in found.items()
+            for name, value in values.items()
         )
 
     @staticmethod
@@ -221,7 +221,7 @@ class Playbook:
         }
 
     def ready(self, plan: PlanExecution, params: Params) -> bool:
-        """Whether the next step, or else the reply, can be carried out as it stands."""
+        """Whether the next step, or else the reply, can run with the values known now."""
         if (
             plan.get("expired")
             or self.missing(plan, params)

@@ -32,7 +32,7 @@ def with_tool_params(intent: Intent, arguments: Arguments) -> Intent:
 def params_with_tools(
     intents: Iterable[Intent],
     params: Mapping[str, Param],
-    given: Mapping[str, frozenset[str]],
+    declared_keys: Mapping[str, frozenset[str]],
     arguments: Arguments,
 ) -> dict[str, Param]:
     """The declared parameters, and those that the intents take from their tools alone.
@@ -43,7 +43,7 @@ def params_with_tools(
     Args:
         intents: The intents, with their parameters.
         params: The declared parameters.
-        given: For each of them, the keys that its declaration says; these stay as they are.
+        declared_keys: For each of them, the keys that its declaration says; these stay as they are.
         arguments: The tools' arguments.
     """
     made: dict[str, Param] = {}
@@ -53,7 +53,9 @@ def params_with_tools(
                 if name in intent.param_names:
                     made.setdefault(name, param_from(argument, name))
     declared = {
-        name: completed(param, given.get(name, frozenset(param.model_fields_set)), made.get(name))
+        name: completed(
+            param, declared_keys.get(name, frozenset(param.model_fields_set)), made.get(name)
+        )
         for name, param in params.items()
     }
     return declared | {
@@ -69,26 +71,26 @@ def _sources(
     return ((param_of.get(name, name), argument) for name, argument in arguments.items())
 
 
-def completed(param: Param, given: Set[str], made: Param | None) -> Param:
+def completed(param: Param, declared_keys: Set[str], made: Param | None) -> Param:
     """A declared parameter with what its declaration leaves out.
 
     Args:
         param: The parameter.
-        given: The keys that its declaration says; these stay as they are.
+        declared_keys: The keys that its declaration says; these stay as they are.
         made: The parameter as the argument that it fills describes it; None where it fills none.
     """
     if made is None:
         return complete(param)
     update: dict[str, object] = {}
-    if "type" not in given and "enum" not in given:
+    if "type" not in declared_keys and "enum" not in declared_keys:
         update["type"] = made.type
     kind = update.get("type", param.type)
     if kind is ParamType.ENUM and not param.enum:
         update["enum"] = made.enum
     for field in ("description", "pattern", "examples"):
-        if field not in given:
+        if field not in declared_keys:
             update[field] = getattr(made, field)
-    if "prompt" not in given:
+    if "prompt" not in declared_keys:
         update["prompt"] = ""
     update["sensitive"] = param.sensitive or made.sensitive
     return complete(param.model_copy(update=update))

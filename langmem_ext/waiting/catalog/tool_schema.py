@@ -132,7 +132,7 @@ def _enum(schema: Schema) -> list[JsonValue]:
 WRONG_FORM: Final = "it does not have the right form"
 """What is wrong with a value that does not match a pattern; the question gives an example."""
 
-_TOLD: Final[Mapping[str, str]] = {
+_MESSAGES: Final[Mapping[str, str]] = {
     "pattern": WRONG_FORM,
     "format": WRONG_FORM,
     "minimum": "it must be at least {}",
@@ -143,7 +143,7 @@ _TOLD: Final[Mapping[str, str]] = {
     "minLength": "it must have at least {} characters",
     "maxLength": "it must have at most {} characters",
 }
-"""What a user is told of a JSON schema's constraint that a value does not meet."""
+"""The message to the user for each JSON schema constraint that a value does not meet."""
 
 
 def field_error(tool: BaseTool, argument: str, value: JsonValue) -> str | None:
@@ -184,8 +184,10 @@ def _schema_error(schema: Schema, argument: str, value: JsonValue) -> str | None
     try:
         for error in validator.iter_errors({argument: value}):
             if list(error.absolute_path)[:1] == [argument]:
-                told = _TOLD.get(str(error.validator), f"does not meet {error.validator}: {{}}")
-                return told.format(error.validator_value)
+                problem = _MESSAGES.get(
+                    str(error.validator), f"does not meet {error.validator}: {{}}"
+                )
+                return problem.format(error.validator_value)
     except Unresolvable:  # a reference to another document: the tool itself will judge
         return None
     return None
@@ -249,7 +251,7 @@ def _alternatives(schema: Schema) -> Iterator[Schema]:
 
 
 def _lookup(target: str, root: Schema) -> Schema:
-    found: Any = root
+    node: Any = root
     for step in target.removeprefix("#/").split("/"):
-        found = found.get(step, {}) if isinstance(found, Mapping) else {}
-    return found if isinstance(found, Mapping) else {}
+        node = node.get(step, {}) if isinstance(node, Mapping) else {}
+    return node if isinstance(node, Mapping) else {}

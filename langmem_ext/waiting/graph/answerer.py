@@ -58,21 +58,21 @@ class FunctionAnswerer:
             InvalidInput: The function is async.
         """
         try:
-            told = self.function(asked)
+            answer = self.function(asked)
         except Exception as error:
             _warn("answer function", error)
             return None
-        if isawaitable(told):
-            if iscoroutine(told):
-                told.close()
+        if isawaitable(answer):
+            if iscoroutine(answer):
+                answer.close()
             raise InvalidInput("an async answer needs ainvoke: drive the graph with aconverse")
-        return told
+        return answer
 
     async def aanswer(self, asked: AskedQuestion) -> str | None:
         """Async twin of `answer`; the function may be async."""
         try:
-            told = self.function(asked)
-            return await told if isawaitable(told) else told
+            answer = self.function(asked)
+            return await answer if isawaitable(answer) else answer
         except Exception as error:
             _warn("answer function", error)
             return None
@@ -109,7 +109,7 @@ class ModelAnswerer:
         if asked.local:
             return None
         try:
-            return _said(self._structured().invoke(self._messages(asked), _CONFIG))
+            return _answer_in(self._structured().invoke(self._messages(asked), _CONFIG))
         except Exception as error:  # any provider's own errors
             _warn("answering model", error)
             return None
@@ -119,7 +119,7 @@ class ModelAnswerer:
         if asked.local:
             return None
         try:
-            return _said(await self._structured().ainvoke(self._messages(asked), _CONFIG))
+            return _answer_in(await self._structured().ainvoke(self._messages(asked), _CONFIG))
         except Exception as error:  # as above
             _warn("answering model", error)
             return None
@@ -141,16 +141,18 @@ def _facts(catalog: IntentCatalog) -> str:
     """The catalog's texts for users: what they can ask for, the answers, and the parameters."""
     lines = []
     for intent in catalog.intents:
-        told = "" if intent.tool or "{" in intent.reply else f" {intent.reply}"
-        lines.append(f"- {intent.description or intent.id}.{told}")
+        reply = "" if intent.tool or "{" in intent.reply else f" {intent.reply}"
+        lines.append(f"- {intent.description or intent.id}.{reply}")
     for name, param in catalog.params.items():
-        said = (param.help or param.description) if catalog.is_sensitive(name) else helped(param)
-        if said and not param.local_only:
-            lines.append(f"- {name}: {said}")
+        help_text = (
+            (param.help or param.description) if catalog.is_sensitive(name) else helped(param)
+        )
+        if help_text and not param.local_only:
+            lines.append(f"- {name}: {help_text}")
     return "\n".join(lines)
 
 
-def _said(answer: object) -> str | None:
+def _answer_in(answer: object) -> str | None:
     try:
         return Told.model_validate(answer).answer
     except ValidationError:

@@ -61,11 +61,11 @@ class Reporter:
                 source="model" if by_model else "rules",
             )
         self.filled(state, update, "user", config)
-        said = any(message.type == "ai" for message in update.get("messages") or ())
-        if said and plan and waiting is not None:
+        replied = any(message.type == "ai" for message in update.get("messages") or ())
+        if replied and plan and waiting is not None:
             attempts = plan["attempts"].get(waiting, 0) + 1
             self._emit("asked", state, update, config, param=self._param(waiting), attempt=attempts)
-        elif said and not plan:
+        elif replied and not plan:
             self._emit("respond", state, update, config, intent=None)
 
     def filled(

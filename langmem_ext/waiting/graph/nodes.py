@@ -157,18 +157,18 @@ class Nodes:
         messages: list[AnyMessage] = []
         secrets = self._secrets(state, decided.update)
         if heard is not None:
-            said = state["messages"][-1]
-            noted = _answer_hidden(self._noted(said, heard, state, decided, secrets), secrets)
-            if noted is not said:
+            message = state["messages"][-1]
+            noted = _answer_hidden(self._noted(message, heard, state, decided, secrets), secrets)
+            if noted is not message:
                 messages.append(noted)
-        said_now = [covered(AIMessage(text), secrets) for text in decided.say]
-        if said_now and (asked := decided.update["waiting_for_param"]) is not None:
+        replies = [covered(AIMessage(text), secrets) for text in decided.say]
+        if replies and (asked := decided.update["waiting_for_param"]) is not None:
             risks = self._risks(read_session({**state, **decided.update}, self.playbook))
             if risks:  # whoever stores the answer, it is marked
-                said_now[-1] = annotated(
-                    annotated(said_now[-1], "asks", asked), "risks", [*sorted(risks)]
+                replies[-1] = annotated(
+                    annotated(replies[-1], "asks", asked), "risks", [*sorted(risks)]
                 )
-        messages += said_now
+        messages += replies
         update = dict(decided.update)
         if (sensitive := read_sensitive(state, self.playbook)) != state.get("sensitive_params"):
             update["sensitive_params"] = sensitive
@@ -176,7 +176,7 @@ class Nodes:
 
     def _noted(
         self,
-        said: AnyMessage,
+        message: AnyMessage,
         heard: Heard,
         state: SessionState,
         decided: Decision,
@@ -188,28 +188,36 @@ class Nodes:
             read_session({**state, **decided.update}, self.playbook),
         )
         declared = self.playbook.catalog.params
-        found = candidates(self.playbook, self.playbook.sensitive & declared.keys(), heard)
-        names = self.playbook.sensitive & {*decided.mentioned, *found, before.waiting_for} | held(
-            said, secrets
-        )
+        extractions = candidates(self.playbook, self.playbook.sensitive & declared.keys(), heard)
+        names = self.playbook.sensitive & {
+            *decided.mentioned,
+            *extractions,
+            before.waiting_for,
+        } | held(message, secrets)
         risky = self._risks(before) | self._risks(after)
         if not names and not risky:
-            return said
+            return message
         harmless = declared.keys() - self.playbook.sensitive
         others = secrets_in(harmless, after.params)
         spans = None  # of another graph's parameter, nothing says which words may be its value
         if names <= declared.keys():
-            given = [declared[name] for name in names]
-            told = (
+            held_params = [declared[name] for name in names]
+            risky_params = (
                 [declared[name] for name in risky if name in declared]
                 if risky <= after.params.keys()
                 else ()
             )
             spans = plan_spans(
-                heard.text, given, found, secrets, others, self.playbook.familiar, told
+                heard.text,
+                held_params,
+                extractions,
+                secrets,
+                others,
+                self.playbook.familiar,
+                risky_params,
             )
-        unread = sensitive_names(said) in ({before.waiting_for}, self._risks(before))
-        return marked(said, names or (risky if spans else ()), spans, anew=unread)
+        unread = sensitive_names(message) in ({before.waiting_for}, self._risks(before))
+        return marked(message, names or (risky if spans else ()), spans, anew=unread)
 
     def _risks(self, session: Session) -> frozenset[str]:
         """The sensitive parameters whose values a user may say, whatever was asked."""
@@ -259,7 +267,7 @@ class Nodes:
             return {}
         began = monotonic()
         try:
-            answer = returned(call, call.tool.invoke(call.given, config))
+            answer = returned(call, call.tool.invoke(call.invocation, config))
         except Exception as error:
             answer = self._failure(call, error)
         return self._called(state, call, answer, began, config)
@@ -271,7 +279,7 @@ class Nodes:
             return {}
         began = monotonic()
         try:
-            answer = returned(call, await call.tool.ainvoke(call.given, config))
+            answer = returned(call, await call.tool.ainvoke(call.invocation, config))
         except Exception as error:
             answer = self._failure(call, error)
         return self._called(state, call, answer, began, config)

@@ -79,12 +79,15 @@ def calls_of(value: object, schema: object) -> list[Call]:
     requests = value.get("action_requests")
     if not isinstance(requests, list) or not all(map(_has_name, requests)):
         return []
-    allowed: dict[str, object] = {one["name"]: KINDS for one in requests}
+    allowed: dict[str, object] = {request["name"]: KINDS for request in requests}
     configs = value.get("review_configs")
     for config in configs if isinstance(configs, list) else ():
         if isinstance(config, Mapping) and isinstance(config.get("action_name"), str):
             allowed[config["action_name"]] = config.get("allowed_decisions")
-    return [_call(one, _decision_schema(one["name"], allowed[one["name"]])) for one in requests]
+    return [
+        _call(request, _decision_schema(request["name"], allowed[request["name"]]))
+        for request in requests
+    ]
 
 
 def is_single(value: object) -> bool:
@@ -99,9 +102,9 @@ def decisions(calls: Sequence[Call], text: str) -> Iterator[list[Any]]:
         yield [call.decision(*words) for call in calls]
     if len(calls) == 1:
         yield from ([edit] for edit in edits(calls[0], text))
-    said = parsed(text)
-    if isinstance(said, dict | list):
-        yield decisions_given(said)
+    value = parsed(text)
+    if isinstance(value, dict | list):
+        yield decisions_given(value)
     if len(calls) == 1 and calls[0].kinds() == ["respond"]:
         yield [calls[0].decision("respond", text)]
 
@@ -115,12 +118,12 @@ def decisions_given(value: object) -> list[Any]:
 
 def decision_in_words(text: str) -> tuple[str, str | None] | None:
     """The decision that words say, on any number of tool calls: its kind, and what goes with it."""
-    said = text.strip()
-    if _APPROVE.fullmatch(said):
+    stripped = text.strip()
+    if _APPROVE.fullmatch(stripped):
         return "approve", None
-    if (rejected := _REJECT.fullmatch(said)) is not None:
+    if (rejected := _REJECT.fullmatch(stripped)) is not None:
         return "reject", next((words.strip() for words in rejected.groups() if words), None)
-    if (responded := _RESPOND.fullmatch(said)) is not None:
+    if (responded := _RESPOND.fullmatch(stripped)) is not None:
         return "respond", responded["words"]
     return None
 
@@ -137,8 +140,10 @@ def options(calls: Sequence[Call]) -> str:
     }
     if len(calls) == 1:
         ways["edit"] = f"edit {{{names}}}"
-    said = [ways[kind] for kind in KINDS if kind in ways and all(kind in kinds for kinds in taken)]
-    lines = [", ".join(said) + (" for all of them" if len(calls) > 1 else "")] if said else []
+    spoken = [
+        ways[kind] for kind in KINDS if kind in ways and all(kind in kinds for kinds in taken)
+    ]
+    lines = [", ".join(spoken) + (" for all of them" if len(calls) > 1 else "")] if spoken else []
     each = ", ".join(f'{{"type": "{"|".join(kinds)}", …}}' for kinds in taken)
     return "; or ".join([*lines, f'JSON like {{"decisions": [{each}]}}'])
 
@@ -158,13 +163,13 @@ def edits(call: Call, text: str) -> Iterator[dict[str, Any]]:
 
 
 def _like(old: object, text: str) -> Any:
-    """A text as a value of the kind of another; `NO_JSON` if it is none."""
-    said = parsed(text)
+    """A text as a value of the kind of another; `NO_JSON` if it is not one."""
+    value = parsed(text)
     if old is None or isinstance(old, str):
-        return said if isinstance(said, str) else text
+        return value if isinstance(value, str) else text
     if isinstance(old, bool) or not isinstance(old, int | float):
-        return said if isinstance(said, type(old)) else NO_JSON
-    return said if isinstance(said, int | float) and not isinstance(said, bool) else NO_JSON
+        return value if isinstance(value, type(old)) else NO_JSON
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else NO_JSON
 
 
 def _has_name(request: object) -> bool:

@@ -43,10 +43,10 @@ class Resumed:
 
     def message(self) -> HumanMessage:
         """The answer as the user's message."""
-        said = HumanMessage(self.answer.text if self.answer else "", id=self.id)
+        message = HumanMessage(self.answer.text if self.answer else "", id=self.id)
         note = self.answer.note() if self.answer else None
-        said = said if note is None else annotated(said, "answer", note)
-        return said if self.at is None else written_at(said, self.at)
+        message = message if note is None else annotated(message, "answer", note)
+        return message if self.at is None else written_at(message, self.at)
 
 
 def ask(payload: Mapping[str, Any], *, again: bool = False) -> Resumed:
@@ -92,7 +92,7 @@ def request_message(intent: str, values: Mapping[str, Any], text: str) -> HumanM
     Args:
         intent: The intent's id.
         values: What is known, by parameter.
-        text: What stands for it in the log.
+        text: Its text in the log.
     """
     return annotated(
         HumanMessage(text), "answer", {"act": "start", "intent": intent, "values": dict(values)}

@@ -65,7 +65,7 @@ def kind_of(asked: Asked) -> Kind:
         and value.get("type") == "mcp_elicitation"
         and isinstance(value.get("requests"), list)
     ):
-        return elicitation(value, [one for one in value["requests"] if isinstance(one, Mapping)])
+        return elicitation(value, [form for form in value["requests"] if isinstance(form, Mapping)])
     if schema := _declared(asked):
         return structured(value, schema)
     [request, *others] = value if isinstance(value, list) and value else [value]
@@ -96,7 +96,7 @@ def _declared(asked: Asked) -> Mapping[str, Any] | None:
 def plan_answers(waiting: Mapping[str, Asked], text: str) -> dict[str, Any]:
     """The resume values that a text is, by the ids of the interrupts that it answers.
 
-    Of several interrupts it answers the first, which is the one that is shown; a JSON object of
+    Of several interrupts it answers the first, which is the one shown; a JSON object of
     answers by ids answers those.
 
     Args:
@@ -106,14 +106,16 @@ def plan_answers(waiting: Mapping[str, Asked], text: str) -> dict[str, Any]:
     Raises:
         InvalidInput: It is no answer to what is asked; the message says what is one.
     """
-    said = parsed(text)
-    if isinstance(said, dict) and said and len(waiting) > 1 and said.keys() <= waiting.keys():
+    by_id = parsed(text)
+    if isinstance(by_id, dict) and by_id and len(waiting) > 1 and by_id.keys() <= waiting.keys():
         return {
-            name: _said(waiting[name], one if isinstance(one, str) else json.dumps(one))
-            for name, one in said.items()
+            name: _answer_from_text(
+                waiting[name], answer if isinstance(answer, str) else json.dumps(answer)
+            )
+            for name, answer in by_id.items()
         }
     name, asked = next(iter(waiting.items()))
-    return {name: _said(asked, text)}
+    return {name: _answer_from_text(asked, text)}
 
 
 def plan_resume(waiting: Mapping[str, Asked], value: object) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def plan_resume(waiting: Mapping[str, Asked], value: object) -> dict[str, Any]:
 
     Args:
         waiting: The interrupts that wait, by id; at least one.
-        value: The answer to the one that waits, or answers by id, or AG-UI's resume entries.
+        value: The answer to the interrupt that waits, or answers by id, or AG-UI's resume entries.
 
     Raises:
         InvalidInput: It is no answer to what is asked.
@@ -132,9 +134,10 @@ def plan_resume(waiting: Mapping[str, Asked], value: object) -> dict[str, Any]:
     """
     entries: list[Any] = value if isinstance(value, list) else [value]
     if entries and all(
-        isinstance(one, Mapping) and isinstance(one.get("interruptId"), str) for one in entries
+        isinstance(entry, Mapping) and isinstance(entry.get("interruptId"), str)
+        for entry in entries
     ):
-        value = {one["interruptId"]: one for one in entries}
+        value = {entry["interruptId"]: entry for entry in entries}
     if (
         isinstance(value, Mapping)
         and value
@@ -153,7 +156,10 @@ def plan_resume(waiting: Mapping[str, Asked], value: object) -> dict[str, Any]:
             f"the question {gone[0]} is no longer asked, and nothing was changed: an empty message"
             " shows what is"
         )
-    answers = {name: _given(name, waiting[name], one) for name, one in by_id.items()}
+    answers = {
+        name: _answer_from_value(name, waiting[name], client_answer)
+        for name, client_answer in by_id.items()
+    }
     return {name: answer for name, answer in answers.items() if answer is not None}
 
 
@@ -166,12 +172,12 @@ def _is_id(name: object) -> bool:
     return isinstance(name, str) and re.fullmatch(r"[0-9a-f]{32}", name) is not None
 
 
-def _said(asked: Asked, text: str) -> Any:
+def _answer_from_text(asked: Asked, text: str) -> Any:
     kind = kind_of(asked)
-    return kind.answer(kind.said(text))
+    return kind.answer(kind.from_text(text))
 
 
-def _given(name: str, asked: Asked, value: Any) -> Any:
+def _answer_from_value(name: str, asked: Asked, value: Any) -> Any:
     """The resume value that a client's answer is; None where it says nothing."""
     if isinstance(asked.value, Mapping) and asked.is_own:
         return None if read_answer(value, Expected.by(asked.value, name)) is None else value
@@ -183,5 +189,7 @@ def _given(name: str, asked: Asked, value: Any) -> Any:
             )
         value = value.get("payload")
     return kind.answer(
-        kind.said(value) if isinstance(value, str) else kind.given(json_value(value, "the answer"))
+        kind.from_text(value)
+        if isinstance(value, str)
+        else kind.from_value(json_value(value, "the answer"))
     )

@@ -40,14 +40,14 @@ def parsed(text: str) -> Any:
 
 def readings(text: str, schema: object) -> Iterator[Any]:
     """What a text may be as a value of a schema, the likeliest first; it may not fit."""
-    said = parsed(text)
-    if isinstance(said, dict | list):
-        yield said
+    value = parsed(text)
+    if isinstance(value, dict | list):
+        yield value
     yield from _chosen(text, options_of(schema))
     yield text
-    if said is not NO_JSON:
-        yield said
-        yield [said]
+    if value is not NO_JSON:
+        yield value
+        yield [value]
     if (truth := _TRUTH.get(text.strip(" .!\t\r\n").lower())) is not None:
         yield truth
     yield from _filled_in(text, schema)
@@ -60,9 +60,11 @@ def options_of(schema: object) -> list[tuple[Any, str]]:
     if isinstance(listed := schema.get("enum"), list):
         return [(value, str(value)) for value in listed]
     options = [
-        one for one in _items(schema.get("oneOf")) if isinstance(one, Mapping) and "const" in one
+        option
+        for option in _items(schema.get("oneOf"))
+        if isinstance(option, Mapping) and "const" in option
     ]
-    return [(one["const"], str(one.get("title", one["const"]))) for one in options]
+    return [(option["const"], str(option.get("title", option["const"]))) for option in options]
 
 
 def fields_of(schema: object) -> Mapping[str, Any]:
@@ -84,15 +86,15 @@ def named_values(text: str, names: Sequence[str]) -> dict[str, str]:
         return {}
     known = "|".join(re.escape(form) for form in sorted(spoken, key=len, reverse=True))
     begins = rf"(?:the\s+)?(?P<name>{known})\s*(?:\bto\b|\bis\b|=|:)\s*"
-    value, found, rest = (
+    value, values, rest = (
         rf"(?P<value>.+?)(?=\s*(?:,|;|\band\b)\s*(?:and\s+)?{begins.replace('?P<name>', '')}|\s*$)",
         {},
         text.strip(),
     )
     while match := re.match(begins + value, rest, re.I | re.S):
-        found[spoken[match["name"].lower()]] = match["value"].strip()
+        values[spoken[match["name"].lower()]] = match["value"].strip()
         rest = re.sub(r"^\s*(?:[,;]|and\b)?\s*(?:and\b)?\s*", "", rest[match.end() :], flags=re.I)
-    return {} if rest else found
+    return {} if rest else values
 
 
 def fitting(text: str, schema: object) -> Any:
@@ -103,8 +105,8 @@ def fitting(text: str, schema: object) -> Any:
 def _filled_in(text: str, schema: object) -> Iterator[dict[str, Any]]:
     """A form's content: by the names of its fields, or of its only field."""
     fields = fields_of(schema)
-    if given := named_values(text, [*fields]):
-        yield {name: fitting(value, fields[name]) for name, value in given.items()}
+    if values := named_values(text, [*fields]):
+        yield {name: fitting(value, fields[name]) for name, value in values.items()}
     required = schema.get("required") if isinstance(schema, Mapping) else None
     needed = [name for name in _items(required) if name in fields] or [*fields]
     if len(needed) == 1:
@@ -113,9 +115,9 @@ def _filled_in(text: str, schema: object) -> Iterator[dict[str, Any]]:
 
 def _chosen(text: str, options: Sequence[tuple[Any, str]]) -> Iterator[Any]:
     """The option that a text names, or counts: "the second one"."""
-    said = text.strip(" .!\t\r\n").casefold()
+    spoken = text.strip(" .!\t\r\n").casefold()
     yield from (
-        value for value, shown in options if said in (shown.casefold(), str(value).casefold())
+        value for value, shown in options if spoken in (shown.casefold(), str(value).casefold())
     )
     if match := _ORDINAL.fullmatch(text):
         place = int(match["number"]) - 1 if match["number"] else _ORDINALS[match["word"].lower()]

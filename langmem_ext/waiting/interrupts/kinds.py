@@ -21,7 +21,7 @@ from langmem_ext.waiting.interrupts.approvals import (
 from langmem_ext.waiting.interrupts.forms import fields_of, options_of, parsed, readings, short
 from langmem_ext.waiting.interrupts.response_schema import fits
 
-_SAID: Final = ("prompt", "message", "question", "description", "title")
+_PROMPT_KEYS: Final = ("prompt", "message", "question", "description", "title")
 """Keys of a payload under which it says what it asks."""
 
 Readings: TypeAlias = Callable[[Any], Iterator[Any]]
@@ -34,16 +34,16 @@ class Kind:
     Attributes:
         shown: What a person is asked.
         schema: The JSON schema of the resume value; None: any will do.
-        said: What a text may be as a resume value, the likeliest first.
-        given: What a client's answer may be as one.
+        from_text: What a text may be as a resume value, the likeliest first.
+        from_value: What a client's answer that is no text may be as one.
         cancelled: What a person who goes away answers, the likeliest first.
-        refusal: What is told about anything else.
+        refusal: What an error says about any other answer.
     """
 
     shown: str
     schema: object
-    said: Readings
-    given: Readings
+    from_text: Readings
+    from_value: Readings
     cancelled: tuple[Any, ...]
     refusal: str
 
@@ -61,13 +61,13 @@ class Kind:
 
 def any_text(value: object) -> Kind:
     """A question that declares nothing: any text answers it, and listed options may be counted."""
-    options = {"enum": [one for one in _listed(value) if isinstance(one, str)]}
+    options = {"enum": [item for item in _listed(value) if isinstance(item, str)]}
 
-    def said(text: str) -> Iterator[Any]:
+    def from_text(text: str) -> Iterator[Any]:
         yield from (option for option in readings(text, options) if option in options["enum"])
         yield text
 
-    return Kind(shown_value(value), None, said, _as_it_is, (), "")
+    return Kind(shown_value(value), None, from_text, _as_it_is, (), "")
 
 
 def structured(value: object, schema: object) -> Kind:
@@ -93,14 +93,17 @@ def approval(calls: Sequence[Call], *, single: bool) -> Kind:
     each = [call.schema for call in calls]
     schema = each[0] if single else _decisions_schema(each)
 
-    def wrapped(found: Iterator[list[Any]]) -> Iterator[Any]:
-        yield from (one[0] if single and len(one) == 1 else {"decisions": one} for one in found)
+    def wrapped(candidates: Iterator[list[Any]]) -> Iterator[Any]:
+        yield from (
+            decided[0] if single and len(decided) == 1 else {"decisions": decided}
+            for decided in candidates
+        )
 
     names = ", ".join(repr(call.name) for call in calls)
     waits = f"the tool call {names} waits" if len(calls) == 1 else f"tool calls ({names}) wait"
-    said = options(calls)
-    shown = "\n\n".join([*(call.description for call in calls), f"Say {said}."])
-    refusal = f"{waits} for a decision, and this is not an allowed one: say {said}"
+    ways = options(calls)
+    shown = "\n\n".join([*(call.description for call in calls), f"Say {ways}."])
+    refusal = f"{waits} for a decision, and this is not an allowed one: say {ways}"
     cancelled = wrapped(iter([[call.decision("reject") for call in calls]]))
     return Kind(
         shown,
@@ -128,18 +131,18 @@ def elicitation(value: Mapping[str, Any], requests: Sequence[Mapping[str, Any]])
     def of_each(answers: Iterable[Any]) -> dict[str, Any]:
         return {"responses": dict(zip(keys, answers, strict=False))}
 
-    def said(text: str) -> Iterator[Any]:
+    def from_text(text: str) -> Iterator[Any]:
         word = text.strip(" .!\t\r\n").lower()
         if action := _ACTIONS.get(word):
             yield of_each({"action": action} for _ in keys)
         if isinstance(answer := parsed(text), dict):
-            yield from given(answer)
+            yield from from_value(answer)
         for content in readings(text, requests[0].get("requested_schema")) if is_form else ():
             yield of_each([{"action": "accept", "content": content}])
         if word in _YES:
             yield of_each({"action": "accept"} for _ in keys)
 
-    def given(answer: Any) -> Iterator[Any]:
+    def from_value(answer: Any) -> Iterator[Any]:
         yield answer
         yield {"responses": answer}
         yield of_each([answer])
@@ -153,7 +156,12 @@ def elicitation(value: Mapping[str, Any], requests: Sequence[Mapping[str, Any]])
     ]
     shown = "\n".join([*lines, "Say the values (or name: value, …), decline, or cancel."])
     return Kind(
-        shown, schema, said, given, (of_each({"action": "cancel"} for _ in keys),), _wants(schema)
+        shown,
+        schema,
+        from_text,
+        from_value,
+        (of_each({"action": "cancel"} for _ in keys),),
+        _wants(schema),
     )
 
 
@@ -200,7 +208,7 @@ def inbox(request: Mapping[str, Any]) -> Kind:
     schema = _inbox_schema(config)
     call = Call(str(name), args, None, "")
 
-    def said(text: str) -> Iterator[Any]:
+    def from_text(text: str) -> Iterator[Any]:
         word = text.strip(" .!\t\r\n").lower()
         if word in _YES or word == "approve":
             yield [{"type": "accept", "args": {"action": name, "args": args}}]
@@ -215,14 +223,14 @@ def inbox(request: Mapping[str, Any]) -> Kind:
             yield from _as_it_is(answer)
         yield [{"type": "response", "args": text}]
 
-    told = request.get("description")
-    shown = told if isinstance(told, str) and told else f"{name} {short(args)}"
+    description = request.get("description")
+    shown = description if isinstance(description, str) and description else f"{name} {short(args)}"
     allowed = config if isinstance(config, Mapping) else dict.fromkeys(_INBOX, True)
     ways = ", ".join(way for key, way in _INBOX.items() if allowed.get(key) is True)
     return Kind(
         f"{shown}\nSay {ways}.",
         schema,
-        said,
+        from_text,
         _as_it_is,
         ([{"type": "ignore", "args": None}],),
         _wants(schema),
@@ -275,7 +283,7 @@ def shown_value(value: object) -> str:
     if not isinstance(value, Mapping):
         return short(value)
     asked = next(
-        (value[key] for key in _SAID if isinstance(value.get(key), str) and value[key]), None
+        (value[key] for key in _PROMPT_KEYS if isinstance(value.get(key), str) and value[key]), None
     )
     rest = (
         {
@@ -292,8 +300,8 @@ def shown_value(value: object) -> str:
     ]
     listed = (
         [
-            f"  {place}. {one if isinstance(one, str) else short(one)}"
-            for place, one in enumerate(_listed(value), 1)
+            f"  {place}. {option if isinstance(option, str) else short(option)}"
+            for place, option in enumerate(_listed(value), 1)
         ]
         if asked
         else []
@@ -314,10 +322,18 @@ def _fields_in_words(schema: object) -> Iterator[str]:
     required = schema.get("required") if isinstance(schema, Mapping) else None
     needed = required if isinstance(required, list) else []
     for name, field in fields_of(schema).items():
-        told = field if isinstance(field, Mapping) else {}
+        declared = field if isinstance(field, Mapping) else {}
         listed = ", ".join(shown for _, shown in options_of(field))
         parts = [
-            str(told.get(key)) for key in ("title", "description") if isinstance(told.get(key), str)
+            str(declared.get(key))
+            for key in ("title", "description")
+            if isinstance(declared.get(key), str)
         ]
-        parts += [f"one of {listed}"] if listed else [str(told["type"])] if "type" in told else []
+        parts += (
+            [f"one of {listed}"]
+            if listed
+            else [str(declared["type"])]
+            if "type" in declared
+            else []
+        )
         yield f"  {name}: {', '.join(parts)}{'' if name in needed else ' (may be left out)'}"

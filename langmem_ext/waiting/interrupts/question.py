@@ -100,10 +100,10 @@ def for_all_clients(
         expires_at: When it expires, in UTC, ISO 8601; None: never.
     """
     prompt = question["prompt"]
-    told = {**question, "message": prompt, "description": prompt, "reason": "input_required"}
+    payload = {**question, "message": prompt, "description": prompt, "reason": "input_required"}
     if expires_at is not None:
-        told["expires_at"] = expires_at
-    return told if form is None else told | _keys_of_forms(question["param"], prompt, form)
+        payload["expires_at"] = expires_at
+    return payload if form is None else payload | _keys_of_forms(question["param"], prompt, form)
 
 
 def _keys_of_forms(param: str, prompt: str, form: Form) -> dict[str, Any]:
@@ -150,21 +150,21 @@ def form_field(param: Param, proposed: JsonValue = None) -> dict[str, Any]:
     elif field["type"] != "string" and param.bounds:
         ends = zip(("minimum", "maximum"), param.bounds, strict=True)
         field |= {name: end for name, end in ends if isinstance(end, int | float)}
-    if told := _told(param, value):
-        field["description"] = told
+    if description := _description(param, value):
+        field["description"] = description
     return field if proposed is None else {**field, "default": proposed}
 
 
-def _told(param: Param, value: Mapping[str, Any]) -> str:
+def _description(param: Param, value: Mapping[str, Any]) -> str:
     """What a value is, and how it is written."""
-    told = [param.description] if param.description else []
+    parts = [param.description] if param.description else []
     if spelled := _SPELLED.get(param.type):
-        told.append(spelled)
+        parts.append(spelled)
     elif "enum" not in value and param.examples:
-        told.append(f"like {param.examples[0]}")
+        parts.append(f"like {param.examples[0]}")
     elif value.get("type") != "string" and "enum" in value:
-        told.append(f"one of {', '.join(map(str, value['enum']))}")
-    return ", ".join(told)
+        parts.append(f"one of {', '.join(map(str, value['enum']))}")
+    return ", ".join(parts)
 
 
 def answer_type(payload: Mapping[str, Any]) -> type[RootModel[Any]] | None:
@@ -183,8 +183,8 @@ def _answer_type(expected: Expected, schema: str) -> type[RootModel[Any]]:
         read_answer(value, expected)
         return value
 
-    class _Given(RootModel[Any]):
+    class _Answer(RootModel[Any]):
         model_config = ConfigDict(title="Answer", hide_input_in_errors=True)
         root: Annotated[Any, AfterValidator(check), WithJsonSchema(json.loads(schema))]
 
-    return _Given
+    return _Answer

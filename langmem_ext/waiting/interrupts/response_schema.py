@@ -93,12 +93,12 @@ class _Schema:
         """What `#/…` refers to; what is not there refuses nothing."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             return True
-        found = self._root
+        node = self._root
         for name in reference.removeprefix("#").split("/")[1:]:
-            if not isinstance(found, Mapping):
+            if not isinstance(node, Mapping):
                 return True
-            found = found.get(name.replace("~1", "/").replace("~0", "~"), True)
-        return found
+            node = node.get(name.replace("~1", "/").replace("~0", "~"), True)
+        return node
 
 
 def _is_one_of(value: object, schema: Mapping[str, Any]) -> bool:
@@ -112,7 +112,7 @@ def _is_one_of(value: object, schema: Mapping[str, Any]) -> bool:
         return False
     if not _within(value, schema):
         return False
-    return not isinstance(values, list) or any(_same(value, one) for one in values)
+    return not isinstance(values, list) or any(_same(value, allowed) for allowed in values)
 
 
 _LIMITS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {

@@ -39,7 +39,7 @@ class Answer:
 
     Attributes:
         act: The user said words, gave values, will not answer, or drops the request.
-        text: The words; of any other act what stands for it in the log.
+        text: The words; of any other act its text in the log.
         values: The values, by parameter.
         approved: Whether the values come with a yes: who edits a call approves what it becomes.
     """
@@ -107,15 +107,15 @@ def resumed_id(value: object) -> str | None:
     """The message id that a resume value brings along."""
     if isinstance(value, BaseMessage):
         return value.id or None
-    given = value.get("id") if isinstance(value, dict) else None
-    return given if isinstance(given, str) and given else None
+    message_id = value.get("id") if isinstance(value, dict) else None
+    return message_id if isinstance(message_id, str) and message_id else None
 
 
 def resumed_moment(value: object) -> datetime | None:
     """When the answer was written, if the resume value says so."""
-    given = value.get("at") if isinstance(value, dict) else None
+    written = value.get("at") if isinstance(value, dict) else None
     try:
-        return datetime.fromisoformat(given) if isinstance(given, str) else None
+        return datetime.fromisoformat(written) if isinstance(written, str) else None
     except ValueError:
         return None
 
@@ -148,7 +148,7 @@ def _refusal(expected: Expected) -> InvalidInput:
 # -- what an answer may be -----------------------------------------------------------------------
 
 
-def _said(text: str) -> Answer | None:
+def _words(text: str) -> Answer | None:
     storable = text.encode("utf-8", "replace").decode().strip()
     return Answer("words", storable) if storable else None
 
@@ -165,10 +165,10 @@ def _declined(expected: Expected) -> Answer:
 _CANCELLED: Final = Answer("cancel", "cancel")
 
 
-def _given(
+def _values(
     values: Mapping[str, Any], expected: Expected, *, approved: bool = False
 ) -> Answer | None:
-    """Values by parameter; one that is empty is none."""
+    """The answer that gives values by parameter; empty values are left out."""
     if not values.keys() <= expected.names | {expected.param, CONFIRMATION}:
         raise _refusal(expected)
     known = {
@@ -180,16 +180,16 @@ def _given(
         word = in_text(known.pop(CONFIRMATION)).strip().lower()
         approved = word in ("yes", "true")
         if not approved:
-            return _said("no" if word == "false" else word)
+            return _words("no" if word == "false" else word)
     if not known:
         return _approved(expected) if approved else None
     if not expected.names:
-        return _said(in_text(known[expected.param]))
-    told = [
+        return _words(in_text(known[expected.param]))
+    phrases = [
         in_text(value) if name == expected.param else f"{in_words(name)} {in_text(value)}"
         for name, value in known.items()
     ]
-    return Answer("values", ", ".join(told).encode("utf-8", "replace").decode(), known, approved)
+    return Answer("values", ", ".join(phrases).encode("utf-8", "replace").decode(), known, approved)
 
 
 # -- the table of shapes: each gives the answer, or nothing where a value is not of its shape ----
@@ -198,9 +198,9 @@ def _given(
 def _plain(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """Text, a number, a truth value, a message of LangChain."""
     if isinstance(value, str | int | float):
-        yield _said(in_text(value))
+        yield _words(in_text(value))
     elif isinstance(value, BaseMessage):
-        yield _said(value.text)
+        yield _words(value.text)
 
 
 def _listed(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
@@ -210,20 +210,20 @@ def _listed(value: Any, expected: Expected, depth: int) -> Iterator[Answer | Non
     answers = [answer for item in value if (answer := _read(item, expected, depth)) is not None]
     acts = [answer for answer in answers if answer.act != "words"]
     if len(acts) <= 1:
-        yield acts[0] if acts else _said(", ".join(answer.text for answer in answers))
+        yield acts[0] if acts else _words(", ".join(answer.text for answer in answers))
 
 
 def _by_name(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """Values by parameter: a form's content, AG-UI's payload."""
     if isinstance(value, Mapping) and value.keys() <= expected.names | {expected.param}:
-        yield _given(value, expected)
+        yield _values(value, expected)
 
 
 def _elicited(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """MCP: the answer to an elicitation, alone or by the key of its question."""
     match value:
         case {"action": "accept", "content": Mapping() as content}:
-            yield _given(content, expected)
+            yield _values(content, expected)
         case {"action": "accept"}:
             yield _approved(expected)
         case {"action": "decline"}:
@@ -245,22 +245,22 @@ def _decided(value: Any, expected: Expected, depth: int) -> Iterator[Answer | No
         case {"type": "approve"}:
             yield _approved(expected)
         case {"type": "edit", "edited_action": {"args": Mapping() as args}}:
-            yield _given(args, expected, approved=True)
+            yield _values(args, expected, approved=True)
         case {"type": "respond", "message": str(words)}:
-            yield _said(words)
+            yield _words(words)
         case {"type": "reject", "message": str(words)} if words.strip():
-            yield _said(f"no, {words}" if expected.says_yes else words)
+            yield _words(f"no, {words}" if expected.says_yes else words)
         case {"type": "reject"}:
-            yield _said("no") if expected.says_yes else _declined(expected)
+            yield _words("no") if expected.says_yes else _declined(expected)
 
 
 def _from_inbox(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """The Agent Inbox."""
     match value:
         case {"type": "response", "args": str(words)}:
-            yield _said(words)
+            yield _words(words)
         case {"type": "edit" | "accept", "args": {"args": Mapping() as args}}:
-            yield _given(args, expected, approved=True)
+            yield _values(args, expected, approved=True)
         case {"type": "accept", "args": None}:
             yield _approved(expected)
         case {"type": "ignore"}:

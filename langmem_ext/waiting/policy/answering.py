@@ -48,7 +48,7 @@ def answered(
     playbook: Playbook, session: Session, heard: Heard, commands: Sequence[Command]
 ) -> Generator[AskedQuestion, str | None, list[Command]]:
     """The commands, each question with the application's answer."""
-    told: list[Command] = []
+    answered_commands: list[Command] = []
     for command in commands:
         if isinstance(command, Ask):
             param = playbook.param(command.about) if command.about else None
@@ -59,5 +59,5 @@ def answered(
             command = replace(
                 command, answer=(answer or "").strip()
             )  # the same one, with its answer
-        told.append(command)
-    return told
+        answered_commands.append(command)
+    return answered_commands

@@ -105,7 +105,7 @@ YES_OR_NO: Final = "Please say yes or no."
 
 
 def described(intent: Intent) -> str:
-    """What an intent does, as it stands inside a sentence: "book a table"."""
+    """What an intent does, as part of a sentence: "book a table"."""
     text = intent.description.rstrip(".") or in_words(intent.id)
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 

@@ -46,7 +46,7 @@ Deciding: TypeAlias = Generator[ClassifyRequest, Classification, Move]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a node carries out.
+    """What a node is to do.
 
     Attributes:
         update: New values of channels; `plan` and `waiting_for_param` are always among them.
@@ -100,7 +100,7 @@ def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -
 
 
 def next_task(playbook: Playbook, session: Session) -> Task | None:
-    """What the graph does with a session as it stands; None: nothing, the thread rests.
+    """What the graph does next with a session; None: nothing, the thread rests.
 
     A request that is neither asked about nor ready goes to `ask_user`, which passes it on to be
     decided again.
@@ -120,7 +120,7 @@ def start(
     session: Session,
     intent: Intent,
     heard: Heard,
-    found: Mapping[str, JsonValue],
+    values: Mapping[str, JsonValue],
 ) -> Move:
     """Begin a request, or go on with the suspended one for the same intent.
 
@@ -136,10 +136,12 @@ def start(
         kept = session.params if refers_back(heard.text) else lasting(playbook, session.params)
         session = replace(session, plan=playbook.begin(intent, heard.id), params=kept)
     session = replace(session, last_intent_id=intent.id, waiting_for=None)
-    return replace(plan_next(playbook, take(playbook, session, found)), mentioned=frozenset(found))
+    return replace(
+        plan_next(playbook, take(playbook, session, values)), mentioned=frozenset(values)
+    )
 
 
-def take(playbook: Playbook, session: Session, found: Mapping[str, JsonValue]) -> Session:
+def take(playbook: Playbook, session: Session, new_values: Mapping[str, JsonValue]) -> Session:
     """The session with the values that the running request can use.
 
     A value that is taken clears the wrong answers to its question.
@@ -148,7 +150,7 @@ def take(playbook: Playbook, session: Session, found: Mapping[str, JsonValue]) -
         return session
     usable = {
         name: value
-        for name, value in found.items()
+        for name, value in new_values.items()
         if name in playbook.uses(session.plan)
         and playbook.value_error(session.plan, name, value) is None
     }

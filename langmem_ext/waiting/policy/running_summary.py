@@ -68,7 +68,7 @@ def extracted(part: Part) -> Summary:
 
 
 class _Characters:
-    """Measures a text by its characters: what stands in a state costs no model anything."""
+    """Measures a text by its characters: what is in a state costs no model anything."""
 
     def count_text(self, text: str) -> int:
         return len(text)

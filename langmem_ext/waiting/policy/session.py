@@ -1,4 +1,4 @@
-"""A sound reading of the channels: what stands in them and makes sense together.
+"""A sound reading of the channels: what is in them and makes sense together.
 
 A person may edit any channel at any time, so nothing that decides reads the channels themselves.
 """
@@ -125,10 +125,10 @@ def read_sensitive(state: Mapping[str, Any], playbook: Playbook) -> dict[str, bo
     A parameter is sensitive if the thread or the catalog says so. The catalog says that one is
     harmless; but not of a value that another graph has left without a declaration.
     """
-    found = dict.fromkeys(playbook.catalog.params, False)
+    sensitive = dict.fromkeys(playbook.catalog.params, False)
     if state.get("last_intent_id") is not None and not _is_own(state, playbook):
-        found |= dict.fromkeys(_read_params(state.get("params")), True)
-    return found | _read_declared(state) | dict.fromkeys(playbook.sensitive, True)
+        sensitive |= dict.fromkeys(_read_params(state.get("params")), True)
+    return sensitive | _read_declared(state) | dict.fromkeys(playbook.sensitive, True)
 
 
 def shown_params(state: Mapping[str, Any], playbook: Playbook) -> dict[str, JsonValue]:
@@ -181,7 +181,7 @@ def results_of(plan: object) -> list[object]:
 
 
 def read_summary(state: Mapping[str, Any]) -> Summary | None:
-    """The running summary; None for anything that is none."""
+    """The running summary; None for anything else."""
     value = state.get("summary")
     if (
         isinstance(value, dict)

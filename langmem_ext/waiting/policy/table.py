@@ -119,8 +119,8 @@ def _at_rest(playbook: Playbook, session: Session, commands: Sequence[Command]) 
 
 def _which(playbook: Playbook, intents: Sequence[str]) -> str:
     """The question which of several intents is meant."""
-    told = [described(playbook.intents[intent_id]) for intent_id in intents]
-    return playbook.catalog.replies.which.replace("{choices}", ", or ".join(told))
+    descriptions = [described(playbook.intents[intent_id]) for intent_id in intents]
+    return playbook.catalog.replies.which.replace("{choices}", ", or ".join(descriptions))
 
 
 def _begun(
@@ -141,7 +141,7 @@ def _begun(
 
 
 def _queued(playbook: Playbook, session: Session, heard: Heard, starts: Sequence[Start]) -> Session:
-    """The session with other requests that wait for the end of the one that runs."""
+    """The session with other requests that wait until the running request ends."""
     waiting = replace(session, plan=None, waiting_for=None)
     for later in reversed(starts):
         waiting = suspend(
@@ -201,9 +201,9 @@ def _while_running(
     heard: Heard,
     commands: Sequence[Command],
 ) -> Move:
-    given = _values(commands)
-    if given:
-        session = _given(playbook, session, given)
+    values = _values(commands)
+    if values:
+        session = _with_values(playbook, session, values)
     if _first(commands, Confirm):
         return _confirmed(
             playbook, _queued(playbook, session, heard, _all(commands, Start)), session.plan or plan
@@ -213,15 +213,15 @@ def _while_running(
     before, session = session, _with_choices(playbook, session, commands)
     if starts := _all(commands, Start):
         move = _begun(playbook, suspend(session), heard, starts, ())
-        return replace(move, mentioned=move.mentioned | given.keys())
-    said = _words_back(playbook, session, commands)
-    if said or given or session is not before:
+        return replace(move, mentioned=move.mentioned | values.keys())
+    replies = _words_back(playbook, session, commands)
+    if replies or values or session is not before:
         if session.waiting_for != CONFIRMATION and _first(commands, Correct):
-            said = (
+            replies = (
                 playbook.catalog.replies.corrected,
-                *said,
+                *replies,
             )  # a confirmation shows the new value by itself
-        return replace(plan_next(playbook, session, said), mentioned=frozenset(given))
+        return replace(plan_next(playbook, session, replies), mentioned=frozenset(values))
     return _without_value(playbook, session, plan, heard, commands)
 
 
@@ -232,14 +232,14 @@ def _values(commands: Sequence[Command]) -> dict[str, JsonValue]:
     }
 
 
-def _given(playbook: Playbook, session: Session, given: Mapping[str, JsonValue]) -> Session:
+def _with_values(playbook: Playbook, session: Session, values: Mapping[str, JsonValue]) -> Session:
     """The session with new values; what was said to be another is open again."""
-    gone = {name for name, value in given.items() if value is None}
+    gone = {name for name, value in values.items() if value is None}
     kept = {name: value for name, value in session.params.items() if name not in gone}
     taken = take(
         playbook,
         replace(session, params=kept),
-        {name: value for name, value in given.items() if name not in gone},
+        {name: value for name, value in values.items() if name not in gone},
     )
     return replace(taken, plan=_undenied(taken.plan))
 
@@ -280,40 +280,40 @@ def _words_back(
     They cost no attempt.
     """
     replies = playbook.catalog.replies
-    said: list[str] = []
+    texts: list[str] = []
     for command in commands:
         match command:
             case Chat(kind):
-                said.append(
+                texts.append(
                     replies.help_waiting if kind == "help" else str(getattr(replies, _CHAT[kind]))
                 )
             case Repeat():
-                said.append(replies.repeat)
+                texts.append(replies.repeat)
             case Ask(_, answer) if answer:
-                said.append(answer)
+                texts.append(answer)
             case Ask(None):
-                said.append(replies.no_answer)
+                texts.append(replies.no_answer)
             case Ask(str(about)):
-                said.append(helped(playbook.param(about)) or replies.no_answer)
+                texts.append(helped(playbook.param(about)) or replies.no_answer)
             case _:
                 pass
-    return tuple(dict.fromkeys(said))
+    return tuple(dict.fromkeys(texts))
 
 
 def helped(param: Param) -> str:
     """What a parameter is, in a sentence or two."""
     if param.help:
         return param.help
-    told = (
+    sentences = (
         [f"{param.description[:1].upper()}{param.description[1:].rstrip('.')}."]
         if param.description
         else []
     )
     if param.enum:
-        told.append(f"You can choose {_either(param)}.")
+        sentences.append(f"You can choose {_either(param)}.")
     elif param.examples:
-        told.append(f"For example: {' or '.join(param.examples[:2])}.")
-    return " ".join(told)
+        sentences.append(f"For example: {' or '.join(param.examples[:2])}.")
+    return " ".join(sentences)
 
 
 def _either(param: Param) -> str:

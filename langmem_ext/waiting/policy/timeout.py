@@ -19,7 +19,7 @@ from langmem_ext.waiting.understand.commands import Chat, Command, Confirm, Deny
 
 
 def has_expired(session: Session, now: datetime) -> bool:
-    """Whether the question that waits has just expired; the user has not been told yet."""
+    """Whether the question that waits has just expired; the user does not know yet."""
     plan = session.plan
     if plan is None or session.waiting_for is None or plan.get("expired"):
         return False

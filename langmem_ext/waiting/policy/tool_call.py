@@ -34,12 +34,12 @@ class Call:
 
     Attributes:
         tool: The tool.
-        given: The call as the tool is invoked with it, injected key included.
+        invocation: The call as the tool is invoked with it, injected key included.
         message: The call as the log shows it.
     """
 
     tool: BaseTool
-    given: dict[str, Any]
+    invocation: dict[str, Any]
     message: AIMessage
 
 
@@ -50,7 +50,7 @@ def plan_call(playbook: Playbook, session: Session, plan: PlanExecution, thread_
     arguments = playbook.arguments(step, session.params)
     key = playbook.idempotency_key(thread_id, plan, session.params)
     call_id = f"call_{key[:24]}"
-    given = (
+    args = (
         {KEY_ARGUMENT: key, **arguments}
         if KEY_ARGUMENT in getattr(tool.get_input_schema(), "model_fields", {})
         else arguments
@@ -59,7 +59,7 @@ def plan_call(playbook: Playbook, session: Session, plan: PlanExecution, thread_
         "", tool_calls=[{"name": tool.name, "args": arguments, "id": call_id, "type": "tool_call"}]
     )
     return Call(
-        tool, {"name": tool.name, "args": given, "id": call_id, "type": "tool_call"}, message
+        tool, {"name": tool.name, "args": args, "id": call_id, "type": "tool_call"}, message
     )
 
 
@@ -67,12 +67,14 @@ def returned(call: Call, output: object) -> ToolMessage:
     """What a tool returned, as the message that answers its call."""
     if isinstance(output, ToolMessage):
         return output
-    return ToolMessage(str(output), tool_call_id=call.given["id"], name=call.tool.name)
+    return ToolMessage(str(output), tool_call_id=call.invocation["id"], name=call.tool.name)
 
 
 def failed(call: Call, text: str) -> ToolMessage:
-    """A failure, told in `text`, as the message that answers the call."""
-    return ToolMessage(text, tool_call_id=call.given["id"], name=call.tool.name, status="error")
+    """A failure, described by `text`, as the message that answers the call."""
+    return ToolMessage(
+        text, tool_call_id=call.invocation["id"], name=call.tool.name, status="error"
+    )
 
 
 def plan_outcome(

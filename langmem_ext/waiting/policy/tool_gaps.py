@@ -163,7 +163,7 @@ def question_for(asking: Asking, *, late: bool = False) -> dict[str, Any]:
     prompt = (
         asked[0]
         if len(asked) == 1
-        else "\n".join(["I need some details:", *(f"- {one}" for one in asked)])
+        else "\n".join(["I need some details:", *(f"- {question}" for question in asked)])
     )
     return {
         "param": first.param.name,
@@ -199,16 +199,16 @@ def answered(asking: Asking, answer: Answer, now: datetime) -> Asking:
         return _without(asking, gaps, "The user will not give it.")
     params = [gap.param for gap in gaps]
     if answer.act == "values":
-        found = {
+        values = {
             param.name: read_value(param, answer.values[param.name], now)
             for param in params
             if param.name in answer.values
         }
     else:
         reading = Reading(answer.text, now, asked=params[0].name, prompt=params[0].prompt)
-        found = {name: read.value for name, read in read_values(params, reading).items()}
+        values = {name: read.value for name, read in read_values(params, reading).items()}
     for gap in gaps:
-        asking = _taken(asking, gap, found.get(gap.param.name))
+        asking = _taken(asking, gap, values.get(gap.param.name))
     return asking
 
 

@@ -83,12 +83,12 @@ def _without_secrets(
     playbook: Playbook, session: Session, commands: Sequence[Command]
 ) -> list[Command]:
     """The commands; a sensitive value that is known is said again in no free text."""
-    given = [
+    new_values = [
         dict([*(command.values if isinstance(command, Start) else ())])
         | ({command.param: command.value} if isinstance(command, Fill | Correct) else {})
         for command in commands
     ]
-    known = [session.params, *(request["params"] for request in session.suspended), *given]
+    known = [session.params, *(request["params"] for request in session.suspended), *new_values]
     params = playbook.catalog.params
     secrets = [
         (name, value)
@@ -108,7 +108,7 @@ def _without_secrets(
             case Fill(name, value) | Correct(name, value):
                 return replace(command, value=shown(name, value))
             case Clarify(_, name, choices):
-                return replace(command, choices=tuple(shown(name, one) for one in choices))
+                return replace(command, choices=tuple(shown(name, choice) for choice in choices))
         return command
 
     return [hidden(command) for command in commands] if secrets else [*commands]
