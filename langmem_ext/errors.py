@@ -249,13 +249,13 @@ class MissingExtra(LangmemExtError, ImportError):
         super().__init__(f"{feature} needs an extra: pip install 'langmem-ext[{extra}]'")
 
 
-def told(error: object) -> str:
+def safe_text(error: object) -> str:
     """The text of an error without what it quotes, which may be a stored value.
 
     An error that is neither ours nor a plain `ValueError` is named by its class alone: many quote
     their input.
 
-    >>> told(ValueError("invalid literal for int() with base 10: '4111'"))
+    >>> safe_text(ValueError("invalid literal for int() with base 10: '4111'"))
     'invalid literal for int() with base 10: …'
     """
     if isinstance(error, LangmemExtError):
@@ -274,6 +274,6 @@ def cause(error: Exception) -> Exception | None:
     """The error as the cause of another, unless a traceback would show with it what it quotes."""
     return (
         None
-        if type(error).__module__.split(".")[0] in _QUOTING and told(error) != str(error)
+        if type(error).__module__.split(".")[0] in _QUOTING and safe_text(error) != str(error)
         else error
     )

@@ -27,7 +27,7 @@ from langmem_ext.checkpointer.metadata import (
     metadata_of,
     split_metadata,
 )
-from langmem_ext.errors import DamagedRow, InvalidInput, cause, told
+from langmem_ext.errors import DamagedRow, InvalidInput, cause, safe_text
 from langmem_ext.log.codec import MessageCodec, Texts
 from langmem_ext.log.message_cache import AT_ONCE
 from langmem_ext.messages.text import column_name
@@ -301,8 +301,8 @@ def _decoded(stored: StoredCheckpoint, build: Callable[[], T]) -> T:
 def _undecodable(stored: StoredCheckpoint, error: Exception) -> DamagedRow:
     return DamagedRow(
         f"checkpoint {stored.id} of thread {stored.thread!r} holds a value that does not decode"
-        f" ({told(error)}): other threads stay readable; open it with the serializer that wrote it,"
-        " fork from an earlier checkpoint, or delete the thread"
+        f" ({safe_text(error)}): other threads stay readable; open it with the serializer that"
+        " wrote it, fork from an earlier checkpoint, or delete the thread"
     )
 
 

@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import LATEST_VERSION
 from langgraph.checkpoint.base.id import uuid6
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.errors import DamagedRow, cause, told
+from langmem_ext.errors import DamagedRow, cause, safe_text
 from langmem_ext.log.codec import MessageCodec
 from langmem_ext.log.message_log import Database, MessageLog, bound_owner, thread_key
 from langmem_ext.log.restore import RestorePolicy
@@ -84,9 +84,9 @@ class Source:
         except Exception as error:
             pass_on(error)
             raise DamagedRow(
-                f"thread {str(thread_id)!r} holds a value that does not decode ({told(error)}):"
-                " other threads stay readable; open it with the serializer that wrote it, or"
-                " delete it"
+                f"thread {str(thread_id)!r} holds a value that does not decode"
+                f" ({safe_text(error)}): other threads stay readable; open it with the serializer"
+                " that wrote it, or delete it"
             ) from cause(error)
 
     @property

@@ -37,7 +37,7 @@ from langmem_ext.checkpointer.values import (
     pack_checkpoint,
     texts_of,
 )
-from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError, cause, told
+from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError, cause, safe_text
 from langmem_ext.log.codec import MessageCodec
 from langmem_ext.log.restore import DataSerializer, RestoreHook, RestorePolicy
 from langmem_ext.log.unbuilt import Unbuilt
@@ -304,7 +304,7 @@ def _decoding(what: str) -> Iterator[None]:
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"{what} does not decode ({type(error).__name__}: {told(error)})"
+            f"{what} does not decode ({type(error).__name__}: {safe_text(error)})"
         ) from cause(error)
 
 

@@ -17,7 +17,13 @@ from uuid import uuid4
 
 from langgraph.store.base import BaseStore
 
-from langmem_ext.errors import ConversationError, InvalidInput, LangmemExtError, ThreadBusy, told
+from langmem_ext.errors import (
+    ConversationError,
+    InvalidInput,
+    LangmemExtError,
+    ThreadBusy,
+    safe_text,
+)
 from langmem_ext.log.message_log import MessageLog
 
 Status: TypeAlias = Literal["queued", "running", "done", "failed"]
@@ -203,7 +209,7 @@ class StoreQueue:
             isinstance(error, InvalidInput | ConversationError | LookupError)
             or state.attempts >= ATTEMPTS
         )
-        await self._write(_moved(state, "failed" if final else "queued", error=told(error)))
+        await self._write(_moved(state, "failed" if final else "queued", error=safe_text(error)))
 
     async def _write(self, state: TaskState) -> None:
         ttl = {"ttl": KEPT} if self._store.supports_ttl else {}

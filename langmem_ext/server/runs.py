@@ -23,7 +23,7 @@ from langgraph.errors import GraphRecursionError, InvalidUpdateError
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Send
 
-from langmem_ext.errors import LangmemExtError, told
+from langmem_ext.errors import LangmemExtError, safe_text
 from langmem_ext.log.message_log import MessageLog
 
 Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
@@ -343,7 +343,9 @@ def failure(error: Exception) -> dict[str, str]:
 def reason_of(error: Exception) -> str:
     """The safe text of a graph's error: only its kind, if it may quote its input."""
     return (
-        str(error) if isinstance(error, InvalidUpdateError | GraphRecursionError) else told(error)
+        str(error)
+        if isinstance(error, InvalidUpdateError | GraphRecursionError)
+        else safe_text(error)
     )
 
 

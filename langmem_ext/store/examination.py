@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from langmem_ext.errors import DamagedRow, StorageError, told
+from langmem_ext.errors import DamagedRow, StorageError, safe_text
 from langmem_ext.storage.driver import Steps
 from langmem_ext.storage.inspect.findings import Finding, Findings
 from langmem_ext.storage.operation import PAUSE, Op, Row, execute, fetch, operation
@@ -70,7 +70,7 @@ def _examine_item(row: Row, findings: Findings) -> bool:
         load_value(value)
         name = f"{text_of(key)!r} in {labels_of(path)!r}"
     except (DamagedRow, ValueError, TypeError) as error:
-        findings.add("store", "damaged", place, f"an item is damaged ({told(error)}): {_NEXT}")
+        findings.add("store", "damaged", place, f"an item is damaged ({safe_text(error)}): {_NEXT}")
         return False
     if plain != is_plain(value):
         message = f"item {name} says wrongly whether SQL can read it: filters may miss it"

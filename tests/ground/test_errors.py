@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
 
-from langmem_ext.errors import DamagedRow, cause, told
+from langmem_ext.errors import DamagedRow, cause, safe_text
 
 SECRET = "4929123456781234"
 
@@ -32,7 +32,7 @@ def failure(action: Any) -> Exception:
 )
 def test_what_an_error_quotes_is_left_out(action: Any) -> None:
     error = failure(action)
-    assert SECRET not in told(error)
+    assert SECRET not in safe_text(error)
     assert SECRET not in str(cause(error))
 
 
@@ -41,7 +41,10 @@ def test_what_quotes_nothing_is_told_whole() -> None:
         DamagedRow("message 3 is damaged"),
         ValueError("its text does not match its blocks"),
     )
-    assert (told(ours), cause(ours)) == (str(ours), ours)
-    assert (told(plain), cause(plain)) == (str(plain), plain)
-    assert told("it has changed") == "it has changed"
-    assert told(failure(lambda: HumanMessage(content={"card": SECRET}))) == ValidationError.__name__
+    assert (safe_text(ours), cause(ours)) == (str(ours), ours)
+    assert (safe_text(plain), cause(plain)) == (str(plain), plain)
+    assert safe_text("it has changed") == "it has changed"
+    assert (
+        safe_text(failure(lambda: HumanMessage(content={"card": SECRET})))
+        == ValidationError.__name__
+    )

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.errors import DamagedRow, cause, told
+from langmem_ext.errors import DamagedRow, cause, safe_text
 from langmem_ext.messages.manifest import merged, ranges_of
 from langmem_ext.messages.proportion import MEMORY, SMALL, is_in_proportion, packed_size
 from langmem_ext.storage.cache import Indexes, KnownList, ThreadIndex
@@ -463,7 +463,7 @@ def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, Writ
             pass_on(error)
             raise DamagedRow(
                 f"the pending writes of task {readable(row[2])} in thread {reader.thread_id!r} are"
-                f" damaged ({told(error)}): other threads stay readable; fork from an earlier"
+                f" damaged ({safe_text(error)}): other threads stay readable; fork from an earlier"
                 " checkpoint, or delete the thread"
             ) from cause(error)
         reader.index.learn_task(*row[:3])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
+from langmem_ext.errors import DamagedRow, MissingExtra, cause, safe_text
 from langmem_ext.messages.manifest import Runs
 from langmem_ext.messages.packed import unpack
 from langmem_ext.storage.cache import ThreadIndex
@@ -60,8 +60,9 @@ def read_value(
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"the values {ref.rows()} of thread number {index.number} are damaged ({told(error)}):"
-            " other threads stay readable; fork from an earlier checkpoint, or delete the thread"
+            f"the values {ref.rows()} of thread number {index.number} are damaged"
+            f" ({safe_text(error)}): other threads stay readable; fork from an earlier checkpoint,"
+            " or delete the thread"
         ) from cause(error)
     if place is not None:
         index.learn_compound(place, compound)
@@ -96,7 +97,7 @@ def read_body(index: ThreadIndex, number: int, ahead: Mapping[int, bytes] = NO_R
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"value {number} of thread number {index.number} is damaged ({told(error)}): other"
+            f"value {number} of thread number {index.number} is damaged ({safe_text(error)}): other"
             " threads stay readable; fork from an earlier checkpoint, or delete the thread"
         ) from cause(error)
     index.learn_body(number, whole)
@@ -279,7 +280,7 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
         raise
     except Exception as error:
         pass_on(error)
-        raise damaged_checkpoint(index.number, checkpoint, told(error)) from cause(error)
+        raise damaged_checkpoint(index.number, checkpoint, safe_text(error)) from cause(error)
     index.learn_header(space, checkpoint, header)
     return header
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeAlias
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.errors import DamagedRow, MissingExtra, told
+from langmem_ext.errors import DamagedRow, MissingExtra, safe_text
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
 from langmem_ext.messages.proportion import load_json
 from langmem_ext.storage.cache import ThreadIndex
@@ -157,7 +157,7 @@ class Examined:
             kind,
             "damaged",
             place,
-            f"does not decode ({told(error)}): {NEXT_STEP}",
+            f"does not decode ({safe_text(error)}): {NEXT_STEP}",
             checkpoints=checkpoints,
         )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.errors import DamagedRow, cause, told
+from langmem_ext.errors import DamagedRow, cause, safe_text
 from langmem_ext.messages.manifest import Ranges, merged, numbers_of, ranges_of
 from langmem_ext.storage.cache import ThreadIndex
 from langmem_ext.storage.checkpoints.lookup import header_of, read_value
@@ -189,8 +189,8 @@ class Reach:
             pass_on(error)
             raise DamagedRow(
                 f"the metadata of checkpoint {decode_id(place[1])} of thread number {self.number}"
-                f" does not decode ({told(error)}): open it with the serializer that wrote it, or"
-                " delete the thread"
+                f" does not decode ({safe_text(error)}): open it with the serializer that wrote it,"
+                " or delete the thread"
             ) from cause(error)
         for channel in channels:
             if channel not in header.versions or channel in header.values:
@@ -282,7 +282,7 @@ def entries_of(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
         pass_on(error)
         raise DamagedRow(
             f"the pending writes of task {readable(row[2])} of thread number {index.number} are"
-            f" damaged ({told(error)}): restore the thread from a copy, or delete it"
+            f" damaged ({safe_text(error)}): restore the thread from a copy, or delete it"
         ) from cause(error)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.errors import DamagedRow, LangmemExtError, cause, told
+from langmem_ext.errors import DamagedRow, LangmemExtError, cause, safe_text
 from langmem_ext.messages.packed import is_foreign, opaque, unpack
 from langmem_ext.storage.operation import Row
 from langmem_ext.storage.rows import checksum as checks
@@ -82,7 +82,7 @@ def rest_of_item(thread: int, row: Row, keys: bytes | None) -> dict[Any, Any]:
 def damaged_item(thread: int, row: Row, why: object) -> DamagedRow:
     """The error that names an item."""
     return DamagedRow(
-        f"message {row[0] & NUMBER} of thread number {thread} is damaged ({told(why)}): other"
+        f"message {row[0] & NUMBER} of thread number {thread} is damaged ({safe_text(why)}): other"
         " threads stay readable; restore this one from a copy, or delete it"
     )
 

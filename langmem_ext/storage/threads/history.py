@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, told
+from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, safe_text
 from langmem_ext.messages.annotations import asked_in
 from langmem_ext.messages.manifest import (
     Runs,
@@ -391,8 +391,8 @@ def list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> O
         pass_on(error)
         raise DamagedRow(
             f"the channel {channel!r} of thread number {index.number} does not decode"
-            f" ({told(error)}): other threads stay readable; open it with the serializer that wrote"
-            " it, or delete the thread"
+            f" ({safe_text(error)}): other threads stay readable; open it with the serializer that"
+            " wrote it, or delete the thread"
         ) from cause(error)
     if not is_list:
         raise InvalidInput(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
-from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, told
+from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, safe_text
 from langmem_ext.messages.proportion import load_json
 from langmem_ext.storage.cache import Indexes
 from langmem_ext.storage.checkpoints import sql as rows_sql
@@ -298,7 +298,8 @@ def read_info(key: ThreadKey, *, lock: bool = False) -> Op[ThreadInfo]:
         return _info(row)
     except (TypeError, ValueError, OverflowError) as error:
         raise DamagedRow(
-            f"the row of thread {key.id!r} is damaged ({told(error)}): see `langmem-ext doctor`"
+            f"the row of thread {key.id!r} is damaged ({safe_text(error)}):"
+            " see `langmem-ext doctor`"
         ) from cause(error)
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
+from langmem_ext.errors import DamagedRow, MissingExtra, cause, safe_text
 from langmem_ext.log.codec import MessageCodec
 from langmem_ext.log.restore import RestorePolicy
 from langmem_ext.messages.identity import CLASSES
@@ -115,7 +115,7 @@ def thread_line(thread: Mapping[str, Any]) -> Line:
         }
     except (TypeError, ValueError, OverflowError) as error:
         raise DamagedRow(
-            f"the row of thread {thread['id']!r} is damaged ({told(error)}): see `langmem-ext"
+            f"the row of thread {thread['id']!r} is damaged ({safe_text(error)}): see `langmem-ext"
             " doctor`"
         ) from cause(error)
 
@@ -199,7 +199,7 @@ class ThreadLines:
             key = row[1] if table.placed else row[1:3]
             raise DamagedRow(
                 f"a row of {table.name} ({key}) of thread number {self.number} is damaged"
-                f" ({told(error)}): other threads stay readable; see `langmem-ext doctor`"
+                f" ({safe_text(error)}): other threads stay readable; see `langmem-ext doctor`"
             ) from cause(error)
 
     def read(self, line: Line) -> tuple[Table, Row]:
