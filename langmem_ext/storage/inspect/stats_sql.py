@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from langmem_ext.messages.identity import HUMAN_CODES
 from langmem_ext.storage.schema.dialect import HAS_SIZES, OF_THREAD, PAGES, SIZES, bytes_of
 
 COUNT_ROWS = (
@@ -14,10 +15,9 @@ HAS_PAGE_TABLE = HAS_SIZES
 SUM_PAGES = SIZES
 SELECT_THREADS = "SELECT number, id FROM thread WHERE number > :after ORDER BY number LIMIT :limit"
 
-# A row with neither role nor rest is not a message yet; the roles are those of a user's message:
-# `messages.identity.CLASSES`.
+# A row with neither role nor rest is not a message yet.
 MEASURE_MESSAGES = (
     f"SELECT coalesce(sum({bytes_of('text')}), 0), coalesce(sum(length(rest)), 0),"
     " count(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN 1 END),"
-    f" count(CASE WHEN role IN (0, 6) THEN 1 END) FROM item WHERE {OF_THREAD}"
+    f" count(CASE WHEN role IN {HUMAN_CODES} THEN 1 END) FROM item WHERE {OF_THREAD}"
 )

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Final, TypeVar
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, safe_text
+from langmem_ext.messages.identity import AI_CODES, HUMAN_CODES
 from langmem_ext.messages.proportion import load_json
 from langmem_ext.storage.cache import Indexes
 from langmem_ext.storage.checkpoints import sql as rows_sql
@@ -434,17 +435,16 @@ COUNT_THREADS = (
     f" CAST(sum(tokens) AS BIGINT) FROM thread WHERE {rows_sql.OWNED} GROUP BY 1, 2, 3"
 )
 
-# A user's message: `messages.identity.CLASSES`.
-COUNT_TURNS = "SELECT count(*) FROM item WHERE role IN (0, 6)"
+COUNT_TURNS = f"SELECT count(*) FROM item WHERE role IN {HUMAN_CODES}"
 COUNT_TURNS_OF = (
     f"SELECT count(*) FROM thread JOIN item ON {ITEM_OF_THREAD} WHERE thread.owner = :owner AND"
-    " item.role IN (0, 6)"
+    f" item.role IN {HUMAN_CODES}"
 )
 
 # A model's message, or one that is kept whole.
 SELECT_ANSWERS = (
     f"SELECT {rows_sql.ITEM_COLUMNS} FROM item WHERE {BEHIND}"
-    f" AND (role IN (1, 7) OR (role IS NULL AND rest IS NOT NULL)) ORDER BY {KEY} LIMIT :limit"
+    f" AND (role IN {AI_CODES} OR (role IS NULL AND rest IS NOT NULL)) ORDER BY {KEY} LIMIT :limit"
 )
 
 MOST_GLANCED: Final = 1_000

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.errors import DamagedRow
+from langmem_ext.messages.identity import AI_CODES
 from langmem_ext.messages.manifest import (
     Runs,
     below,
@@ -60,7 +61,7 @@ SELECT_COSTS: Final = (
 # Those of a model's messages that say more than a text, and messages that are kept whole.
 SELECT_SPENDERS: Final = (
     f"SELECT {sql.ITEM_COLUMNS} FROM item WHERE {WITHIN} AND rest IS NOT NULL"
-    f" AND (role IS NULL OR role IN (1, 7)) ORDER BY {KEY}"
+    f" AND (role IS NULL OR role IN {AI_CODES}) ORDER BY {KEY}"
 )
 
 

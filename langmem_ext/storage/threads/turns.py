@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from langmem_ext.messages.call_ids import call_ids_in
+from langmem_ext.messages.identity import HUMAN_CODES, SYSTEM_CODES, TOOL_CODES
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of
 from langmem_ext.messages.packed import fields_of
 from langmem_ext.storage.cache import Indexes, ThreadIndex
@@ -36,20 +37,18 @@ conversation read."""
 FRAGMENTS: Final = 256
 """A list of more ranges than this is read whole: each range would be a query of its own."""
 
-# `messages.identity.CLASSES`: a user's message, a system message, a tool's result.
 SELECT_MARKS = (
-    f"SELECT {KEY}, role, tool_call_id FROM item WHERE {WITHIN} AND role IN (0, 6, 3, 9) ORDER BY"
-    f" {KEY} DESC LIMIT :limit"
+    f"SELECT {KEY}, role, tool_call_id FROM item WHERE {WITHIN}"
+    f" AND role IN {(*HUMAN_CODES, *TOOL_CODES)} ORDER BY {KEY} DESC LIMIT :limit"
 )
 SELECT_APART = (
-    f"SELECT {KEY}, role FROM item WHERE {WITHIN} AND (role IS NULL OR role IN (2, 8)) ORDER BY"
-    f" {KEY}"
+    f"SELECT {KEY}, role FROM item WHERE {WITHIN} AND (role IS NULL OR role IN {SYSTEM_CODES})"
+    f" ORDER BY {KEY}"
 )
 SELECT_NAMING = (
     f"SELECT {KEY} FROM item WHERE {WITHIN} AND rest IS NOT NULL AND (role IS NULL OR {INSTR}(rest,"
     f" :part) > 0 OR {INSTR}(substr(rest, 1, 2), :mark) > 0) ORDER BY {KEY}"
 )
-_USERS: Final = (0, 6)
 _MODELS: Final = ("ai", "AIMessageChunk")
 
 
@@ -262,7 +261,7 @@ class _Turns:
             )
             for key, role, call in rows:
                 at = before + (key & NUMBER) - first
-                self.known[at] = role in _USERS
+                self.known[at] = role in HUMAN_CODES
                 if self.known[at]:
                     self.users.append(at)
                     self.within |= {at} if at > self.earliest else set()
