@@ -1,13 +1,13 @@
 """SQLite: operations on one file or in memory, from any thread, event loop or process.
 
 Invariants:
-- One connection, one lock, whoever uses it. Who holds the lock runs what waits, from BEGIN to
-  COMMIT; nothing else holds it.
+- One connection and one lock for all callers. The lock's holder runs the queued operations, from
+  BEGIN to COMMIT; the lock is held for nothing else.
 - Write operations that wait at the same time share a transaction, each in a savepoint of its own.
 - Only the beginning of a transaction waits for other processes: a write begins with BEGIN
-  IMMEDIATE, a read takes its snapshot at once. What an operation works out of what is remembered
-  comes before that, so that a write holds the lock for its statements alone.
-- Async operations run whole on the driver's own worker thread: one hop, whatever the number of
+  IMMEDIATE, a read takes its snapshot at once. An operation computes what it can from caches
+  before that, so that a write holds the database's lock only for its statements.
+- Async operations run whole on the driver's own worker thread: one hop for any number of
   statements, and no tie to an event loop.
 """
 
@@ -75,11 +75,11 @@ SNAPSHOT: Final = "SELECT 1 FROM sqlite_schema LIMIT 0"
 """Takes the snapshot of a transaction that reads; `BEGIN` alone takes none, and no lock."""
 
 PAUSE_S = 0.002
-"""How long an operation works before it gives way, in seconds."""
+"""How long an operation runs before it yields to other threads, in seconds."""
 
 RETRY_S = (0.0005, 0.004)
-"""How long a driver sleeps, at least and at most, before it asks for a lock again. SQLite's own
-waits grow to 100 ms: with eight processes that write, the slowest turns took twice as long."""
+"""The shortest and the longest sleep before a driver asks for a lock again, in seconds. SQLite's
+own waits grow to 100 ms: with eight writing processes, the slowest turns took twice as long."""
 
 
 class SqliteDriver:
@@ -89,17 +89,16 @@ class SqliteDriver:
         path: A file's path, or `:memory:`.
         connection: A connection to use instead, opened with `check_same_thread=False`; it is not
             closed with the driver.
-        synchronous: `full` (default): what was acknowledged survives power loss. `normal`: it
-            survives the process being killed; the last commits may be lost with the machine's
-            power.
-        read_only: The file must be there, and is never written.
-        own: The file is this package's alone: one that has another program's tables and none of
-            ours is refused, and one that is made may be read by its user only.
+        synchronous: `full` (default): acknowledged writes survive power loss. `normal`: they
+            survive a killed process; a power loss may lose the last commits.
+        read_only: The file must exist, and is never written.
+        own: The file is for this package alone: a file with only another program's tables is
+            refused, and a new file is readable by its user only.
 
     Raises:
         StorageUnavailable: The file cannot be opened or written.
-        NotADatabase: It is something else, or with `own` another program's.
-        SchemaTooNew: A newer release wrote it.
+        NotADatabase: The file is no database, or with `own` another program's.
+        SchemaTooNew: A newer release wrote the file.
         ConnectionInUse: The passed connection is inside a transaction.
     """
 
@@ -127,9 +126,8 @@ class SqliteDriver:
         self._busy = False
         self._paused = time.monotonic()
         self._worker: ThreadPoolExecutor | None = None
-        self._worker_lock = (
-            threading.Lock()
-        )  # not the other one: an event loop must not wait for an operation
+        # Not `_lock`: an event loop must not wait for an operation.
+        self._worker_lock = threading.Lock()
         if self._owned:
             require_log(self.path)  # before SQLite makes a new one
         self._connection = (
@@ -145,8 +143,8 @@ class SqliteDriver:
             if self._owned:
                 self._connection.close()
             raise
-        # A driver that nobody closes closes its connection when it goes, or the interpreter does:
-        # Python 3.13 warns of one left open.
+        # A driver that is never closed closes its connection when it is collected, or when the
+        # interpreter exits: Python 3.13 warns of an open one.
         self._close_connection = (
             weakref.finalize(self, self._connection.close) if self._owned else None
         )
@@ -155,15 +153,16 @@ class SqliteDriver:
 
     def _prepare(self, synchronous: Synchronous, read_only: bool, own: bool) -> None:
         try:
-            # First of all only looked at: a database that is refused stays as it is to the byte.
+            # Only read at first: a refused database stays unchanged, byte for byte.
             new = bool(pending(self._connection))
             if self._owned:
                 refuse_others(self._connection, self.path, complete=read_only, alone=own)
                 if read_only:
                     return
                 if new:
-                    # Takes effect only in a file that has no table yet; lets space be given back
-                    # without rewriting the file. Others may have made it meanwhile, and write.
+                    # Takes effect only in a file without tables; space can then be returned
+                    # without rewriting the file. Another process may have created the file
+                    # meanwhile, and be writing.
                     self._once_unlocked(
                         lambda: self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
                     )
@@ -179,7 +178,7 @@ class SqliteDriver:
                 migrate(self._connection, self._once_unlocked)
             except BaseException:
                 if self._owned and new:
-                    # Else the file would say that there is a log, and closing deletes it.
+                    # Otherwise the file would announce a log, which closing deletes.
                     with suppress(sqlite3.Error):  # others use the file: the log stays
                         read_rows(self._connection, "PRAGMA journal_mode = DELETE")
                 raise
@@ -195,8 +194,8 @@ class SqliteDriver:
 
         A write that must wait may be run by another thread, and committed with others.
         """
-        # The main thread carries out its own operation alone: a signal's handler may raise in it,
-        # wherever it is.
+        # The main thread runs its own operation alone: a signal handler may raise in it at any
+        # point.
         if (
             not write
             or not (self._busy or self._queue.jobs)
@@ -238,7 +237,7 @@ class SqliteDriver:
         return await future
 
     def _drain(self) -> None:
-        """Run whatever waits."""
+        """Run the queued operations."""
         self._draining = False
         with self._lock:
             self._busy = True
@@ -267,7 +266,7 @@ class SqliteDriver:
         return StorageUnavailable(f"the database {self.path} is closed: open it again")
 
     def _run_alone(self, op: Operation[T], begin: str) -> T:
-        """Run an operation as one transaction; again, if it is `Stale`."""
+        """Run an operation as one transaction, and again if it is `Stale`."""
         if self._closed:
             raise self._is_closed()
         connection = self._connection
@@ -297,7 +296,7 @@ class SqliteDriver:
     def _run_group(self, jobs: Sequence[Job[Any]]) -> None:
         """Run operations in one transaction, each in a savepoint, so that each fails by itself.
 
-        If only one waits, it runs alone.
+        A single operation runs alone.
         """
         if len(jobs) == 1:
             self._run_job(jobs[0])
@@ -311,7 +310,7 @@ class SqliteDriver:
                     "the connection has an open transaction of another caller: commit or roll it"
                     " back"
                 )
-            begun = True  # before it is: a signal's handler may raise in between
+            begun = True  # set early: a signal handler may raise in between
             self._once_unlocked(partial(self._connection.execute, WRITE))
             for job in jobs:
                 self._run_one(job)
@@ -358,25 +357,24 @@ class SqliteDriver:
         self._connection.execute("RELEASE operation")
 
     def _known(self, error: BaseException) -> Exception:
-        """What an operation's caller is told."""
+        """The error that an operation's caller gets."""
         if isinstance(error, Stale):
             return StorageUnavailable("the thread kept changing meanwhile: try again")
         if isinstance(error, sqlite3.Error | UnicodeDecodeError):
             known = storage_error(error, self.path)
             known.__cause__ = error
             return known
-        # Who interrupts a thread interrupts that thread alone, not those whose operations it
-        # carries out.
+        # An interrupt is for this thread alone, not for the callers whose operations it runs.
         return error if isinstance(error, Exception) else interrupted()
 
     def _drive(self, op: Operation[T], begin: str | None = None) -> T:
-        """Carry out what an operation asks for, inside the open transaction.
+        """Run an operation's effects inside the open transaction.
 
         Args:
             op: The operation.
-            begin: Begins the transaction, if none is open: when the operation asks for something
-                for the first time. What it works out of what is remembered is done before that,
-                while other processes may write; its guard tells whether that was still true.
+            begin: The statement that begins the transaction, if none is open, at the operation's
+                first effect. Before that, the operation computes from caches while other processes
+                may write; its guard checks that the caches were current.
         """
         steps, execute = op(), self._cursor.execute
         send = steps.send
@@ -407,7 +405,7 @@ class SqliteDriver:
             steps.close()
 
     def execute(self, effect: Effect) -> Any:
-        """Carry out an effect that is more than one statement with numbered parameters."""
+        """Run an effect that is more than one statement with numbered parameters."""
         if isinstance(effect, Statement):
             return self._cursor.execute(_render(effect.sql), effect.params).fetchall()
         if isinstance(effect, Together):
@@ -421,9 +419,9 @@ class SqliteDriver:
         return ()
 
     def _pause(self) -> None:
-        """Let other threads run, if this one has worked for a while.
+        """Let other threads run, if this one has run for `PAUSE_S`.
 
-        Giving way costs more than a page of rows.
+        Yielding costs more than a page of rows.
         """
         if time.monotonic() - self._paused > PAUSE_S:
             time.sleep(0)
@@ -440,7 +438,7 @@ class SqliteDriver:
         self._rememberers.forget(job.thread for job in jobs)
 
     def _once_unlocked(self, work: Callable[[], T]) -> T:
-        """Do some work once no other process has a lock that it needs, or fail at a deadline."""
+        """Retry some work while another process has a lock that it needs, up to a deadline."""
         deadline = time.monotonic() + LOCK_DEADLINE_S
         while True:
             try:
@@ -451,10 +449,13 @@ class SqliteDriver:
             time.sleep(random.uniform(*RETRY_S))
 
     def on_rollback(self, forget: Callable[[str | None], None]) -> None:
-        """Register a function that forgets a failed operation's thread, before the next begins."""
+        """Register a function that drops a failed operation's thread from a cache.
+
+        It is called before the next operation begins.
+        """
         self._rememberers.add(forget)
 
-    # -- what it shows of itself -------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------
 
     @property
     def place(self) -> str:
@@ -472,7 +473,7 @@ class SqliteDriver:
         return self._closed
 
     def glance(self, statement: Statement) -> Rows | None:
-        """What a statement reads; None while the connection is in use, or the file is locked."""
+        """The rows of a statement; None while the connection is in use, or the file is locked."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -492,7 +493,7 @@ class SqliteDriver:
     # -- space -------------------------------------------------------------------------------------
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
-        """Give free space back to the file system, a step at a time."""
+        """Return free space to the file system, step by step."""
         return space.compaction(self, self._alone, full=full)
 
     def _alone(self, statement: str) -> Rows:
@@ -508,7 +509,7 @@ class SqliteDriver:
     # -- vectors -----------------------------------------------------------------------------------
 
     def compares_vectors(self, *, fewer: int) -> bool:
-        """Whether sqlite-vec does; on a passed connection, where it was loaded there."""
+        """Whether sqlite-vec is available; on a passed connection, only if it was loaded there."""
         with self._lock:
             if self._closed:
                 raise self._is_closed()
@@ -517,7 +518,7 @@ class SqliteDriver:
     # -- leases and closing ------------------------------------------------------------------------
 
     def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
-        """Hold the right to drive a thread."""
+        """Hold a thread's lease: only its holder runs the thread."""
         return self._leases.lease(thread_id, wait=wait)
 
     def alease(self, thread_id: str, *, wait: float) -> AbstractAsyncContextManager[None]:

@@ -1,4 +1,4 @@
-"""Operations on threads as a list: find threads by their rows, describe one, count."""
+"""Operations on the list of threads: find threads by their rows, describe one, count."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from langmem_ext.types import Codec, Snapshot, ThreadInfo, ThreadKey, ThreadStat
 T = TypeVar("T")
 
 MINUTE: Final = 500
-"""Up to so many threads of one minute are sorted by the moment: each page reads all of them."""
+"""The most threads of one minute that are sorted by exact time: each page reads all of them."""
 
 UPDATED_AT: Final = 6
-"""The column of a row that says when the thread was last written."""
+"""The position of `updated_at` in a row."""
 
 STATUSES: Final = ("active", "archived")
 
 LARGEST_METADATA: Final = 64 * 1024
-"""Bytes of a thread's metadata, as JSON."""
+"""The maximum size of a thread's metadata as JSON, in bytes."""
 
 TAG_END: Final = "\n"
-"""Comes before and after each tag in the column."""
+"""Stands before and after each tag in the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class ThreadFilter:
         owner: Their owner.
         status: `active` or `archived`.
         waiting_for: The parameter that they wait for.
-        waiting, resting: Only those that wait for a parameter, or for none.
-        pending: Only those that wait for a parameter, or have pending writes at their newest
-            checkpoint: a question of any graph is one. No index has it.
-        tool: The tool of their newest turn that names one.
-        tag: A tag that they have.
-        since, until: When they were last written, in Unix milliseconds: at or after, before.
+        waiting, resting: Only threads that wait for a parameter; only threads that do not.
+        pending: Only threads that wait for a parameter, or whose newest checkpoint has pending
+            writes, as the question of any graph is. No index covers it.
+        tool: The tool of the newest turn that names a tool.
+        tag: One of their tags.
+        since, until: The time of the last write, in Unix milliseconds: at or after; before.
         begins: The beginning of their id.
         title: A pattern of their title, for `LIKE` with `!` as escape.
         noted: Texts that their metadata contains as JSON (`metadata_text`).
@@ -100,7 +100,7 @@ def list_threads(
 ) -> Op[list[ThreadInfo]]:
     """A page of threads, the last written first.
 
-    Within a minute in which very many were written, the one made last comes first.
+    Of more than `MINUTE` threads of one minute, the one that was created last comes first.
 
     Args:
         wanted: Which threads.
@@ -141,14 +141,14 @@ def list_threads(
 
 
 def _of_status(params: Collection[str], *, all_rows: bool = False) -> str:
-    """The condition of the status, by its index or not.
+    """The SQL condition on the status, with or without its index.
 
-    Not by it where another index leaves fewer threads, or where nearly every row must be read: by
-    the index, that costs three times as much as one row after the other.
+    The index is not used where another one selects fewer threads, or where nearly every row is
+    read: it would cost three times as much as a scan.
 
     Args:
-        params: What else is asked for.
-        all_rows: Whether every row that is asked for is read.
+        params: The names of the other conditions.
+        all_rows: Whether every matching row is read.
     """
     if {"waiting_for", "waiting", "tool"}.intersection(params):
         return sql.STATUS_OF_FEW
@@ -163,7 +163,7 @@ def _rows(
     limit: int,
     **further: int,
 ) -> Op[list[Row]]:
-    """The first rows of the statuses together, by minute and number."""
+    """The first rows of all these statuses, by minute and number."""
     statement = sql.SELECT_PAGE.format(where=_where(conditions))
     merged: list[Row] = []
     for status in statuses:
@@ -265,7 +265,7 @@ def read_threads(keys: Sequence[ThreadKey]) -> Op[list[ThreadInfo]]:
 def create_thread(
     key: ThreadKey, metadata: Mapping[str, Any], *, now: int, indexes: Indexes
 ) -> Op[tuple[ThreadInfo, bool]]:
-    """Make an empty thread unless it exists; its row, and whether it was made.
+    """Create an empty thread unless it exists; its row, and whether it was created.
 
     Raises:
         ThreadNotFound: The id belongs to another owner's thread.
@@ -284,7 +284,7 @@ def _where(conditions: Sequence[str]) -> str:
 
 
 def read_info(key: ThreadKey, *, lock: bool = False) -> Op[ThreadInfo]:
-    """A thread's row. With `lock`, nobody else writes to it until the operation has ended.
+    """A thread's row. With `lock`, no other operation can write it until this one ends.
 
     Raises:
         ThreadNotFound: It does not exist, or belongs to another owner.
@@ -314,7 +314,7 @@ def read_thread(key: ThreadKey) -> Op[ThreadInfo]:
 def describe_thread(
     key: ThreadKey, changes: Mapping[str, Any], *, indexes: Indexes
 ) -> Op[ThreadInfo]:
-    """Change a thread's description, except what follows from its messages; its new row.
+    """Change a thread's title, status, metadata or tags; its new row.
 
     Args:
         key: The thread.
@@ -369,7 +369,7 @@ def read_titled_by(key: ThreadKey) -> Op[int | None]:
 
 @operation
 def write_title(key: ThreadKey, title: str, titled_by: int) -> Op[ThreadInfo]:
-    """Give a thread a better title than its first prompt, if that is still its title; its new row.
+    """Replace a thread's title if that is still its first prompt; its new row.
 
     Raises:
         ThreadNotFound: It does not exist, or belongs to another owner.
@@ -417,7 +417,7 @@ def _info(row: Row) -> ThreadInfo:
 
 
 def _metadata(column: str | None) -> dict[str, Any]:
-    """A thread's metadata; empty if the column is damaged, so that a list goes on."""
+    """A thread's metadata; empty if the column is damaged, so that listing continues."""
     try:
         metadata = load_json(column) if column else {}
     except ValueError:
@@ -425,7 +425,7 @@ def _metadata(column: str | None) -> dict[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-# -- counting: threads by their rows alone, and what answers say of themselves ---------------------
+# -- counts of threads by their rows, and the messages of models -----------------------------------
 
 PAGE: Final = 64
 """Messages that are decoded between two pauses."""
@@ -441,14 +441,14 @@ COUNT_TURNS_OF = (
     f" item.role IN {HUMAN_CODES}"
 )
 
-# A model's message, or one that is kept whole.
+# A model's message, or one that is stored whole.
 SELECT_ANSWERS = (
     f"SELECT {rows_sql.ITEM_COLUMNS} FROM item WHERE {BEHIND}"
     f" AND (role IN {AI_CODES} OR (role IS NULL AND rest IS NOT NULL)) ORDER BY {KEY} LIMIT :limit"
 )
 
 MOST_GLANCED: Final = 1_000
-"""How many threads are counted at a glance at most: SQLite does that in a moment."""
+"""The most threads that a quick count covers: SQLite counts them in a moment."""
 
 _GLANCE = "SELECT count(*), sum(items) FROM (SELECT items FROM thread {where} LIMIT :limit)"
 
@@ -503,7 +503,7 @@ def read_answers(
 
     Raises:
         ThreadNotFound: The thread does not exist, or belongs to another owner.
-        DamagedRow: One of them is damaged.
+        DamagedRow: A message is damaged.
     """
     thread = yield from find_thread(key, indexes)
     if thread is None:

@@ -58,7 +58,7 @@ SELECT_COSTS: Final = (
     f"SELECT {KEY}, role, {sql.TOKENS}, coalesce({bytes_of('text')}, 0)"
     f" + coalesce({bytes_of('rest')}, 0) FROM item WHERE {WITHIN} ORDER BY {KEY}"
 )
-# Those of a model's messages that say more than a text, and messages that are kept whole.
+# A model's messages that hold more than text, and messages that are stored whole.
 SELECT_SPENDERS: Final = (
     f"SELECT {sql.ITEM_COLUMNS} FROM item WHERE {WITHIN} AND rest IS NOT NULL"
     f" AND (role IS NULL OR role IN {AI_CODES}) ORDER BY {KEY}"
@@ -66,8 +66,7 @@ SELECT_SPENDERS: Final = (
 
 
 Outlined: TypeAlias = tuple[str, str | None, int | None, bytes]
-"""A checkpoint's id, that of the one it follows, its run's step, and the scalar part of its
-metadata as JSON text."""
+"""A checkpoint's id, its parent's id, the step of its run, and its scalar metadata as JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class HeadRead:
-    """The channels of a thread's newest checkpoint, and those of its pending writes."""
+    """The channels of a thread's newest checkpoint, and the channels of its pending writes."""
 
     held: frozenset[str]
     written: frozenset[str]
@@ -89,15 +88,15 @@ class HeadRead:
 
 @dataclass(frozen=True, slots=True)
 class StepRead:
-    """What a checkpoint says of its step, apart from values.
+    """What a checkpoint records of its step, without values.
 
     Attributes:
-        ts: ISO 8601 time that LangGraph gave it.
+        ts: The ISO 8601 time that LangGraph set.
         versions: Version by channel.
         seen: Versions seen, by node and channel.
-        updated: Channels that the step before it updated; None if it does not say.
+        updated: Channels that the previous step updated; None if that is not recorded.
         refs: The reference to each channel's value.
-        written: Its pending writes, which became the checkpoint that follows.
+        written: Its pending writes, which make the next checkpoint.
     """
 
     ts: str
@@ -177,7 +176,7 @@ class ListRead:
 def read_outline(
     key: ThreadKey, namespace: str, *, indexes: Indexes, codec: Codec
 ) -> Op[list[Outlined]]:
-    """Every checkpoint of a thread's namespace, the newest first; empty if none is found."""
+    """Every checkpoint of a thread's namespace, the newest first; empty if there is none."""
     reader = yield from _open(key, indexes, codec)
     space = None if reader is None else (yield from find_namespace(reader.index, namespace))
     if reader is None or space is None:
@@ -204,7 +203,7 @@ def read_outline(
 def read_steps(
     key: ThreadKey, namespace: str, ids: Iterable[str], *, indexes: Indexes, codec: Codec
 ) -> Op[dict[str, StepRead]]:
-    """What these checkpoints say of their steps, by id; those that are not found are left out."""
+    """The steps of these checkpoints, by id; checkpoints that are not found are left out."""
     reader = yield from _open(key, indexes, codec)
     space = None if reader is None else (yield from find_namespace(reader.index, namespace))
     if reader is None or space is None:
@@ -298,14 +297,14 @@ def read_list(
 
 @dataclass(slots=True)  # not frozen: there are thousands
 class CostRead:
-    """What a message costs, by its row.
+    """A message's cost, by its row.
 
     Attributes:
-        role: The code of its class; None where its row does not say it.
-        tokens: About how many tokens.
-        size: The bytes of its text and of what else it holds, as they are stored.
-        fields: The id of a model's message, and what it says besides its text, by name or code;
-            None where it says no more.
+        role: The code of its class; None for a message that is stored whole.
+        tokens: Its tokens, estimated.
+        size: The stored bytes of its text and its other fields.
+        fields: The id and the fields besides text of a model's message, by name or code; None if it
+            has only text.
     """
 
     role: int | None
@@ -318,10 +317,10 @@ class CostRead:
 def read_costs(
     key: ThreadKey, namespace: str, checkpoint: str, *, indexes: Indexes, codec: Codec
 ) -> Op[list[CostRead]]:
-    """What each message of a checkpoint's conversation costs; few of them are decoded.
+    """The cost of each message in a checkpoint's conversation; few messages are decoded.
 
     Raises:
-        DamagedRow: One is missing, or damaged.
+        DamagedRow: A message is missing or damaged.
     """
     located = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
     channel = None if located is None else _conversation_of(located[3])
@@ -392,7 +391,7 @@ def is_list(ref: ValueRef) -> bool:
 
 
 def _conversation_of(header: Header) -> str | None:
-    """The channel that holds the conversation: `messages`, or the longest list; None without."""
+    """The channel of the conversation: `messages`, or the longest list; None if there is none."""
     lists = {name: ref for name, ref in header.values.items() if is_list(ref)}
     if "messages" in lists:
         return "messages"
@@ -415,7 +414,7 @@ def _part(runs: Runs, first: int, limit: int) -> Runs:
 
 @operation
 def list_namespaces(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[list[str]]:
-    """The namespaces of a thread's subgraphs, in the order in which they first wrote."""
+    """The namespaces of a thread's subgraphs, in the order of their first writes."""
     reader = yield from _open(key, indexes, codec)
     if reader is None:
         return []
