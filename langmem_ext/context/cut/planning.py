@@ -88,17 +88,16 @@ def planning(
         added = yield from (
             relief.compacted() if forced and policy.strategy == "messages" else relief.reduced()
         )
-        new += added
         request = thread.request(decisions.and_then(added))
         if request.tokens > limit:
-            last = relief.pins_alone()
-            least = thread.request(decisions.and_then(last))
-            if least.tokens > limit:
-                least = min(least, request, key=lambda candidate: candidate.tokens)
+            added, larger = relief.pins_alone(), request
+            request = thread.request(decisions.and_then(added))
+            if request.tokens > limit:
+                least = min(request, larger, key=lambda candidate: candidate.tokens)
                 raise ContextOverflow(
                     limit, least.tokens, contributors(least, thread.counter, fixed or {})
                 )
-            new, request = [*new[: len(new) - len(added)], *last], least
+        new += added
     stop = nudge.text if isinstance(nudge, Stop) else None
     plan = Plan(
         limit,

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from langmem_ext.inspector.sources.costs import MessageCost
 from langmem_ext.inspector.views.charts import Chart, stacked
-from langmem_ext.threads.continuation.usage import Usage, sum_up
+from langmem_ext.threads.continuation.usage import Spent, Usage, sum_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,36 @@ def cost_of(
 ) -> ThreadCost:
     """What the messages of a conversation cost, turn by turn."""
     turns = _turns_of(costs)
-    by_role = [_by_role(turn) for turn in turns]
-    growth = _running(by_role)
     spent_by_turn = [[cost.spent for cost in turn if cost.spent is not None] for turn in turns]
     all_spent = [spent for turn in spent_by_turn for spent in turn]
-    charts = [
+    return ThreadCost(
+        turns=len(turns),
+        total=sum_up(all_spent, prices),
+        models={
+            name: sum_up((spent for spent in all_spent if spent.model == name), prices)
+            for name in sorted({spent.model for spent in all_spent})
+        },
+        charts=[*([_reported(spent_by_turn)] if all_spent else []), *_stored(turns)],
+    )
+
+
+def _reported(spent_by_turn: Sequence[Sequence[Spent]]) -> Chart:
+    """The tokens that models report, by turn."""
+    used = [
+        [sum(spent.prompt_tokens for spent in turn), sum(spent.completion_tokens for spent in turn)]
+        for turn in spent_by_turn
+    ]
+    return stacked(
+        "Tokens that models report", ("of prompts", "of completions"), used, unit="tokens"
+    )
+
+
+def _stored(turns: Sequence[Sequence[MessageCost]]) -> list[Chart]:
+    """What is stored, by turn: estimated tokens, their sum so far, and bytes."""
+    by_role = [_by_role(turn) for turn in turns]
+    growth = _running(by_role)
+    sizes = [[sum(cost.size for cost in turn)] for turn in turns]
+    return [
         stacked(
             "Stored tokens, estimated",
             ("of the user", "of the agent", "of tools"),
@@ -54,36 +79,8 @@ def cost_of(
             unit="tokens",
             total=growth[-1] if growth else 0,
         ),
-        stacked(
-            "Bytes stored",
-            ("bytes",),
-            [[sum(cost.size for cost in turn)] for turn in turns],
-            unit="",
-        ),
+        stacked("Bytes stored", ("bytes",), sizes, unit=""),
     ]
-    if all_spent:
-        used = [
-            [
-                sum(spent.prompt_tokens for spent in turn),
-                sum(spent.completion_tokens for spent in turn),
-            ]
-            for turn in spent_by_turn
-        ]
-        charts.insert(
-            0,
-            stacked(
-                "Tokens that models report", ("of prompts", "of completions"), used, unit="tokens"
-            ),
-        )
-    return ThreadCost(
-        turns=len(turns),
-        total=sum_up(all_spent, prices),
-        models={
-            name: sum_up((spent for spent in all_spent if spent.model == name), prices)
-            for name in sorted({spent.model for spent in all_spent})
-        },
-        charts=charts,
-    )
 
 
 def _turns_of(costs: Sequence[MessageCost]) -> list[list[MessageCost]]:

@@ -66,9 +66,8 @@ def memory_tools(
     """
     stores = OwnedStores(store)
     if not callable(owner):
-        Facts(
-            store, owner=owner, namespace=namespace
-        )  # says what is wrong with a name before an agent is built
+        # A wrong name is reported before an agent is built.
+        Facts(store, owner=owner, namespace=namespace)
 
     def facts_of(runtime: ToolRuntime[Any, Any]) -> Facts:
         whose = owner_key(owner(runtime.config) if callable(owner) else owner)

@@ -83,18 +83,20 @@ def serve_with(
         )
         if tokens is None:  # a browser has none to send
             _add_inspector(app, saver, runs, settings.owner or None)
-        shown = f"[{host}]" if ":" in host else host
-        note(
-            f"serving {settings.storage_path} at http://{shown}:{port}; /openapi.json describes the"
-            " routes, Ctrl-C stops it"
-        )
-        if mcp:
-            note(f"the graph's intents are MCP tools at http://{shown}:{port}/langmem/mcp")
-        if tokens is None:
-            note(f"the inspector is at http://{shown}:{port}{INSPECTOR}/")
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        _announce(address, settings.storage_path, mcp=mcp, inspector=tokens is None)
         uvicorn.run(app, host=host, port=port, log_level="warning")
     finally:
         log.close()
+
+
+def _announce(address: str, database: str, *, mcp: bool, inspector: bool) -> None:
+    """Note what is served, and where."""
+    note(f"serving {database} at {address}; /openapi.json describes the routes, Ctrl-C stops it")
+    if mcp:
+        note(f"the graph's intents are MCP tools at {address}/langmem/mcp")
+    if inspector:
+        note(f"the inspector is at {address}{INSPECTOR}/")
 
 
 def _add_inspector(app: FastAPI, saver: DeltaSaver, graph: Graph | None, owner: str | None) -> None:
