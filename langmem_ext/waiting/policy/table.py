@@ -77,11 +77,13 @@ def carry_out(
         commands: What it says; at least one command.
     """
     replies = playbook.catalog.replies
+    starts = _all(commands, Start)
     if _first(commands, Reset):
-        return forget(playbook)
+        anew = forget(playbook)
+        begun = _begun(playbook, anew.session, heard, starts, ()) if starts else anew
+        return _left_open(playbook, begun, commands)
     if _first(commands, HandOver):
         return _handed_over(playbook, session, heard)
-    starts = _all(commands, Start)
     if _first(commands, Cancel):
         if session.plan is None and not starts:
             return plan_next(playbook, session, (replies.nothing_to_cancel,))

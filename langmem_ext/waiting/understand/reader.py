@@ -96,6 +96,9 @@ def _understood(
     whole, heard = heard, replace(heard, text=_spelled(playbook, session, read_part(heard.text)))
     if is_reset(whole.text):
         return [Reset(why="says to start over")]
+    if (session.plan or session.params) and (rest := _after_reset(heard.text)):
+        anew = yield from _anew(playbook, session, replace(heard, text=rest))
+        return [Reset(why="says to start over"), *anew]
     if session.plan is None:
         return (yield from _at_rest(playbook, session, heard))
     if session.plan.get("expired") and (decided := yes_or_no(heard.text, (), "")) is not None:
@@ -147,6 +150,27 @@ def _in_sequence(
         return command
 
     return [moved(command) for command in commands]
+
+
+_FIRST_PART: Final = re.compile(r"\W*[^.,;:!?\n–—-]{1,40}(?=[.,;:!?\n–—-]\s*\S)")
+
+
+def _after_reset(text: str) -> str:
+    """What follows words that only start over: "start over: two beds for friday"."""
+    first = _FIRST_PART.match(text)
+    return text[first.end() :].lstrip(" .,;:!?\n–—-") if first and is_reset(first.group()) else ""
+
+
+def _anew(playbook: Playbook, session: Session, heard: Heard) -> Understanding:
+    """What begins after all is forgotten: another request, or the same with other values."""
+    commands = yield from _at_rest(playbook, Session(), heard)
+    if any(isinstance(command, Start) for command in commands):
+        return commands
+    if session.plan is None:
+        return []
+    intent = playbook.intents[session.plan["intent_id"]]
+    values = find_params(intent, request_of(playbook, Session(), heard))
+    return [Start(intent.id, tuple(values.items()), why="begins anew")] if values else []
 
 
 _GAP: Final = re.compile(r"(?P<one>\s)\s{2,}")

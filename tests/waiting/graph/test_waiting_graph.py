@@ -156,6 +156,18 @@ def test_the_user_starts_over(talk: Any) -> None:
     assert len(talk.state()["messages"]) == 6, "the log keeps what was said"
 
 
+def test_who_starts_over_and_says_why_or_what_for_starts_over(talk: Any) -> None:
+    talk.say("I want a refund")
+    talk.say("O-5")
+    talk.say("start over please, that was the wrong one")
+    assert talk.state()["params"] == {}
+    talk.say("I want a refund")
+    talk.say("O-5")
+    talk.say("let's start again: I want to check my order O-1")
+    assert talk.state()["params"]["order_id"] == "O-1"
+    assert talk.state()["last_intent_id"] == "check_order"
+
+
 @pytest.mark.parametrize("text", ["", "   ", "\n"])
 def test_the_user_says_nothing(talk: Any, text: str) -> None:
     first = talk.say("I want to check my order")
