@@ -24,8 +24,8 @@ _ORDINAL = re.compile(
 _PLACES = {"first": 0, "former": 0, "second": 1, "latter": -1, "third": 2, "last": -1}
 _TYPO = 84.0
 """Similarity (0 to 100) from which a misspelt word counts as a value."""
-_CLEAR_TYPO, _LONG = 0.72, 6
-"""Confidence and letters from which it counts in a message that answers no question."""
+_CLEAR_TYPO = 0.72
+"""Confidence from which it counts in a message that answers no question: a letter of eight."""
 _LIKE = 62.0
 """The same from which a value is worth a question."""
 _FEW = 3
@@ -303,6 +303,6 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         candidates = [
             candidate
             for candidate in _typos(param, reply.text)
-            if candidate.confidence >= _CLEAR_TYPO and candidate.end - candidate.start >= _LONG
+            if candidate.confidence >= _CLEAR_TYPO
         ]
     return _without_rejected(reply, candidates)
