@@ -55,7 +55,7 @@ class Driver(Protocol):
         remote: Whether a query costs a round trip; then a thread's number follows from its id.
         compresses: Whether the database compresses long texts itself; then its columns for texts
             take nothing else.
-        counts_pages: Whether the used pages can be counted at once (`space.used_bytes`).
+        counts_pages: Whether the used pages can be counted at once (`sqlite.vacuum.used_bytes`).
     """
 
     remote: bool

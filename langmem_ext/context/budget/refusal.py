@@ -71,7 +71,7 @@ def share_taken(error: BaseException) -> float | None:
 
 
 class Shrinking:
-    """What a request may cost, in tokens, from one that its provider refuses to the next.
+    """The token limit of a request, made smaller after each refusal.
 
     Attributes:
         limit: What the next one may cost.

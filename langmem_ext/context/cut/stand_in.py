@@ -28,7 +28,7 @@ COMPACTED_ANSWER: Final = "Understood. I have the conversation context."
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Messages that a text shall replace.
+    """Messages to be replaced by a text.
 
     Attributes:
         messages: Those that were shown until now, oldest first.

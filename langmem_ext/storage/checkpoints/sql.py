@@ -1,4 +1,4 @@
-"""Every SQL statement, by name.
+"""The SQL of checkpoints, items, values and a thread's counters.
 
 Written once, in the SQL that SQLite and PostgreSQL share, with named parameters, and markers
 (`storage.schema.dialect`) where the two differ. `thread` is a thread's number.

@@ -1,1 +1,1 @@
-"""The tables, and the two dialects of SQL that they are written in."""
+"""The tables, and their SQL for SQLite and PostgreSQL."""

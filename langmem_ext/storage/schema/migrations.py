@@ -112,11 +112,11 @@ _M001_TABLES = (
     f"CREATE INDEX word_by_run ON word ({RUN}) WHERE {RUN} IS NOT NULL",
     # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest.
     # seconds: from the thread's epoch, which is in Unix seconds: small numbers are short. tokens:
-    # NULL where it is what role and length of the text say (messages.tokens.implied_tokens). rest:
-    # what the columns do not hold, as a dict; or, with a shape (a word with its keys), the values
-    # alone. text and rest, and a value's body, may be compressed (storage.compression): a text is a
-    # BLOB then. A row with neither role nor rest is a long text of an input that has not become a
-    # message, or not yet: then this row becomes it.
+    # NULL where it is what role and length of the text say (messages.token_costs.stored_tokens).
+    # rest: what the columns do not hold, as a dict; or, with a shape (a word with its keys), the
+    # values alone. text and rest, and a value's body, may be compressed (storage.rows.compression):
+    # a text is a BLOB then. A row with neither role nor rest is a long text of an input that has
+    # not become a message, or not yet: then this row becomes it.
     """CREATE TABLE item (
         key INTEGER PRIMARY KEY,
         message_id BLOB,

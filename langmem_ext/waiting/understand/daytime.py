@@ -1,4 +1,4 @@
-"""What else is known decides which hour, and which day, a message means."""
+"""Which of two hours or days a message means, judged by the rest of the conversation."""
 
 from __future__ import annotations
 
