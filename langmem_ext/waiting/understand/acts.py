@@ -327,6 +327,14 @@ _HARMLESS = frozenset({"sorry", "so", "as", "since", "now"})
 """Words that leave a yes as it is, though they may turn other words."""
 
 
+_NUMBER = re.compile(r"\d+")
+
+
+def without_numbers(text: str) -> str:
+    """The message with its numbers blanked."""
+    return _NUMBER.sub(lambda match: " " * len(match.group()), text)
+
+
 _HOW_IT_IS = re.compile(
     r"\b(?:i|we|it|there|that|this)(?:['’]?(?:ll be|m|re|s)|\s+(?:am|are|is|will be|should be))\b"
     r"|\b(?:i|we)(?:['’]?ll| will)\s+(?:take|have|go|need|come|bring)\b"
@@ -342,12 +350,20 @@ _WOULD_SUIT = re.compile(
 """Words that say of a value that it is wanted: "half past would be better"."""
 
 
-def is_meant(text: str, span: tuple[int, int]) -> bool:
-    """Whether a message says a value as one that is wanted: "take willow"; not "it might be 6"."""
+def is_meant(text: str, span: tuple[int, int], *, anew: bool = False) -> bool:
+    """Whether a message says a value as one that is wanted: "take willow"; not "it might be 6".
+
+    Args:
+        text: The message.
+        span: Where the value stands.
+        anew: Whether the message takes something back: what it tells then is what is meant.
+    """
     begin = max((match.end() for match in _SEGMENT.finditer(text, 0, span[0])), default=0)
     end = next((match.start() for match in _SEGMENT.finditer(text, span[1])), len(text))
     segment = text[begin:end]
-    only_tells = (tells(segment) and not _HOW_IT_IS.search(segment)) or _REMARKS.match(segment)
+    only_tells = not anew and (
+        (tells(segment) and not _HOW_IT_IS.search(segment)) or _REMARKS.match(segment)
+    )
     rest = _WOULD_SUIT.sub(" ", f"{text[begin : span[0]]} {text[span[1] : end]}")
     return not only_tells and (_DOUBT_OF_VALUE | _ADDING).isdisjoint(_words(rest))
 
@@ -454,6 +470,19 @@ def _spelt(word: str) -> str:
 
 _DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 """A letter that is drawn out: "yesss", "sooo"."""
+
+
+_FIRST_WORD = re.compile(r"[^\W\d_]{3,12}(?![\w'’])")
+_SHORT_ANSWERS = word_set("yes yep yup yeah yea no nope nah ok sure")
+
+
+def with_plain_answer(text: str) -> str:
+    """The message, the yes or no that begins it without letters typed twice: "yess", "nooo"."""
+    first = _FIRST_WORD.match(text)
+    if first is None or first.group().casefold() in FUNCTION_WORDS:
+        return text
+    once = re.sub(r"(\w)\1+", r"\1", first.group().casefold())
+    return f"{once}{text[first.end() :]}" if once in _SHORT_ANSWERS else text
 
 
 def refers_back(text: str) -> bool:

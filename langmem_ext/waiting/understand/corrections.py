@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 from pydantic import JsonValue
 
@@ -100,6 +102,20 @@ def correction(
         one already is no correction.
     """
     text = WHAT.sub(lambda match: " " * len(match.group()), text)
+    exchanged, rest = ({}, text) if is_question(text) else _exchanged(text, catalog, params, now)
+    left = {name: value for name, value in params.items() if name not in exchanged}
+    return {**_corrected(rest, catalog, left, now, waiting_for, among), **exchanged}
+
+
+def _corrected(
+    text: str,
+    catalog: IntentCatalog,
+    params: Mapping[str, JsonValue],
+    now: datetime,
+    waiting_for: str | None,
+    among: Collection[str] | None,
+) -> dict[str, JsonValue]:
+    """The same of a message that denies none of the values."""
     text, denied = without_denied(text)
     cue = next((match for pattern in _CORRECTED if (match := pattern.search(text))), None)
     strong = denied or _STRONG.search(text) is not None
@@ -108,10 +124,8 @@ def correction(
     correction_text = cue["value"] if cue else text  # "did I say 50? I meant 15" asks nothing
     if is_question(text) and is_question(correction_text) and not wishes_by_asking(text):
         return {}
-    if exchanged := _exchanged(text, catalog, params, now) or _beside_known(
-        text, catalog, params, now
-    ):
-        return exchanged
+    if beside := _beside_known(text, catalog, params, now):
+        return beside
     pool = _correctable(text, catalog, params, waiting_for, among)
     marked = _marked(text, pool, params, now, catalog.params.get(waiting_for or ""))
     rest = words_without_values(
@@ -137,37 +151,57 @@ def correction(
 
 
 _EXCHANGED = re.compile(
-    r"^\W*(?:(?:no|nope|sorry|oh|oops|wait|actually)\b\W*)*not (?:(?:the|at|on|in|for|to)"
-    r" )*(?P<old>[^,.;]{1,40}?)"
-    r"(?:\s*[,.;–—-]+(?!\d)\s*|\s+(?=but\b))(?:(?:but|rather|it['’]?s|make"
-    r" it|the|at|on|in|for|to)\s+)*(?P<new>[^,;]{1,40})$",
+    r"\b(?:not|is\s?n['’]?t|instead of|rather than) (?:(?:the|at|on|in|for|to|an?) )*"
+    r"(?P<old>[^,.;!?\s](?:[^,.;!?\s]|\.(?=\d)| (?!but\b)){0,40})",
     re.IGNORECASE,
 )
+"""A value that is not meant: the known one, where another stands beside it."""
+_DENIALS = 3
+"""Values of one message that are not meant, at most."""
 
 
 def _exchanged(
     text: str, catalog: IntentCatalog, params: Mapping[str, JsonValue], now: datetime
-) -> dict[str, JsonValue]:
-    """A new value for the only known one that the message begins by denying: "not 7, 7:30"."""
-    match = _EXCHANGED.search(text)
-    if match is None:
-        return {}
+) -> tuple[dict[str, JsonValue], str]:
+    """A new value for the only known one that the message denies, and what else it says."""
     new: dict[str, JsonValue] = {}
-    for name, value in params.items():
-        param = catalog.params[name]
-        old, replacement = (
-            extract(param, Reply(match[part], prompt=param.prompt or "?", now=now))
-            for part in ("old", "new")
-        )
-        if value in (old.value, *old.choices):
-            new[name] = (
-                nearest(replacement.choices, value) if replacement.choices else replacement.value
-            )
-    return {
-        name: value
-        for name, value in new.items()
-        if len(new) == 1 and value not in (None, params[name])
-    }
+    left = text
+    for match in islice(_EXCHANGED.finditer(text), _DENIALS):
+        rest = without_part(text, match.span())
+        for name, value in params.items():
+            param = catalog.params[name]
+            old = extract(param, Reply(match["old"], prompt=param.prompt or "?", now=now))
+            if value not in (old.value, *old.choices):
+                continue
+            said = _instead(param, rest, now)
+            meant = nearest(said.choices, value) if said.choices else said.value
+            if meant not in (None, value):
+                new[name] = meant
+                left = without_part(rest, said.span) if said.span else ""
+    return (new, left) if len(new) == 1 else ({}, text)
+
+
+def _instead(param: Param, rest: str, now: datetime) -> Extraction:
+    """The value of a message that denies the known one; without a span where it is all there is."""
+    said = find(param, rest, now=now)
+    if said.status == "filled" or len(rest.split()) > _FEW_WORDS:
+        return said
+    bare = _BEFORE_NEW.sub("", rest, count=1).strip()
+    return replace(extract(param, Reply(bare, prompt=param.prompt or "?", now=now)), span=None)
+
+
+_BEFORE_NEW = re.compile(
+    r"^\W*(?:(?:no|nope|sorry|oh|oops|wait|actually|but|rather|it['’]?s|make it)\b\W*)+",
+    re.IGNORECASE,
+)
+"""Words before the value that takes the place of another."""
+_FEW_WORDS = 5
+"""Words of a message that may be a value as a whole, at most."""
+
+
+def takes_something_back(text: str) -> bool:
+    """Whether a message has words of a correction: "sorry", "wait", "I meant"."""
+    return _STRONG.search(text) is not None or _WEAK.search(text) is not None
 
 
 _OF_DAYS = frozenset({ParamType.DATE, ParamType.TIME})

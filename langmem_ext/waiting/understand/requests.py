@@ -6,7 +6,7 @@ Pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -20,6 +20,7 @@ from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
+    is_meant,
     wants_person,
     wants_repeat,
     without_part,
@@ -33,7 +34,7 @@ from langmem_ext.waiting.understand.commands import (
     Repeat,
     Start,
 )
-from langmem_ext.waiting.understand.corrections import correction
+from langmem_ext.waiting.understand.corrections import correction, takes_something_back
 from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
@@ -122,6 +123,51 @@ def corrected(
         name: value
         for name, value in new_values.items()
         if name in known and playbook.value_error(plan, name, value) is None
+    }
+
+
+PLAIN_TYPES: Final = frozenset(
+    {
+        ParamType.DATE,
+        ParamType.TIME,
+        ParamType.INTEGER,
+        ParamType.NUMBER,
+        ParamType.MONEY,
+        ParamType.ENUM,
+        ParamType.EMAIL,
+        ParamType.PHONE,
+    }
+)
+"""Types of which nobody speaks by the way, as of somebody else's order or name."""
+
+
+def meant_anew(
+    playbook: Playbook,
+    session: Session,
+    text: str,
+    changed: Mapping[str, Extraction],
+    plain: Collection[ParamType] = PLAIN_TYPES,
+) -> dict[str, JsonValue]:
+    """The certain values, among those that are not the known ones, that a message means.
+
+    Args:
+        playbook: The catalog and its tools.
+        session: The state that the message meets.
+        text: The message.
+        changed: What the message says of parameters, unlike what is known.
+        plain: Types of which a known value may be replaced.
+    """
+    anew = takes_something_back(text)
+    return {
+        name: extraction.value
+        for name, extraction in changed.items()
+        if extraction.confidence > SURE
+        and (
+            name not in session.params
+            or playbook.param(name).type in plain
+            and extraction.span
+            and is_meant(text, extraction.span, anew=anew)
+        )
     }
 
 

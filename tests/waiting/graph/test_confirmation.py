@@ -534,11 +534,9 @@ def test_a_change_is_of_the_value_that_it_names(
 @pytest.mark.parametrize(
     "text",
     [
-        "make it 6", "6", "no, 6", "no, to Bob Stone", "see you at 8 pm",
-        "we might be 6 people", "yes, at 8 pm if possible", "is 8 pm possible?",
-        "is there parking for 6 cars?", "are you open at 8 pm?", "3 or 4 people",
-        "another table at 8 pm", "yes and a quiet table",
-        "my mother turns 80 at 8 pm", "are you open on sunday?",
+        "no, to Bob Stone", "is 8 pm possible?", "is there parking for 6 cars?",
+        "are you open at 8 pm?", "3 or 4 people", "yes and a quiet table",
+        "are you open on sunday?",
     ],
 )  # fmt: skip
 def test_what_names_no_value_of_the_booking_changes_none(booking: Desk, text: str) -> None:
@@ -550,6 +548,52 @@ def test_what_names_no_value_of_the_booking_changes_none(booking: Desk, text: st
         BOOKED,
     )
     assert booking.asked.startswith(asked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "make it 6", "6", "no, 6", "see you at 8 pm", "we might be 6 people",
+        "yes, at 8 pm if possible", "another table at 8 pm", "my mother turns 80 at 8 pm",
+    ],
+)  # fmt: skip
+def test_what_may_be_another_value_is_asked_about_before_a_yes_counts(
+    booking: Desk, text: str
+) -> None:
+    asked = booking.asked
+    assert (booking.say(text).reply, booking.state["params"]) == (CHANGE, BOOKED)
+    assert booking.say("yes").reply == asked
+    assert booking.ran == []
+    booking.say("yes")
+    assert booking.ran == [("book", BOOKED)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yess", "Yees!", "yupp", "perfect", "Yes I'm sure. 3 years since we last ate with you",
+        "yes. it's our 10th anniversary, by the way",
+    ],
+)  # fmt: skip
+def test_a_yes_may_be_typed_in_haste_or_followed_by_a_remark(booking: Desk, text: str) -> None:
+    booking.say(text)
+    assert booking.ran == [("book", BOOKED)]
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("8 pm sorry, my wife says 8 pm", {"time": "20:00"}),
+        ("oops, 8 pm, not 7. mixing up my days", {"time": "20:00"}),
+        ("wait, the boss wants 6 people", {"people": 6}),
+        ("ah we're 5 people, not 4, my cousin is coming", {"people": 5}),
+    ],
+)
+def test_a_value_that_takes_the_place_of_the_known_one_counts_whatever_else_is_told(
+    booking: Desk, text: str, new: dict[str, Any]
+) -> None:
+    booking.say(text)
+    assert (booking.ran, booking.state["params"]) == ([], {**BOOKED, **new})
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue
@@ -25,13 +26,13 @@ from langmem_ext.waiting.understand.acts import (
     begins_with_no,
     begins_with_yes,
     is_cancel,
-    is_meant,
     is_question,
     is_value_alone,
     names,
     refuses,
     repeats_order,
     takes_back,
+    without_numbers,
     words_without_values,
     yes_or_no,
 )
@@ -42,17 +43,22 @@ from langmem_ext.waiting.understand.commands import (
     Confirm,
     Correct,
     Deny,
+    Start,
     Unclear,
 )
 from langmem_ext.waiting.understand.corrections import without_denied
+from langmem_ext.waiting.understand.intents.classifier import CERTAIN_WHILE_WAITING
 from langmem_ext.waiting.understand.intents.similarity import about, units_of
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import (
+    OPEN_TYPES,
+    PLAIN_TYPES,
     Commands,
     Understanding,
     aside_of,
     classified,
     corrected,
+    meant_anew,
     other_requests,
 )
 from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, values_of
@@ -83,6 +89,8 @@ def read_at_confirmation(
         if session.params.get(name) != extraction.value
     }
     asked = _asked(playbook, plan)
+    if changed and yes_or_no(heard.text, (), "") is not None:
+        values, changed = {}, {}  # "yes that's it" names no size S
     if not changed and (decided := _decided(plan, heard.text, spans_of(values), asked)):
         return decided
     new = corrected(playbook, session, plan, heard) or _alone(
@@ -93,10 +101,14 @@ def read_at_confirmation(
         return [Correct(name, value, why="gives another value") for name, value in new.items()]
     if aside := aside_of(heard.text, clauses):
         return [aside]
-    if yes := _yes_first(clauses, asked):
+    yes = None if changed else _yes_first(clauses, asked)
+    if yes:
         rest = replace(heard, text=without(heard.text, [yes]))
-        after = yield from classified(playbook, session, plan, rest, None)
-        if starts := other_requests(playbook, plan, rest, after):
+        at_rest = replace(session, waiting_for=None)
+        after = yield from classified(playbook, at_rest, plan, rest, None)
+        sure = after.confidence >= CERTAIN_WHILE_WAITING
+        starts = other_requests(playbook, plan, rest, after) if sure else []
+        if starts := starts or _for_suspended(playbook, session, rest):
             return [Confirm(why="says yes"), *starts]
     asked_for = yield from classified(playbook, session, plan, heard, None)
     if starts := other_requests(playbook, plan, heard, asked_for):
@@ -112,7 +124,7 @@ def read_at_confirmation(
             Correct(name, value, why="says another value, and is asked about it")
             for name, value in new.items()
         ]
-    return _neither_yes_nor_no(playbook, session, plan, heard.text, values, changed)
+    return _neither_yes_nor_no(playbook, session, plan, heard, values, changed)
 
 
 def _wants_instead(text: str) -> bool:
@@ -122,21 +134,6 @@ def _wants_instead(text: str) -> bool:
         refused is not None
         and re.search(r"\b(?:instead|rather)\b", text, re.IGNORECASE) is not None
     )
-
-
-_PLAIN: Final = frozenset(
-    {
-        ParamType.DATE,
-        ParamType.TIME,
-        ParamType.INTEGER,
-        ParamType.NUMBER,
-        ParamType.MONEY,
-        ParamType.ENUM,
-        ParamType.EMAIL,
-        ParamType.PHONE,
-    }
-)
-"""Types of which nobody speaks by the way, as of somebody else's order or name."""
 
 
 def _other_values(
@@ -153,32 +150,43 @@ def _other_values(
     """
     if is_question(text):
         return {}
-    sure = {
-        name: extraction for name, extraction in changed.items() if extraction.confidence > SURE
-    }
     if plan.get("denied"):
-        return values_of(sure)
-    plain = _PLAIN | {ParamType.ADDRESS} if NO.match(text) else _PLAIN
-    return {
-        name: extraction.value
-        for name, extraction in sure.items()
-        if name not in session.params
-        or (
-            playbook.param(name).type in plain
-            and extraction.span
-            and is_meant(text, extraction.span)
-        )
-    }
+        return values_of({name: one for name, one in changed.items() if one.confidence > SURE})
+    plain = PLAIN_TYPES | {ParamType.ADDRESS} if NO.match(text) else PLAIN_TYPES
+    return meant_anew(playbook, session, text, changed, plain)
 
 
 def _yes_first(clauses: Sequence[Clause], asked: str) -> Clause | None:
     """The first sentence of several, where it only says yes: "yes. and can I order rolls?"."""
-    first = clauses[0] if len(clauses) > 1 else None
-    return (
-        first
-        if first and re.search(r"[.!]\s*$", first.text) and yes_or_no(first.text, (), asked)
-        else None
+    if len(clauses) < 2:
+        return None
+    first, second = clauses[:2]
+    ends = _ENDED.search(first.text) or _ADDS.match(second.text)
+    return first if ends and yes_or_no(first.text, (), asked) else None
+
+
+_ENDED: Final = re.compile(r"[.!…\n]\s*$")
+_ADDS: Final = re.compile(r"\W*(?:oh|also|btw|by the way|ps|(?:and|n) also)\b", re.IGNORECASE)
+
+
+def _for_suspended(playbook: Playbook, session: Session, rest: Heard) -> Commands:
+    """What is said beside a yes for the request that comes next: "yes, and my email is a@b.co"."""
+    waiting = [entry for entry in session.suspended if not entry["plan"].get("given_up")]
+    if not waiting:
+        return []
+    plan, params = waiting[-1]["plan"], waiting[-1]["params"]
+    left = [playbook.param(name) for name in playbook.uses(plan) if name not in params]
+    reading = Reading(rest.text, rest.now, filled=params, about=about(playbook.intent_of(plan)))
+    values = values_of(
+        {
+            name: extraction
+            for name, extraction in read_values(left, reading).items()
+            if playbook.param(name).type not in OPEN_TYPES and extraction.confidence > SURE
+        }
     )
+    if not values:
+        return []
+    return [Start(plan["intent_id"], tuple(values.items()), why="belongs to the next request")]
 
 
 _BARE_INSTEAD: Final = re.compile(
@@ -188,16 +196,7 @@ _BARE_INSTEAD: Final = re.compile(
     r"(?P<value>[^\s,.;!?]+(?:\s+[^\s,.;!?]+){0,2})\W*$",
     re.IGNORECASE,
 )
-_BARE_TYPES: Final = frozenset(
-    {
-        ParamType.INTEGER,
-        ParamType.NUMBER,
-        ParamType.MONEY,
-        ParamType.TIME,
-        ParamType.DATE,
-        ParamType.ENUM,
-    }
-)
+_BARE_TYPES: Final = PLAIN_TYPES - {ParamType.EMAIL, ParamType.PHONE}
 
 
 def _bare_instead(
@@ -256,11 +255,12 @@ def _neither_yes_nor_no(
     playbook: Playbook,
     session: Session,
     plan: PlanExecution,
-    text: str,
+    heard: Heard,
     values: Mapping[str, Extraction],
     changed: Mapping[str, Extraction],
 ) -> Commands:
     """What a message does to a confirmation that it does not answer in so many words."""
+    text = heard.text
     if is_question(text):
         return [Ask(why="asks something")]
     if unwanted := _taken_back(playbook, session, plan, text, values):
@@ -273,9 +273,53 @@ def _neither_yes_nor_no(
         ids = [name for name in named if playbook.param(name).type is ParamType.IDENTIFIER]
         if not ids or not values.keys().isdisjoint(ids) or len(units_of(text)) < 2:
             return [Confirm(why="says what is to be done")]
-    if not changed and begins_with_yes(text):
+    doubted = _may_change(playbook, session, plan, heard, changed)
+    if not changed and begins_with_yes(text if doubted else without_numbers(text)):
         return [Confirm(why="says yes first")]
+    if doubted and not plan.get("denied"):
+        return [Deny(why="may want another value")]
     return [Unclear(why="neither yes nor no")]
+
+
+_CHUNK: Final = re.compile(r"[^,;!?\n]{1,60}")
+_NUMERAL: Final = re.compile(r"\d")
+
+
+def _may_change(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    changed: Mapping[str, Extraction],
+) -> bool:
+    """Whether a message may say another value of the request, though it cannot be told which.
+
+    Then the same question would be met with a yes that is not for what the user wants.
+    """
+    plain = [
+        playbook.param(name)
+        for name in playbook.uses(plan)
+        if name in session.params and playbook.param(name).type in _BARE_TYPES
+    ]
+    if any(param.name in changed for param in plain):
+        return True
+    chunks = [match.group().strip(" .") for match in islice(_CHUNK.finditer(heard.text), _CHUNKS)]
+    said = [
+        (param, extract(param, Reply(chunk, prompt=param.prompt or "?", now=heard.now)))
+        for chunk in chunks
+        if _NUMERAL.search(chunk)
+        for param in plain
+    ]
+    return any(
+        extraction.choices
+        or extraction.status == "filled"
+        and extraction.value != session.params[param.name]
+        for param, extraction in said
+    )
+
+
+_CHUNKS: Final = 6
+"""Parts of a message that are looked at, at most."""
 
 
 def _denied(plan: PlanExecution, text: str) -> Commands:
