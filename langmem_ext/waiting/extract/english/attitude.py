@@ -40,7 +40,7 @@ NO = re.compile(
 LATER = re.compile(
     r"\b(?:not (?:now|yet|today|right now|at the moment|for now|this time)|maybe later|later,?"
     r" (?:please|maybe)|another time"
-    r"|no,? thanks?(?: you)?|nothing(?: else)?"
+    r"|no,? thanks?(?: you)?|nothing(?! like\b)(?: else)?"
     r"|that'?s (?:all|it)|that is (?:all|it)|that will be all|i'?m (?:good|done|all"
     r" set)|nevermind|never mind)\b",
     re.I,
@@ -93,7 +93,8 @@ _ASKS = re.compile(
     r"|please|thanks?|also|wait|hi|hello|hey"
     r"|first|before that)\b\W*)*"
     r"(?:what(?! about|ever)(?:'s|s)?|why(?! not)|how(?!"
-    r" about)(?:'s)?|who(?:'s|se)?|where(?:'s)?|when(?:'s)?|which|whom|is|are|am i|was"
+    r" about)(?:'s)?|who(?:'s|se)?|(?:where|when)(?:'s)?(?! (?:i|we|he|she|they|it|the|my|our|his"
+    r"|her|their) [^?,]{1,60},[^?]*$)|which|whom|is|are|am i|was"
     r"|were|do|does|did|has|have you|have they"
     r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be"
     r" (?:possible to|any))|any (?:other|more)"

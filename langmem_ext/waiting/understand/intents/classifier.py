@@ -184,6 +184,9 @@ _ADDED: Final = re.compile(
 )
 """Words that add one request to another."""
 
+_AND_FIRST: Final = re.compile(r"\W*(?:(?:and|n|oh|ps|plus|also|but)\b[\s,]*)+", re.IGNORECASE)
+"""How a sentence begins that adds something."""
+
 _JOINED: Final = re.compile(r"\band\W*$", re.IGNORECASE)
 _ADDED_BEFORE: Final = re.compile(r"\b(?:also|then|plus)\W*$", re.IGNORECASE)
 _ADDED_FIRST: Final = re.compile(r"\W*(?:and\s+)?(?:also|then|plus)\b", re.IGNORECASE)
@@ -364,16 +367,20 @@ class RuleClassifier:
 
         It wishes, says what to do, or tells what "and also …" adds to.
         """
+        begins = _AND_FIRST.match(candidate.phrase.text)
+        joined = (begins or _JOINED.search(request.text, 0, candidate.phrase.start)) and any(
+            each.phrase.start < candidate.phrase.start for each in won
+        )
+        followed = any(
+            each.phrase.start > candidate.phrase.start
+            and _ADDED.search(request.text, candidate.phrase.end, each.phrase.end)
+            for each in won
+        )
+        told = candidate.score >= CERTAIN_WHEN_TOLD and (bool(joined and begins) or followed)
         if tells(candidate.phrase.text):
-            joined = _JOINED.search(request.text, 0, candidate.phrase.start) and any(
-                each.phrase.start < candidate.phrase.start for each in won
-            )
-            followed = any(
-                each.phrase.start > candidate.phrase.start
-                and _ADDED.search(request.text, candidate.phrase.end, each.phrase.end)
-                for each in won
-            )
-            return candidate.score >= CERTAIN_WHEN_TOLD and (bool(joined) or followed)
+            return told or (candidate.score >= CERTAIN_WHEN_TOLD and bool(joined))
+        if told:
+            return True
         added = _ADDED_FIRST.match(candidate.phrase.text) or _ADDED_BEFORE.search(
             request.text, 0, candidate.phrase.start
         )
@@ -479,11 +486,19 @@ def _needed(request: ClassifyRequest, intent_id: str, ahead: float) -> float:
         return CERTAIN_AT_CONFIRMATION
     if request.answered:
         return CERTAIN_WHEN_ANSWERED
-    less = DIGRESSION if _DIGRESSES.search(request.text) else 0.0
+    aside = _DIGRESSES.search(request.text) or _WANTS_ONLY.match(request.text)
+    less = DIGRESSION if aside else 0.0
     asked = request.catalog.params.get(request.waiting_for)
     free = asked is not None and asked.type in (ParamType.TEXT, ParamType.ENUM)
     return (CERTAIN_BESIDE_FREE_WORDS if free else CERTAIN_WHILE_WAITING) - less
 
+
+_WANTS_ONLY: Final = re.compile(
+    r"\W*(?:(?:no|oh|sorry|actually|but|ok(?:ay)?|well|hm+)\b\W*)*(?:i|we)(?:['’]?d| would)?\s+"
+    r"(?:(?:just|only|really|actually)\s+(?:want|need|like|wanna)|rather)\b",
+    re.IGNORECASE,
+)
+"""Who says that they only want something wants nothing of what is asked."""
 
 _DIGRESSES: Final = re.compile(
     r"\b(?:before (?:that|i forget|we go on)|(?:but"
