@@ -118,6 +118,8 @@ class Replies(Declaration):
         chat: The user talks about something else.
         help_waiting: The user asks for help while a question waits.
         corrected: The user has corrected a value.
+        noted: The user has said other values than the one that was asked for; `{values}` lists
+            them.
         repeat: The question is repeated.
         no_answer: The user asks something that the catalog does not answer, while a question is
             waiting.
@@ -145,6 +147,7 @@ class Replies(Declaration):
     chat: str = "All right."
     help_waiting: str = 'You can answer my question, ask for something else, or say "cancel".'
     corrected: str = "All right."
+    noted: str = "All right, {values}."
     repeat: str = "Once more:"
     no_answer: str = "I can't answer that here."
     no_person: str = "Sorry, I can't reach a person from here."
@@ -155,6 +158,7 @@ class Replies(Declaration):
 OWN_FIELDS: Mapping[str, tuple[str, ...]] = {
     "which": ("choices",),
     "doubt": ("value",),
+    "noted": ("values",),
     "expired": ("request",),
     "declined": ("request",),
     "needed": ("request",),

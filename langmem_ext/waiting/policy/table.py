@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.param import Param, label
 from langmem_ext.waiting.catalog.playbook import Playbook
-from langmem_ext.waiting.policy.asking import described
+from langmem_ext.waiting.policy.asking import described, value_in_words
 from langmem_ext.waiting.policy.plan import (
     Move,
     drop,
@@ -223,8 +223,23 @@ def _while_running(
                 playbook.catalog.replies.corrected,
                 *replies,
             )  # a confirmation shows the new value by itself
-        return replace(plan_next(playbook, session, replies), mentioned=frozenset(values))
+        move = plan_next(playbook, session, replies)
+        waiting = session.waiting_for
+        if not replies and waiting != CONFIRMATION and waiting == move.session.waiting_for:
+            move = replace(move, say=(*_noted(playbook, values), *move.say))
+        return replace(move, mentioned=frozenset(values))
     return _without_value(playbook, session, plan, heard, commands)
+
+
+def _noted(playbook: Playbook, values: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    """Says which values were taken, where another was asked for; none that is sensitive."""
+    told = [
+        value_in_words(label(playbook.param(name), value))
+        for name, value in values.items()
+        if name not in playbook.sensitive
+    ]
+    reply = playbook.catalog.replies.noted.replace("{values}", ", ".join(told))
+    return (reply,) if told else ()
 
 
 def _values(commands: Sequence[Command]) -> dict[str, JsonValue]:

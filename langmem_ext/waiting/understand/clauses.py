@@ -154,12 +154,22 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
             begin = cut
 
 
+_ENDS_IT: Final = re.compile(
+    r",\s*(?P<said>(?:(?:so|then|and|just|please|pls|ok(?:ay)?)\s+)*"
+    r"(?:forget (?:it|that|about it)|never ?mind|cancel (?:it|that)|do\s?n['’]?t bother)"
+    r"(?:\s+(?:then|please|pls|now|thanks|sorry))*)(?=\s*(?:$|[,.;!]))",
+    re.IGNORECASE,
+)
+"""Words between commas that end a request: "he has one I can borrow, so forget it"."""
+
+
 def _with_cancellation(text: str, begin: int, cuts: list[int]) -> list[int]:
-    """The cuts, with one behind words that only cancel: "forget it, we'll stay at home"."""
+    """The cuts, with some around words that only cancel: "forget it, we'll stay at home"."""
     comma = re.compile(r",\s*").search(text, begin, min(len(text), begin + 60))
     if comma and is_cancel(text[begin : comma.start()]):
         return sorted({*cuts, comma.end()})
-    return cuts
+    inside = _ENDS_IT.search(text, begin, min(len(text), LONGEST))
+    return sorted({*cuts, inside.start("said"), inside.end("said")}) if inside else cuts
 
 
 def act_of(text: str) -> Act:

@@ -223,9 +223,15 @@ def _asked_for(
     """What a message asks for, alone or with those before that were not understood, and both."""
     classification = yield request_of(playbook, session, heard)
     both = _with_unread(session, heard)
-    if classification.intent_id is not None or both is None:
+    among = _offered(session, playbook)
+    alone = classification.also or classification.intent_id not in (None, *among)
+    if both is None or alone:
         return classification, heard
-    if among := _offered(session, playbook):
+    if classification.intent_id is not None:
+        before = replace(heard, text=both.text.removesuffix(heard.text))
+        asked_before = request_of(playbook, session, before)
+        return _with_earlier(playbook, classification, asked_before), both
+    if among:
         again = yield from _between(playbook, session, heard, both, among)
     else:
         again = yield request_of(playbook, session, both)
@@ -337,6 +343,12 @@ _PLACES: Final = (
     re.compile(r"\b(?:fifth|5th|5|five|e)\b", re.IGNORECASE),
     re.compile(r"\b(?:sixth|6th|6|six|f)\b", re.IGNORECASE),
 )
+_PLACE_FIRST: Final = re.compile(
+    r"\W*(?P<place>the (?:first|second|third|fourth|fifth|sixth|last)(?: one)?)"
+    r"(?=[,.;!–—-]|\s+and\b)",
+    re.IGNORECASE,
+)
+"""A choice by place that other things follow: "the first, and we are four"."""
 _LAST: Final = re.compile(r"\blast\b", re.IGNORECASE)
 
 
@@ -367,6 +379,9 @@ def _between(
     before = both.text.removesuffix(heard.text)  # "the second" is no day
     if place := _by_place(heard.text, among):
         return chosen(place, before, 1.0, "the user chose it")
+    if (led := _PLACE_FIRST.match(heard.text)) and (place := _by_place(led["place"], among)):
+        given = f"{before}\n{heard.text[led.end() :]}"
+        return chosen(place, given, 1.0, "the user chose it, and says more")
     if says_yes(heard.text) and len(among) <= 2:
         return chosen(among[0], both.text, 0.6, "yes, to the likelier")
     classification = yield replace(request, text=heard.text)
@@ -381,7 +396,18 @@ def _between(
         if len(fitting) == 1 or among[0] in fitting and len(among) <= 2:
             return chosen(fitting[0], both.text, 0.5, "goes on with its values")
         return replace(classification, choices=fitting if len(fitting) < len(among) else ())
-    return classification if classification.intent_id else replace(classification, choices=())
+    if classification.intent_id is None:
+        return replace(classification, choices=())
+    return _with_earlier(playbook, classification, replace(request, text=before))
+
+
+def _with_earlier(
+    playbook: Playbook, chosen: Classification, before: ClassifyRequest
+) -> Classification:
+    """The chosen request with the values of the message that left it open; the answer's win."""
+    intent = playbook.intents.get(chosen.intent_id or "")
+    earlier = find_params(intent, before) if intent else {}
+    return replace(chosen, params={**earlier, **chosen.params})
 
 
 def _again(playbook: Playbook, session: Session, heard: Heard) -> Start | None:

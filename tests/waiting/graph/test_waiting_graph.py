@@ -357,7 +357,8 @@ CARD = "4111111111111111"
     [
         ["please save my card", "it's 4111 1111 1111 1111"],
         [f"please save my card {CARD}"],
-        [CARD, "save my card", f"hm, {CARD}"],
+        [CARD, "save my card"],
+        ["save my card", f"hm, {CARD}"],
     ],
 )
 def test_every_message_that_holds_a_sensitive_value_is_marked(talk: Any, texts: list[str]) -> None:

@@ -140,3 +140,15 @@ def test_the_second_of_two_dates_is_that_date_and_no_day_of_the_month(said: Said
 def test_a_value_that_is_taken_back_is_not_offered(said: Said) -> None:
     told = said("i want to place a small ad, morning edition, on thursday - sorry no, friday")
     assert told == "morning on 2026-03-06."
+
+
+def test_who_goes_on_with_one_of_the_offered_requests_keeps_what_was_said_before(
+    said: Said,
+) -> None:
+    said("nothing on the doormat", "S204417")
+    assert said("my paper didn't come today") == "Sorry: S204417, 2026-03-04."
+
+
+def test_a_choice_by_place_may_say_more(said: Said) -> None:
+    said("nothing on the doormat", "S204417")
+    assert said("the first, and it was today") == "Sorry: S204417, 2026-03-04."

@@ -484,6 +484,74 @@ def test_a_known_value_that_is_said_anew_in_passing_is_corrected(talk: Talk) -> 
     assert talk.state["params"]["time"] == "16:30"
 
 
+def test_a_value_that_was_not_asked_for_is_told_before_the_question_comes_again(
+    talk: Talk,
+) -> None:
+    talk.say("book a visit")
+    assert talk.say("friday").reply == "All right, 2026-03-06.\nWhich tour?"
+    assert talk.say("quarter past 3 pm?").reply == (
+        "All right, 3:15 in the afternoon.\nWhich tour?"
+    )
+
+
+def test_a_known_value_that_is_taken_back_beside_an_answer_is_corrected(talk: Talk) -> None:
+    talk.say("book the history tour on friday at 2pm")
+    said = "oh sorry, just looked at the bus, it gets there on saturday. we are 5"
+    assert talk.say(said).waiting_for == "confirmation"
+    assert (talk.state["params"]["day"], talk.state["params"]["people"]) == ("2026-03-07", 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("when my sister gets here, that's the 12th", "2026-03-12"),
+        ("when the school is off, so friday", "2026-03-06"),
+    ],
+)
+def test_a_subordinate_clause_asks_nothing(talk: Talk, text: str, day: str) -> None:
+    talk.say("book the history tour for 4 people at 2pm")
+    talk.say(text)
+    assert talk.state["params"]["day"] == day
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "we found a museum nearer to us, so forget it, we don't need anything",
+        "hm, they have it at the castle, never mind then",
+    ],
+)
+def test_an_end_counts_wherever_it_stands(talk: Talk, text: str) -> None:
+    talk.say("book the history tour")
+    talk.say(text)
+    assert talk.state["plan"] is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "book the painting tour on friday at 2pm for 4. and our visit M-100 needs to be cancelled",
+        "the visit M-100 needs to be cancelled. also book the painting tour on friday at 2pm for 4",
+    ],
+)
+def test_a_second_sentence_that_adds_a_request_is_heard_with_its_own_values(
+    talk: Talk, text: str
+) -> None:
+    talk.say(text)
+    starts = [each for each in talk.state["understood"] if each["command"] == "start"]
+    assert {each["intent"] for each in starts} == {"visit", "cancel_visit"}
+    values = {each["intent"]: each["values"] for each in starts}
+    assert values["cancel_visit"] == {"booking": "M-100"}
+    assert values["visit"]["people"] == 4
+
+
+def test_a_yes_may_bring_the_next_request_with_it(talk: Talk) -> None:
+    talk.say(WISH)
+    before = len(CALLS)
+    talk.say("yes. oh and cancel our visit M-100")
+    assert CALLS[before:] == [VISIT, ("cancel_visit", {"booking": "M-100"})]
+
+
 DENSE = [
     "monday tuesday 3/4 ",
     "12/3, friday the 12th of march, ",

@@ -27,6 +27,7 @@ from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
     names,
+    without_part,
     words_without_values,
     yes_or_no,
 )
@@ -45,6 +46,7 @@ from langmem_ext.waiting.understand.commands import (
     Start,
     Unclear,
 )
+from langmem_ext.waiting.understand.corrections import takes_something_back
 from langmem_ext.waiting.understand.daytime import chosen
 from langmem_ext.waiting.understand.intents.similarity import about, units_of
 from langmem_ext.waiting.understand.message import Heard
@@ -56,6 +58,7 @@ from langmem_ext.waiting.understand.requests import (
     aside_of,
     classified,
     corrected,
+    meant_anew,
     other_requests,
 )
 from langmem_ext.waiting.understand.values import (
@@ -143,6 +146,10 @@ def _taken_apart(
     if dropped:
         return dropped
     commands: Commands = [_fill(playbook, other, value) for other, value in values.items()]
+    commands += [
+        Correct(other, value, why="says another value, with a word that takes the known one back")
+        for other, value in _said_anew(playbook, session, plan, without_asides, values).items()
+    ]
     if any(clause.act == "question" for clause in clauses):
         commands.append(
             _named_by_question(playbook, session, plan, heard) or _asks(playbook, session, clauses)
@@ -296,6 +303,39 @@ def _replaced(
     return {
         name: value
         for name, value in values.items()
+        if playbook.value_error(plan, name, value) is None
+    }
+
+
+def _said_anew(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    values: Mapping[str, Extraction],
+) -> dict[str, JsonValue]:
+    """Other values of known parameters, where the message takes something back.
+
+    Those of the type that is asked for are left: they may be the answer.
+    """
+    waiting = session.waiting_for
+    if waiting is None or not takes_something_back(heard.text):
+        return {}
+    asked = playbook.param(waiting).type
+    known = [playbook.param(name) for name in playbook.uses(plan) if name in session.params]
+    rest = heard.text
+    for span in spans_of(values):
+        rest = without_part(rest, span)
+    reading = Reading(rest, heard.now, filled=session.params, about=about(playbook.intent_of(plan)))
+    changed = {
+        name: extraction
+        for name, extraction in read_values(known, reading).items()
+        if playbook.param(name).type is not asked and extraction.value != session.params[name]
+    }
+    new = meant_anew(playbook, session, rest, changed)
+    return {
+        name: value
+        for name, value in new.items()
         if playbook.value_error(plan, name, value) is None
     }
 
