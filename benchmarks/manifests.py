@@ -31,8 +31,8 @@ def manifest_runs(saver: Any, config: Any) -> Figures:
 def _runs(saver: DeltaSaver, thread_id: str, checkpoint_id: str) -> Op[int]:
     thread = yield from find_thread(ThreadKey(thread_id, None))
     assert thread is not None
-    index = saver.log.indexes.of(thread_id, thread.row(), saver.codec)
-    header = yield from read_header(index, 0, encode_id(checkpoint_id))
+    cache = saver.log.caches.of(thread_id, thread.row(), saver.codec)
+    header = yield from read_header(cache, 0, encode_id(checkpoint_id))
     assert header is not None
     return max(
         (len(ref.runs) - (ref.manifest[1] if ref.manifest is not None else 0)) // 2

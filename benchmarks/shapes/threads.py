@@ -46,9 +46,9 @@ def tail(contender: str, folder: Path, *, messages: int, samples: int) -> Work:
             history.add_messages([message.model_copy(update={"id": None}) for message in said])
         threads = Threads(opened.saver)
         for _ in range(samples):
-            opened.saver.log.indexes.forget()
+            opened.saver.log.caches.forget()
             yield Step("last_50", lambda: threads.messages("long", last=50))
-            opened.saver.log.indexes.forget()
+            opened.saver.log.caches.forget()
             yield Step("last_4000_tokens", lambda: history.window(4_000))
         return {}
 

@@ -68,7 +68,7 @@ def outline(
     outlined: Outline = []
     for start in range(0, len(names), THREADS):
         keys = [ThreadKey(name, owner) for name in names[start : start + THREADS]]
-        stored = yield transfer_ops.stored(keys, indexes=log.indexes, codec=codec)
+        stored = yield transfer_ops.stored(keys, caches=log.caches, codec=codec)
         for key, places in zip(keys, stored, strict=True):
             for place, writes in places.items():
                 outlined.append(

@@ -19,7 +19,7 @@ stored whole."""
 _REMEMBERED: Final = 256
 
 
-class CheckpointMeaning:
+class LangGraphFacts:
     """Reads from a checkpoint's own bytes what they mean to LangGraph.
 
     Args:

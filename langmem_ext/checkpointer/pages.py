@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langmem_ext.checkpointer.values import ListedCheckpoint, matches
 from langmem_ext.errors import DamagedRow
 from langmem_ext.log.codec import MessageCodec
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints import get as read_ops
 from langmem_ext.storage.checkpoints import many as many_ops
 from langmem_ext.storage.operation import Operation
@@ -32,7 +32,7 @@ class CheckpointPages:
         query: Which checkpoints to list; None if nothing can be found.
         filter: Values that the metadata must equal, by plain name.
         limit: The maximum number of checkpoints; None for all.
-        indexes, codec: The log's and the saver's.
+        caches, codec: The log's and the saver's.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class CheckpointPages:
         filter: Mapping[str, Any] | None,
         limit: int | None,
         *,
-        indexes: Indexes,
+        caches: ThreadCaches,
         codec: MessageCodec,
     ) -> None:
         self._query = query
         self._filter = filter
         self._left = math.inf if limit is None else limit
-        self._indexes = indexes
+        self._caches = caches
         self._codec = codec
         self._cursor: read_ops.Cursor | None = None
         self._size = PAGE
@@ -59,7 +59,7 @@ class CheckpointPages:
         size = int(min(self._size, self._left)) if not self._filter else self._size
         self._size = min(2 * self._size, LAST_PAGE)
         return read_ops.list_page(
-            self._query, self._cursor, size, indexes=self._indexes, codec=self._codec
+            self._query, self._cursor, size, caches=self._caches, codec=self._codec
         )
 
     def wanted(self, page: read_ops.Page) -> Iterator[ListedCheckpoint]:
@@ -80,7 +80,7 @@ class NamedCheckpoints:
     Args:
         configs: The configs that name them.
         wanted: The checkpoint of each config; None if the caller must not see it.
-        indexes, codec: The log's and the saver's.
+        caches, codec: The log's and the saver's.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class NamedCheckpoints:
         configs: Sequence[RunnableConfig],
         wanted: Sequence[many_ops.Wanted | None],
         *,
-        indexes: Indexes,
+        caches: ThreadCaches,
         codec: MessageCodec,
     ) -> None:
         self._configs = configs
         self._wanted = wanted
-        self._indexes = indexes
+        self._caches = caches
         self._codec = codec
         self._at = 0
         self._size = LAST_PAGE
@@ -102,7 +102,7 @@ class NamedCheckpoints:
         """The operation that reads the next page; None after the last."""
         wanted = self._wanted[self._at : self._at + self._size]
         return (
-            many_ops.get_checkpoints(wanted, indexes=self._indexes, codec=self._codec)
+            many_ops.get_checkpoints(wanted, caches=self._caches, codec=self._codec)
             if wanted
             else None
         )

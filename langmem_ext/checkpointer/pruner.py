@@ -14,7 +14,7 @@ from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 
-from langmem_ext.checkpointer.delta_channels import CheckpointMeaning
+from langmem_ext.checkpointer.delta_channels import LangGraphFacts
 from langmem_ext.checkpointer.validation import several
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log.codec import MessageCodec
@@ -51,7 +51,7 @@ def keeper_of(
     """The object that applies a saver's retention; None if it has none."""
     if retention is None:
         return None
-    around = Surroundings(owner, CheckpointMeaning(codec), log.indexes)
+    around = Surroundings(owner, LangGraphFacts(codec), log.caches)
     return Keeper(retention, log, around, emitter)
 
 
@@ -66,7 +66,7 @@ def after_put(keeper: Keeper | None, config: RunnableConfig) -> Callable[[], obj
 def drop(log: MessageLog, owner: str | None, thread_id: str) -> Operation[Pruned]:
     """Deletes a thread and everything that it holds."""
     key = ThreadKey(thread_key(thread_id), owner)
-    return forget_ops.drop_thread(key, indexes=log.indexes, dry_run=False)
+    return forget_ops.drop_thread(key, caches=log.caches, dry_run=False)
 
 
 def drop_runs(
@@ -74,8 +74,8 @@ def drop_runs(
 ) -> Operation[Pruned]:
     """Deletes the checkpoints of runs."""
     runs = list(dict.fromkeys(map(_run_of, several(run_ids, "run ids"))))
-    meaning = CheckpointMeaning(codec)
-    return forget_ops.delete_runs(runs, owner, meaning=meaning, indexes=log.indexes)
+    facts = LangGraphFacts(codec)
+    return forget_ops.delete_runs(runs, owner, facts=facts, caches=log.caches)
 
 
 def copied(log: MessageLog, owner: str | None, source: str, target: str) -> Operation[bool]:
@@ -84,7 +84,7 @@ def copied(log: MessageLog, owner: str | None, source: str, target: str) -> Oper
         ThreadKey(thread_key(source), owner),
         Copy(thread_key(target), new_generation()),
         now=now_ms(),
-        indexes=log.indexes,
+        caches=log.caches,
     )
 
 
@@ -112,15 +112,15 @@ def pruned(
                 "strategy='delete' takes neither keep_last nor older_than: omit them, or the"
                 " strategy"
             )
-        return [forget_ops.drop_thread(key, indexes=log.indexes, dry_run=dry_run) for key in keys]
+        return [forget_ops.drop_thread(key, caches=log.caches, dry_run=dry_run) for key in keys]
     if chosen.strategy != "keep_latest":
         raise InvalidInput(f"unknown strategy {chosen.strategy!r}: use 'keep_latest' or 'delete'")
     policy = forget_ops.Policy(
         last=checked_count(chosen.keep_last, "keep_last"), before=_moment(chosen.older_than)
     )
-    meaning = CheckpointMeaning(codec)
+    facts = LangGraphFacts(codec)
     return [
-        forget_ops.prune_thread(key, policy, meaning=meaning, indexes=log.indexes, dry_run=dry_run)
+        forget_ops.prune_thread(key, policy, facts=facts, caches=log.caches, dry_run=dry_run)
         for key in keys
     ]
 

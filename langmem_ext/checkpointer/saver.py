@@ -277,7 +277,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         if not is_plain(checkpoint, metadata, new_versions):
             checkpoint = checked_checkpoint(checkpoint, metadata, new_versions)
         namespace, parent = place
-        indexes, codec = self.log.indexes, self.codec
+        caches, codec = self.log.caches, self.codec
         # A checkpoint that must follow an expected head is refused anyway if that is gone.
         origin = (
             origin_of(configurable, *place, writes=False)
@@ -285,8 +285,8 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
             else None
         )
         if origin is not None:
-            indexes.late_writes.follow(checkpoint["id"], origin)
-        lists = partial(indexes.list_at, key.id, codec.key, namespace)
+            caches.late_writes.follow(checkpoint["id"], origin)
+        lists = partial(caches.list_at, key.id, codec.key, namespace)
         packed = pack_checkpoint(
             codec,
             config,
@@ -297,7 +297,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
             self.metadata_keys,
             known=lists,
         )
-        known: Any = {"now": now_ms(), "indexes": indexes, "codec": codec, "origin": origin}
+        known: Any = {"now": now_ms(), "caches": caches, "codec": codec, "origin": origin}
         op = Operation(checkpoint_ops.put_checkpoint, key, namespace, packed, **known)
         if self.log.driver.remote:
             op.heavy = is_heavy(
@@ -360,7 +360,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         origin = origin_of(configurable, namespace, checkpoint_id, writes=True) if of_run else None
         known: Any = {
             "now": now_ms(),
-            "indexes": self.log.indexes,
+            "caches": self.log.caches,
             "codec": codec,
             "origin": origin,
         }
@@ -402,7 +402,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         key, _, (namespace, checkpoint_id) = self._place(config, write=False)
         if key is None:
             return None
-        known: Any = {"indexes": self.log.indexes, "codec": self.codec, "moment": _moment}
+        known: Any = {"caches": self.log.caches, "codec": self.codec, "moment": _moment}
         return Operation(read_ops.get_checkpoint, key, namespace, checkpoint_id, **known)
 
     def _wanted(self, config: RunnableConfig) -> Wanted | None:
@@ -427,7 +427,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
             head = stored.id if stored is not None else None
             if expected != head:
                 raise HeadConflict(thread_key(configurable.get("thread_id")), expected, head)
-        late_writes = self.log.indexes.late_writes
+        late_writes = self.log.caches.late_writes
         if stored is None:
             if not has_id and not configurable.get("checkpoint_ns"):
                 late_writes.begin(thread_key(configurable.get("thread_id")), uuid6().bytes)
@@ -486,7 +486,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
     ) -> CheckpointPages:
         require_limit(limit)
         query = self._query(config, filter, before)
-        return CheckpointPages(query, filter, limit, indexes=self.log.indexes, codec=self.codec)
+        return CheckpointPages(query, filter, limit, caches=self.log.caches, codec=self.codec)
 
     def _query(
         self,
@@ -535,7 +535,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
             key,
             *place_of(config["configurable"]),
             channels,
-            indexes=self.log.indexes,
+            caches=self.log.caches,
             codec=self.codec,
         )
         return {
@@ -654,7 +654,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         return NamedCheckpoints(
             configs,
             [self._wanted(config) for config in configs],
-            indexes=self.log.indexes,
+            caches=self.log.caches,
             codec=self.codec,
         )
 

@@ -20,7 +20,7 @@ from langmem_ext._internal.secret_names import masked_parameters
 from langmem_ext._internal.url import Address, parts_of, require_path, text_of
 from langmem_ext.errors import InvalidInput, InvalidThreadId, MissingExtra, StorageUnavailable
 from langmem_ext.log.shown import Showing, Shown
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.late_writes import PATIENCE, Buried, certain
 from langmem_ext.storage.driver import Driver
 from langmem_ext.storage.operation import Operation
@@ -64,11 +64,11 @@ class MessageLog(Showing):
             compression.require()
         self.driver = driver
         texts = compress and not driver.compresses
-        self.indexes = Indexes(
+        self.caches = ThreadCaches(
             cache_bytes, compress=compress, compress_texts=texts, remote=driver.remote
         )
-        renew_in_child(self.indexes)
-        driver.on_rollback(self.indexes.forget_thread)
+        renew_in_child(self.caches)
+        driver.on_rollback(self.caches.forget_thread)
 
     @classmethod
     def open(
@@ -176,7 +176,7 @@ class MessageLog(Showing):
             result = self.driver.run(op, write=True)
         except Buried:
             result = self._write_late(op)
-        late_writes = self.indexes.late_writes
+        late_writes = self.caches.late_writes
         if late_writes.begun:
             late_writes.note_found(op.thread)
         return result
@@ -195,7 +195,7 @@ class MessageLog(Showing):
             result = await self.driver.arun(op, write=True)
         except Buried:
             result = await self._awrite_late(op)
-        late_writes = self.indexes.late_writes
+        late_writes = self.caches.late_writes
         if late_writes.begun:
             late_writes.note_found(op.thread)
         return result
@@ -243,12 +243,12 @@ class MessageLog(Showing):
     def close(self) -> None:
         """Close the database; idempotent."""
         self.driver.close()
-        self.indexes.forget()
+        self.caches.forget()
 
     async def aclose(self) -> None:
         """Async twin of `close`."""
         await self.driver.aclose()
-        self.indexes.forget()
+        self.caches.forget()
 
 
 def _advance(steps: Generator[None, None, T]) -> T | None:

@@ -92,4 +92,4 @@ class Source:
     @property
     def tools(self) -> dict[str, Any]:
         """What every operation takes besides its own arguments."""
-        return {"indexes": self.log.indexes, "codec": self.codec}
+        return {"caches": self.log.caches, "codec": self.codec}

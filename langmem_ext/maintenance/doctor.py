@@ -52,7 +52,7 @@ def examine(
     try:
         return Running(log.driver, _steps(_examination(source, serde), fix, progress)).finish()
     finally:
-        log.indexes.forget()
+        log.caches.forget()
         if is_address(source):
             log.close()
 
@@ -71,7 +71,7 @@ async def aexamine(
             log.driver, _steps(_examination(source, serde), fix, progress)
         ).afinish()
     finally:
-        log.indexes.forget()
+        log.caches.forget()
         if is_address(source):
             await log.aclose()
 

@@ -304,7 +304,7 @@ class _Import:
         try:
             keys = [ThreadKey(thread_key(thread), owner) for thread in threads]
             stored = log.run(
-                transfer_ops.stored(keys, indexes=log.indexes, codec=transcoder.codec), write=False
+                transfer_ops.stored(keys, caches=log.caches, codec=transcoder.codec), write=False
             )
         except (InvalidThreadId, DamagedRow):
             return {}

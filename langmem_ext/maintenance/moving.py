@@ -143,7 +143,7 @@ class Moving:
         stored = self._there
         if stored is None:
             [stored] = self._log.run(
-                transfer_ops.stored([key], indexes=self._log.indexes, codec=self._codec),
+                transfer_ops.stored([key], caches=self._log.caches, codec=self._codec),
                 write=False,
             )
         self._present = {
@@ -182,7 +182,7 @@ class Moving:
         if not batch:
             return
         self._log.run(
-            transfer_ops.store_moved(key, batch, indexes=self._log.indexes, codec=self._codec),
+            transfer_ops.store_moved(key, batch, caches=self._log.caches, codec=self._codec),
             write=True,
         )
         self._tally.checkpoints += sum(moved.packed is not None for moved in batch)
@@ -293,7 +293,7 @@ class Moving:
 
     def _stored_writes(self, key: ThreadKey, place: Place) -> Sequence[StoredWrite]:
         op = Operation(
-            read_ops.get_checkpoint, key, *place, indexes=self._log.indexes, codec=self._codec
+            read_ops.get_checkpoint, key, *place, caches=self._log.caches, codec=self._codec
         )
         stored = self._log.run(op, write=False)
         return () if stored is None else stored.writes

@@ -147,7 +147,7 @@ class Verification:
             key,
             namespace,
             checkpoint_id,
-            indexes=self._log.indexes,
+            caches=self._log.caches,
             codec=self._codec,
         )
         stored = self._log.run(op, write=False)

@@ -64,7 +64,7 @@ TEMPLATE_BYTES: Final = 700
 NUMBER_BYTES: Final = 40
 """About how much memory a number in the runs of a list or a manifest takes."""
 
-INDEX_BYTES: Final = 3000
+EMPTY_BYTES: Final = 3000
 """About how much memory an empty cache of a thread takes."""
 
 
@@ -98,7 +98,7 @@ class KnownList:
     size: int = 0
 
 
-class ThreadIndex:
+class ThreadCache:
     """The cache of one thread.
 
     Attributes:
@@ -137,7 +137,8 @@ class ThreadIndex:
             `knows_tasks`.
         noted: The search index's notes on message ids (`storage.search.indexer`), valid as long as
             `row` is current; all of them if `knows_notes`.
-        size: About how many bytes it holds; `accounted` is the part that counts in `Indexes.size`.
+        size: About how many bytes it holds; `accounted` is the part that is in
+            `ThreadCaches.size`.
         held: Bodies of value rows lately stored or read, where reading one costs a round trip;
             `held_bytes` is their size.
     """
@@ -213,7 +214,7 @@ class ThreadIndex:
         self.tasks: dict[tuple[int, bytes, bytes], None] = {}
         self.knows_tasks = self.knows_notes = False
         self.noted: OrderedDict[bytes, Row] = OrderedDict()
-        self.size = INDEX_BYTES
+        self.size = EMPTY_BYTES
         self.accounted = 0
         self.held: OrderedDict[int, bytes] = OrderedDict()
         self.held_bytes = 0
@@ -360,7 +361,7 @@ class ThreadIndex:
         self.size += len(name) + ENTRY_BYTES
 
 
-class Indexes:
+class ThreadCaches:
     """The caches of recently used threads; bounded: the least recently used one is dropped first.
 
     Args:
@@ -388,33 +389,33 @@ class Indexes:
         Called in a forked child: another thread may have been changing the caches.
         """
         self._lock = threading.Lock()
-        self._indexes: OrderedDict[tuple[str, str], ThreadIndex] = OrderedDict()
+        self._caches: OrderedDict[tuple[str, str], ThreadCache] = OrderedDict()
         self.missing: OrderedDict[str, None] = OrderedDict()
         self.size = 0
         self.late_writes = LateWrites()
 
     def list_at(self, thread_id: str, codec: str, namespace: str, channel: str) -> KnownList | None:
         """The cached list of a channel in a namespace; `codec` is the codec's key."""
-        index = self._indexes.get((thread_id, codec))
+        cache = self._caches.get((thread_id, codec))
         return (
             None
-            if index is None
-            else index.lists.get((index.namespaces.get(namespace, -1), channel))
+            if cache is None
+            else cache.lists.get((cache.namespaces.get(namespace, -1), channel))
         )
 
-    def take(self, thread_id: str, codec: Codec) -> ThreadIndex | None:
+    def take(self, thread_id: str, codec: Codec) -> ThreadCache | None:
         """Take a thread's cache; None if there is none, or another operation has taken it.
 
         It is the caller's until `keep`.
         """
         with self._lock:
-            index = self._indexes.pop((thread_id, codec.key), None)
-            if index is not None:
-                self.size -= index.accounted
-                index.accounted = 0
-        return index
+            cache = self._caches.pop((thread_id, codec.key), None)
+            if cache is not None:
+                self.size -= cache.accounted
+                cache.accounted = 0
+        return cache
 
-    def of(self, thread_id: str, row: Row, codec: Codec) -> ThreadIndex:
+    def of(self, thread_id: str, row: Row, codec: Codec) -> ThreadCache:
         """A thread's cache with what still holds; it is the caller's until `keep`.
 
         Args:
@@ -422,19 +423,19 @@ class Indexes:
             row: Its row, as it was just read (`sql.SELECT_THREAD`).
             codec: Reads and writes its items.
         """
-        index = self.take(thread_id, codec)
-        if index is not None and index.row == row:
-            return index
-        if index is None or index.number != row[0] or index.generation != row[3] or index.unnamed:
-            index = ThreadIndex(row[0], row[3], (thread_id, codec.key), holds=self.remote)
-        index.newest.clear()
-        index.size -= sum([len(message_id) + ENTRY_BYTES for message_id in index.noted])
-        index.noted.clear()
-        index.knows_tasks = index.knows_notes = False
-        index.row, index.thread = row, None
-        return index
+        cache = self.take(thread_id, codec)
+        if cache is not None and cache.row == row:
+            return cache
+        if cache is None or cache.number != row[0] or cache.generation != row[3] or cache.unnamed:
+            cache = ThreadCache(row[0], row[3], (thread_id, codec.key), holds=self.remote)
+        cache.newest.clear()
+        cache.size -= sum([len(message_id) + ENTRY_BYTES for message_id in cache.noted])
+        cache.noted.clear()
+        cache.knows_tasks = cache.knows_notes = False
+        cache.row, cache.thread = row, None
+        return cache
 
-    def borrow(self, thread_id: str, row: tuple[int, int, int], codec: Codec) -> ThreadIndex:
+    def borrow(self, thread_id: str, row: tuple[int, int, int], codec: Codec) -> ThreadCache:
         """A thread's cache of immutable rows, if only part of its own row was read.
 
         Args:
@@ -443,35 +444,35 @@ class Indexes:
             codec: Reads its items.
         """
         number, generation, version = row
-        index = self.take(thread_id, codec)
-        if index is not None and index.number == number and index.generation == generation:
-            current = index.row is not None and index.row[4] == version
-            if current or not index.unnamed:
-                return index
-        return ThreadIndex(number, generation, (thread_id, codec.key), holds=self.remote)
+        cache = self.take(thread_id, codec)
+        if cache is not None and cache.number == number and cache.generation == generation:
+            current = cache.row is not None and cache.row[4] == version
+            if current or not cache.unnamed:
+                return cache
+        return ThreadCache(number, generation, (thread_id, codec.key), holds=self.remote)
 
-    def keep(self, index: ThreadIndex, *, written: bool = False) -> None:
+    def keep(self, cache: ThreadCache, *, written: bool = False) -> None:
         """Give a cache back; after a write it replaces one that was given back meanwhile."""
-        key = index.key
+        key = cache.key
         if key is None:
             return
-        indexes = self._indexes
+        caches = self._caches
         with self._lock:
-            known = indexes.pop(key, None)
+            known = caches.pop(key, None)
             if known is not None:
-                if known is not index and not written:
-                    index = known
+                if known is not cache and not written:
+                    cache = known
                 self.size -= known.accounted
-            indexes[key] = index
-            index.accounted = index.size
-            self.size += index.size
-            while (self.size > self._max_bytes or len(indexes) > THREADS) and indexes:
-                self.size -= indexes.popitem(last=False)[1].accounted
+            caches[key] = cache
+            cache.accounted = cache.size
+            self.size += cache.size
+            while (self.size > self._max_bytes or len(caches) > THREADS) and caches:
+                self.size -= caches.popitem(last=False)[1].accounted
 
     def forget(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._indexes.clear()
+            self._caches.clear()
             self.missing.clear()
             self.size = 0
 
@@ -482,13 +483,13 @@ class Indexes:
             return
         with self._lock:
             self.missing.pop(thread_id, None)
-            for key in [key for key in self._indexes if key[0] == thread_id]:
-                self.size -= self._indexes.pop(key).accounted
+            for key in [key for key in self._caches if key[0] == thread_id]:
+                self.size -= self._caches.pop(key).accounted
 
     def forget_number(self, number: int) -> None:
         """Forget the thread of a number."""
         for thread_id in [
-            key[0] for key, index in list(self._indexes.items()) if index.number == number
+            key[0] for key, cache in list(self._caches.items()) if cache.number == number
         ]:
             self.forget_thread(thread_id)
 

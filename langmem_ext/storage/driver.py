@@ -29,7 +29,7 @@ from langmem_ext.storage.operation import Operation, Rows, Statement
 T = TypeVar("T")
 
 
-class Rememberers:
+class RollbackListeners:
     """What caches something of threads: each forgets it when an operation has failed."""
 
     def __init__(self) -> None:

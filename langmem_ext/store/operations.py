@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from langgraph.store.base import Item, MatchCondition, SearchItem
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadDeleted
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.late_writes import Origin
 from langmem_ext.storage.checkpoints.thread_row import require_run
 from langmem_ext.storage.operation import (
@@ -67,12 +67,12 @@ class Run:
     Attributes:
         key: Its thread.
         origin: The checkpoint that its task belongs to.
-        indexes: The caches of this process.
+        caches: The caches of this process.
     """
 
     key: ThreadKey
     origin: Origin
-    indexes: Indexes
+    caches: ThreadCaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +395,7 @@ def _require_threads(puts: Iterable[Put], by: Run | None) -> Op[None]:
     """Require that the threads that puts come from exist, and lock them."""
     stored = [put for put in puts if put.value is not None]
     if by is not None and stored:
-        yield from require_run(by.key, by.origin, by.indexes)
+        yield from require_run(by.key, by.origin, by.caches)
     begun = {
         (thread.thread_id, thread.begun)
         for put in stored

@@ -67,7 +67,7 @@ def run_of(log: MessageLog) -> Run | None:
         return None
     owner = getattr(saver, "owner", None)
     key = ThreadKey(thread_key(configurable.get("thread_id")), owner)
-    return Run(key, origin, of_run.indexes)
+    return Run(key, origin, of_run.caches)
 
 
 @dataclass(slots=True)

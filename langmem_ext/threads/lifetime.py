@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypedDict, Unpack
 from uuid import uuid4
 
 from langmem_ext._internal.stepping import aperform, perform
-from langmem_ext.checkpointer.delta_channels import CheckpointMeaning
+from langmem_ext.checkpointer.delta_channels import LangGraphFacts
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.log.message_log import Database, bound_owner, is_address, thread_key
@@ -295,7 +295,7 @@ class LimitedThreads(ThreadRows):
         while thread_ids := (yield list_owned(name, PAGE)):
             for thread_id in thread_ids:
                 total += yield drop_thread(
-                    ThreadKey(thread_id, name), indexes=self.log.indexes, dry_run=False
+                    ThreadKey(thread_id, name), caches=self.log.caches, dry_run=False
                 )
         while count := (yield delete_owned(name)):
             total += Pruned(store_items=count)
@@ -329,7 +329,7 @@ class LimitedThreads(ThreadRows):
         return self._sweep(Retention(ttl=older_than), now, dry_run)
 
     def _sweep(self, retention: Retention, now: datetime | None, dry_run: bool) -> Steps:
-        around = Surroundings(self.owner, CheckpointMeaning(self._codec), self.log.indexes)
+        around = Surroundings(self.owner, LangGraphFacts(self._codec), self.log.caches)
         keeper = Keeper(retention, self.log, around, self._emitter)
         moment = now_ms() if now is None else checked_now(now)
         return (yield from keeper.sweep_steps(moment, dry_run=dry_run))

@@ -208,7 +208,7 @@ class ThreadRows(Closing):
             for name, value in checked_metadata(metadata or {}).items()
             if value is not None
         }
-        return listing_ops.create_thread(key, noted, now=now_ms(), indexes=self.log.indexes)
+        return listing_ops.create_thread(key, noted, now=now_ms(), caches=self.log.caches)
 
     # -- naming ------------------------------------------------------------------------------------
 
@@ -259,13 +259,13 @@ class ThreadRows(Closing):
 
     def _change(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
         return self.log.run(
-            listing_ops.describe_thread(self._key(thread_id), changes, indexes=self.log.indexes),
+            listing_ops.describe_thread(self._key(thread_id), changes, caches=self.log.caches),
             write=True,
         )
 
     async def _achange(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
         return await self.log.arun(
-            listing_ops.describe_thread(self._key(thread_id), changes, indexes=self.log.indexes),
+            listing_ops.describe_thread(self._key(thread_id), changes, caches=self.log.caches),
             write=True,
         )
 
@@ -279,7 +279,7 @@ class ThreadRows(Closing):
         total = Pruned()
         for key in [self._key(thread_id) for thread_id in thread_ids]:
             total += self.log.run(
-                forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True
+                forget_ops.drop_thread(key, caches=self.log.caches, dry_run=False), write=True
             )
         return total
 
@@ -288,7 +288,7 @@ class ThreadRows(Closing):
         total = Pruned()
         for key in [self._key(thread_id) for thread_id in thread_ids]:
             total += await self.log.arun(
-                forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True
+                forget_ops.drop_thread(key, caches=self.log.caches, dry_run=False), write=True
             )
         return total
 

@@ -157,7 +157,7 @@ class SearchedThreads(LimitedThreads):
         try:
             yield from fill_ops.build_steps(self._codec)
         finally:
-            self.log.indexes.forget()  # the threads' rows now say that they are in the index
+            self.log.caches.forget()  # the threads' rows now say that they are in the index
 
     def _require_shown(self) -> None:
         if isinstance(self._codec, ForeignCodec):

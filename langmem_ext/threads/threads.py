@@ -16,7 +16,7 @@ from uuid import uuid4
 from langchain_core.messages import BaseMessage
 
 from langmem_ext._internal.stepping import aeach, afinish, finish
-from langmem_ext.checkpointer.delta_channels import CheckpointMeaning
+from langmem_ext.checkpointer.delta_channels import LangGraphFacts
 from langmem_ext.checkpointer.values import MESSAGES_CHANNEL
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log.message_log import thread_key
@@ -102,7 +102,7 @@ class Threads(SearchedThreads):
     ) -> Operation[T]:
         if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
             raise InvalidInput(f"last must be at least 1, not {last!r}")
-        return read(self._source.key(thread_id), last, indexes=self.log.indexes, codec=self._codec)
+        return read(self._source.key(thread_id), last, caches=self.log.caches, codec=self._codec)
 
     def _load(self, thread_id: ThreadId, packed: Sequence[Snapshot]) -> Messages:
         loaded: Messages = self._source.load(PackedValue(messages=packed), thread_id)
@@ -206,8 +206,8 @@ class Threads(SearchedThreads):
             checkpoint=checkpoint_id,
             message=message_id,
             now=now_ms(),
-            meaning=CheckpointMeaning(self._codec),
-            indexes=self.log.indexes,
+            facts=LangGraphFacts(self._codec),
+            caches=self.log.caches,
         )
         return op, target
 

@@ -64,7 +64,7 @@ def test_an_array_of_objects_reads_as_nothing_and_damages_nothing(objects: list[
         )
         saver.put_writes(at, [("rows", array)], "task")
         if isinstance(saver, DeltaSaver):
-            saver.log.indexes.forget()
+            saver.log.caches.forget()
             assert [
                 finding for finding in examine(saver).findings if finding.severity != "note"
             ] == []

@@ -428,7 +428,7 @@ class OwnSource(Source):
 
     @property
     def _tools(self) -> dict[str, Any]:
-        return {"indexes": self._saver.log.indexes, "codec": self._saver.codec}
+        return {"caches": self._saver.log.caches, "codec": self._saver.codec}
 
     def _key(self, thread_id: str) -> ThreadKey:
         return ThreadKey(thread_id, self._saver.owner)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.get import Reader, read_entries
 from langmem_ext.storage.checkpoints.lookup import (
     damaged_checkpoint,
@@ -96,7 +96,7 @@ FIRST_WRITES: Final[dict[str, Any]] = {"namespace": -1, "checkpoint": b"", "task
 
 @operation
 def store_moved(
-    key: ThreadKey, batch: Sequence[Moved], *, indexes: Indexes, codec: Codec
+    key: ThreadKey, batch: Sequence[Moved], *, caches: ThreadCaches, codec: Codec
 ) -> Op[None]:
     """Store checkpoints of one thread with their writes, all or none.
 
@@ -106,17 +106,17 @@ def store_moved(
     for moved in batch:
         steps = [partial(_store_checkpoint, key, moved), partial(_store_writes, key, moved)]
         for step in reversed(steps) if moved.writes_first else steps:
-            yield from step(indexes, codec)
+            yield from step(caches, codec)
 
 
-def _store_checkpoint(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) -> Op[None]:
+def _store_checkpoint(key: ThreadKey, moved: Moved, caches: ThreadCaches, codec: Codec) -> Op[None]:
     if moved.packed is not None:
         yield from put_checkpoint(
-            key, moved.namespace, moved.packed, now=moved.now, indexes=indexes, codec=codec
+            key, moved.namespace, moved.packed, now=moved.now, caches=caches, codec=codec
         )
 
 
-def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) -> Op[None]:
+def _store_writes(key: ThreadKey, moved: Moved, caches: ThreadCaches, codec: Codec) -> Op[None]:
     where = (key, moved.namespace, moved.id)
     for task_writes in moved.writes:
         yield from put_writes(
@@ -125,7 +125,7 @@ def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) 
             task_writes.path,
             task_writes.writes,
             now=moved.now,
-            indexes=indexes,
+            caches=caches,
             codec=codec,
             asks=True,
         )
@@ -152,26 +152,26 @@ def _in_turn(puts: Sequence[Operation[None]]) -> Op[None]:
 
 
 @operation
-def stored(keys: Sequence[ThreadKey], *, indexes: Indexes, codec: Codec) -> Op[list[Places]]:
+def stored(keys: Sequence[ThreadKey], *, caches: ThreadCaches, codec: Codec) -> Op[list[Places]]:
     """The stored checkpoints of threads, each with its pending writes; no values are read.
 
     Raises:
         DamagedRow: A row has changed since it was written, or a namespace is missing.
     """
-    return (yield from side_by_side([_stored(key, indexes, codec) for key in keys]))
+    return (yield from side_by_side([_stored(key, caches, codec) for key in keys]))
 
 
-def _stored(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Places]:
-    thread = yield from find_thread(key, indexes)
+def _stored(key: ThreadKey, caches: ThreadCaches, codec: Codec) -> Op[Places]:
+    thread = yield from find_thread(key, caches)
     if thread is None:
         return {}
-    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
+    reader = Reader(key.id, caches.of(key.id, thread.row(), codec), codec)
     yield from both(
-        learn_all_namespaces(reader.index),
-        catch_up_words(reader.index, thread.number, thread.next_word),
+        learn_all_namespaces(reader.cache),
+        catch_up_words(reader.cache, thread.number, thread.next_word),
     )
     checkpoints, writes = yield from both(_checkpoints(reader), _writes(reader))
-    names = {number: name for name, number in reader.index.namespaces.items()}
+    names = {number: name for name, number in reader.cache.namespaces.items()}
     if missing := {space for space, _ in checkpoints} - names.keys():
         raise missing_namespace(reader.thread_id, missing.pop())
     places: Places = {
@@ -182,13 +182,13 @@ def _stored(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Places]:
             places[place] += pairs
     for pairs in places.values():
         pairs.sort(key=order_of_write)
-    indexes.keep(reader.index)
+    caches.keep(reader.cache)
     return places
 
 
 def _checkpoints(reader: Reader) -> Op[list[tuple[int, bytes]]]:
     """Namespace and id of each checkpoint of a thread."""
-    thread = reader.index.number
+    thread = reader.cache.number
     checkpoints: list[tuple[int, bytes]] = []
     after: Mapping[str, Any] = FIRST_CHECKPOINT
     while True:
@@ -208,7 +208,7 @@ def _writes(reader: Reader) -> Op[list[tuple[tuple[int, bytes], list[tuple[str, 
     writes: list[tuple[tuple[int, bytes], list[tuple[str, WriteEntry]]]] = []
     after: Mapping[str, Any] = FIRST_WRITES
     while True:
-        rows = yield from fetch(STORED_WRITES, thread=reader.index.number, **after, limit=PAGE)
+        rows = yield from fetch(STORED_WRITES, thread=reader.cache.number, **after, limit=PAGE)
         for row in rows:
             writes.append((row[:2], (yield from read_entries(reader, [row]))))
         if len(rows) < PAGE:

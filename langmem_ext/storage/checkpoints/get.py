@@ -16,7 +16,7 @@ from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, cause, safe_text
 from langmem_ext.messages.manifest import merged, ranges_of
 from langmem_ext.messages.proportion import MEMORY, SMALL, is_in_proportion, packed_size
-from langmem_ext.storage.cache import Indexes, KnownList, ThreadIndex
+from langmem_ext.storage.cache import KnownList, ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.lookup import (
     find_checkpoint,
@@ -84,7 +84,7 @@ class Reader:
     """One thread being read.
 
     Attributes:
-        thread_id, index, codec: The thread's.
+        thread_id, cache, codec: The thread's.
         bodies: The values that were read already, by their rows.
         ahead: Value rows that were read ahead of them.
         joined: The values of the checkpoint being read that were put together from several rows.
@@ -93,7 +93,7 @@ class Reader:
     """
 
     thread_id: str
-    index: ThreadIndex
+    cache: ThreadCache
     codec: Codec
     bodies: dict[tuple[int, ...], bytes | None] = field(default_factory=dict)
     ahead: dict[int, bytes] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def get_checkpoint(
     namespace: str,
     checkpoint_id: str | None,
     *,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
     moment: Callable[[], bytes] | None = None,
 ) -> Op[StoredCheckpoint | None]:
@@ -115,69 +115,73 @@ def get_checkpoint(
     Without an id, it is the newest. If a run asks, `moment` makes an id
     (`storage.checkpoints.late_writes`).
     """
-    index = indexes.take(key.id, codec)
-    space = 0 if namespace == "" else None if index is None else index.namespaces.get(namespace)
+    cache = caches.take(key.id, codec)
+    space = 0 if namespace == "" else None if cache is None else cache.namespaces.get(namespace)
     if space is None:
-        if index is not None:
-            indexes.keep(index)
-        located = yield from _look_up(key, namespace, checkpoint_id, indexes, codec, moment)
+        if cache is not None:
+            caches.keep(cache)
+        located = yield from _look_up(key, namespace, checkpoint_id, caches, codec, moment)
         if located is None:
             return None
         reader, space, row = located
-        writes = yield from find_writes(reader.index, space, row[0])
+        writes = yield from find_writes(reader.cache, space, row[0])
     else:
         wanted = None if checkpoint_id is None else encode_id(checkpoint_id)
-        read = (yield from _reread(key, space, wanted, index, indexes)) or (
-            yield from _look(key, space, wanted, index, indexes, codec)
+        read = (yield from _reread(key, space, wanted, cache, caches)) or (
+            yield from _look(key, space, wanted, cache, caches, codec)
         )
         if read is None:
             return None
-        index, row, writes = read
-        if moment is not None and index.row is not None:
-            born = index.row[2]
-            if not index.asked:
-                indexes.late_writes.met(key.id, born, moment())
-                index.met = index.asked = True
+        cache, row, writes = read
+        if moment is not None and cache.row is not None:
+            born = cache.row[2]
+            if not cache.asked:
+                caches.late_writes.met(key.id, born, moment())
+                cache.met = cache.asked = True
             if row[0] is not None:
-                indexes.late_writes.read(key.id, born, row[0])
+                caches.late_writes.read(key.id, born, row[0])
         if row[0] is None:
-            indexes.keep(index)
+            caches.keep(cache)
             return None
         if wanted is None:
-            index.newest[space] = row[0], row[-2] or row[0]
-        reader = Reader(key.id, index, codec)
+            cache.newest[space] = row[0], row[-2] or row[0]
+        reader = Reader(key.id, cache, codec)
     stored = yield from assemble(reader, namespace, space, row, writes)
-    indexes.keep(reader.index)
+    caches.keep(reader.cache)
     return stored
 
 
 def _reread(
-    key: ThreadKey, space: int, wanted: bytes | None, index: ThreadIndex | None, indexes: Indexes
-) -> Op[tuple[ThreadIndex, Row, Rows] | None]:
+    key: ThreadKey,
+    space: int,
+    wanted: bytes | None,
+    cache: ThreadCache | None,
+    caches: ThreadCaches,
+) -> Op[tuple[ThreadCache, Row, Rows] | None]:
     """A checkpoint's remembered row, and its pending writes; None if the row must be read.
 
     It must, too, where a query costs a round trip: then everything is read at once.
     """
-    if index is None or index.row is None or indexes.remote:
+    if cache is None or cache.row is None or caches.remote:
         return None
-    at = wanted if wanted is not None else (index.newest.get(space) or (None,))[0]
-    header = None if at is None else index.headers.get((space, at))
+    at = wanted if wanted is not None else (cache.newest.get(space) or (None,))[0]
+    header = None if at is None else cache.headers.get((space, at))
     if header is None or header.row is None:
         return None
     rows = yield sql.SELECT_OWN_ROW, (key.id, key.owner)
-    if not rows or rows[0] != index.row:
+    if not rows or rows[0] != cache.row:
         return None
-    return index, header.row, (yield sql.SELECT_WRITES, (index.number, space, at))
+    return cache, header.row, (yield sql.SELECT_WRITES, (cache.number, space, at))
 
 
 def _look(
     key: ThreadKey,
     space: int,
     wanted: bytes | None,
-    index: ThreadIndex | None,
-    indexes: Indexes,
+    cache: ThreadCache | None,
+    caches: ThreadCaches,
     codec: Codec,
-) -> Op[tuple[ThreadIndex, Row, Rows] | None]:
+) -> Op[tuple[ThreadCache, Row, Rows] | None]:
     """A thread's cache, a checkpoint's row and its pending writes; None if there is no such thread.
 
     Where a query costs a round trip, all that is usually needed is read at once.
@@ -186,8 +190,8 @@ def _look(
         key: The thread.
         space: The namespace.
         wanted: The checkpoint; None for the newest.
-        index: The thread's cache, if it has one.
-        indexes: The caches of this process.
+        cache: The thread's cache, if it has one.
+        caches: The caches of this process.
         codec: Reads and writes its items.
     """
     number = thread_number(key.id)
@@ -195,9 +199,9 @@ def _look(
     likely, ahead, words = wanted, None, None
     if wanted is not None:
         look = sql.LOOK_AT_ID, (number, key.id, key.owner, space, wanted)
-    elif index is not None and (newest := index.newest.get(space)) is not None:
+    elif cache is not None and (newest := cache.newest.get(space)) is not None:
         likely = newest[0]
-    if not indexes.remote:
+    if not caches.remote:
         rows = yield look
     else:
         writes = (
@@ -205,63 +209,63 @@ def _look(
             if likely is None
             else (sql.SELECT_WRITES, (number, space, likely))
         )
-        first = 0 if index is None else index.words_end
+        first = 0 if cache is None else cache.words_end
         of_words = Statement(sql.SELECT_WORDS_FROM, {"thread": number, "first": first})
         rows, ahead, words = yield Together((look, writes, of_words))
     if not rows:
-        indexes.note_missing(key.id)
+        caches.note_missing(key.id)
         return None
     thread, row = rows[0][:THREAD_WIDTH], rows[0][THREAD_WIDTH:]
-    if index is None or index.row != thread:
+    if cache is None or cache.row != thread:
         require_row(thread, key)
-        if index is not None:
-            indexes.keep(index)
-        index = indexes.of(key.id, thread, codec)
-    if index.words_end < thread[WORDS_AT]:
-        yield from _learn_new_words(index, thread, words)
+        if cache is not None:
+            caches.keep(cache)
+        cache = caches.of(key.id, thread, codec)
+    if cache.words_end < thread[WORDS_AT]:
+        yield from _learn_new_words(cache, thread, words)
     if row[0] is None:
-        return index, row, ()
+        return cache, row, ()
     if ahead is None or likely not in (None, row[0]):
-        ahead = yield sql.SELECT_WRITES, (index.number, space, row[0])
-    return index, row, ahead
+        ahead = yield sql.SELECT_WRITES, (cache.number, space, row[0])
+    return cache, row, ahead
 
 
-def _learn_new_words(index: ThreadIndex, thread: Row, words: Rows | None) -> Op[None]:
+def _learn_new_words(cache: ThreadCache, thread: Row, words: Rows | None) -> Op[None]:
     """Learn the words that are not known yet; some may have been read ahead."""
-    if words and words[0][0] <= index.words_end:
-        learn_words(index, words)
-        index.words_end = thread[WORDS_AT]
+    if words and words[0][0] <= cache.words_end:
+        learn_words(cache, words)
+        cache.words_end = thread[WORDS_AT]
     else:
-        yield from catch_up_words(index, thread[0], thread[WORDS_AT])
+        yield from catch_up_words(cache, thread[0], thread[WORDS_AT])
 
 
 def _look_up(
     key: ThreadKey,
     namespace: str,
     checkpoint_id: str | None,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
     moment: Callable[[], bytes] | None = None,
 ) -> Op[tuple[Reader, int, Row] | None]:
     """A thread's reader, the namespace's number, the checkpoint's row; None if one is missing."""
-    thread = yield from find_thread(key, indexes)
+    thread = yield from find_thread(key, caches)
     if thread is None:
         return None
     if moment is not None:
-        indexes.late_writes.met(key.id, thread.born, moment())
-    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
-    space = yield from find_namespace(reader.index, namespace)
+        caches.late_writes.met(key.id, thread.born, moment())
+    reader = Reader(key.id, caches.of(key.id, thread.row(), codec), codec)
+    space = yield from find_namespace(reader.cache, namespace)
     if space is None:
         return None
-    yield from catch_up_words(reader.index, thread.number, thread.next_word)
+    yield from catch_up_words(reader.cache, thread.number, thread.next_word)
     if checkpoint_id is None:
-        row = yield from find_newest(reader.index, space)
+        row = yield from find_newest(reader.cache, space)
     else:
-        row = yield from find_checkpoint(reader.index, space, encode_id(checkpoint_id))
+        row = yield from find_checkpoint(reader.cache, space, encode_id(checkpoint_id))
     if row is None:
         return None
     if moment is not None:
-        indexes.late_writes.read(key.id, thread.born, row[0])
+        caches.late_writes.read(key.id, thread.born, row[0])
     return reader, space, row
 
 
@@ -269,14 +273,14 @@ def assemble(
     reader: Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row]
 ) -> Op[StoredCheckpoint]:
     """The checkpoint that a row holds."""
-    index = reader.index
+    cache = reader.cache
     checkpoint, parent, step, label, *_ = row
-    header = index.headers.get((space, checkpoint))
+    header = cache.headers.get((space, checkpoint))
     if header is None or header.row != row:
-        header = yield from header_of(index, space, row)
+        header = yield from header_of(cache, space, row)
     name, before = header.names or _name(header, checkpoint, parent)
     entries = (yield from read_entries(reader, write_rows)) if write_rows else []
-    metadata = index.bodies.get(label) or (yield from read_word(index, label))
+    metadata = cache.bodies.get(label) or (yield from read_word(cache, label))
     values: dict[str, PackedValue] = {}
     left: list[str] = []
     for channel, place in header.entries.items():
@@ -284,7 +288,7 @@ def assemble(
         if len(place) == 1 and type(where) is bytes:
             values[channel] = PackedValue(body=where)
             continue
-        known = index.lists.get((space, channel)) if where is None else None
+        known = cache.lists.get((space, channel)) if where is None else None
         if known is not None and known.entry == place:
             values[channel] = PackedValue(messages=known.packed, known=known)
             continue
@@ -346,19 +350,19 @@ def _read_once(reader: Reader, refs: Sequence[ValueRef]) -> Op[None]:
             require_countable(refs)
         except ValueError as error:
             raise Distrusted(str(error)) from None
-    index = reader.index
+    cache = reader.cache
     runs = tuple(chain.from_iterable(merged(pair for ref in refs for pair in ranges_of(ref.runs))))
     rows = {
         row for ref in refs if ref.row is not None for row in (ref.row, *(ref.deltas or ()))
     } - reader.ahead.keys()
-    missing = yield from missing_items(index, reader.codec, runs)
+    missing = yield from missing_items(cache, reader.codec, runs)
     if not missing and not rows:
         return
     _, bodies = yield from both(
         side_by_side(
-            [load_items(index, reader.codec, numbers[0], numbers[-1] + 1) for numbers in missing]
+            [load_items(cache, reader.codec, numbers[0], numbers[-1] + 1) for numbers in missing]
         ),
-        side_by_side([read_body(index, row) for row in rows]),
+        side_by_side([read_body(cache, row) for row in rows]),
     )
     reader.ahead.update(zip(rows, bodies, strict=True))
 
@@ -408,18 +412,18 @@ def read_packed(
     reader: Reader, ref: ValueRef, place: tuple[int, str] | None = None
 ) -> Op[PackedValue]:
     """A value with its messages; `place` is its namespace and channel."""
-    index = reader.index
+    cache = reader.cache
     if ref.body is None and ref.row is None:
-        cached = index.find_list(place, ref.runs, ref.nameless) if place is not None else None
+        cached = cache.find_list(place, ref.runs, ref.nameless) if place is not None else None
         if cached is not None:
             return PackedValue(messages=cached[0], known=cached[1])
-        packed = yield from gather_messages(index, reader.codec, ref.runs, ref.nameless)
+        packed = yield from gather_messages(cache, reader.codec, ref.runs, ref.nameless)
         if place is None:
             return PackedValue(messages=packed)
         known = KnownList(
             packed, ref.runs, ref.nameless, entry_of(ref), None if ref.manifest is None else ref
         )
-        index.learn_list(place, known)
+        cache.learn_list(place, known)
         return PackedValue(messages=packed, known=known)
     if ref.row is None:
         return PackedValue(messages=(yield from _messages_of(reader, ref)), body=ref.body)
@@ -429,7 +433,7 @@ def read_packed(
 
 def _messages_of(reader: Reader, ref: ValueRef) -> Op[list[Snapshot]]:
     return (
-        (yield from gather_messages(reader.index, reader.codec, ref.runs, ref.nameless))
+        (yield from gather_messages(reader.cache, reader.codec, ref.runs, ref.nameless))
         if ref.runs
         else []
     )
@@ -438,7 +442,7 @@ def _messages_of(reader: Reader, ref: ValueRef) -> Op[list[Snapshot]]:
 def _body_of(reader: Reader, ref: ValueRef, place: tuple[int, str] | None) -> Op[bytes | None]:
     rows = ref.rows()
     if rows not in reader.bodies:
-        body = reader.bodies[rows] = yield from read_value(reader.index, ref, place, reader.ahead)
+        body = reader.bodies[rows] = yield from read_value(reader.cache, ref, place, reader.ahead)
         if reader.distrusts and ref.deltas and body is not None:
             # Each is a copy of its own, made before all can be checked together.
             reader.joined.append((body, rows))
@@ -457,7 +461,7 @@ def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, Writ
     ordered: list[tuple[str, WriteEntry]] = []
     for row in rows:
         try:
-            entries = yield from read_writes(reader.index, row)
+            entries = yield from read_writes(reader.cache, row)
             task_id = decode_id(row[2])
         except Exception as error:
             pass_on(error)
@@ -466,7 +470,7 @@ def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, Writ
                 f" damaged ({safe_text(error)}): other threads stay readable; fork from an earlier"
                 " checkpoint, or delete the thread"
             ) from cause(error)
-        reader.index.learn_task(*row[:3])
+        reader.cache.learn_task(*row[:3])
         ordered += [(task_id, entry) for entry in entries]
     ordered.sort(key=order_of_write)
     return ordered
@@ -516,7 +520,7 @@ Page: TypeAlias = tuple[list[StoredCheckpoint], Cursor | None]
 
 @operation
 def list_page(
-    query: Query, cursor: Cursor | None, limit: int, *, indexes: Indexes, codec: Codec
+    query: Query, cursor: Cursor | None, limit: int, *, caches: ThreadCaches, codec: Codec
 ) -> Op[Page]:
     """A page of checkpoints, newest id first."""
     statement, params = _page_statement(query, cursor)
@@ -525,13 +529,13 @@ def list_page(
     for thread, thread_id, generation, version, *_ in rows:
         if thread not in readers:
             readers[thread] = Reader(
-                thread_id, indexes.borrow(thread_id, (thread, generation, version), codec), codec
+                thread_id, caches.borrow(thread_id, (thread, generation, version), codec), codec
             )
-    strange = {row[0] for row in rows if row[4] not in readers[row[0]].index.namespaces.values()}
-    strange |= {thread for thread, reader in readers.items() if not reader.index.words}
-    yield from side_by_side([_learn_names(readers[thread].index) for thread in strange])
+    strange = {row[0] for row in rows if row[4] not in readers[row[0]].cache.namespaces.values()}
+    strange |= {thread for thread, reader in readers.items() if not reader.cache.words}
+    yield from side_by_side([_learn_names(readers[thread].cache) for thread in strange])
     places = [
-        (readers[thread].index, space, checkpoint)
+        (readers[thread].cache, space, checkpoint)
         for thread, _, _, _, space, checkpoint, *_ in rows
     ]
     written = yield from side_by_side([find_writes(*place) for place in places])
@@ -539,13 +543,13 @@ def list_page(
     for (thread, _, _, _, space, *row), writes in zip(rows, written, strict=True):
         reader = readers[thread]
         namespace = next(
-            (name for name, number in reader.index.namespaces.items() if number == space), None
+            (name for name, number in reader.cache.namespaces.items() if number == space), None
         )
         if namespace is None:
             raise missing_namespace(reader.thread_id, space)
         page.append((yield from assemble(reader, namespace, space, tuple(row), writes)))
     for reader in readers.values():
-        indexes.keep(reader.index)
+        caches.keep(reader.cache)
     following = (
         Cursor(key_of(rows[-1][5:]), thread=rows[-1][0], namespace=rows[-1][4])
         if len(rows) == limit
@@ -554,17 +558,17 @@ def list_page(
     return page, following
 
 
-def _learn_names(index: ThreadIndex) -> Op[None]:
+def _learn_names(cache: ThreadCache) -> Op[None]:
     """Learn a thread's namespaces, and its words if none is known.
 
     Each of its checkpoints names some words.
     """
-    names = learn_all_namespaces(index)
-    yield from names if index.words else both(names, _learn_all_words(index))
+    names = learn_all_namespaces(cache)
+    yield from names if cache.words else both(names, _learn_all_words(cache))
 
 
-def _learn_all_words(index: ThreadIndex) -> Op[None]:
-    learn_words(index, (yield from fetch(sql.SELECT_WORDS_FROM, thread=index.number, first=0)))
+def _learn_all_words(cache: ThreadCache) -> Op[None]:
+    learn_words(cache, (yield from fetch(sql.SELECT_WORDS_FROM, thread=cache.number, first=0)))
 
 
 def _page_statement(query: Query, cursor: Cursor | None) -> tuple[str, dict[str, Any]]:
@@ -611,7 +615,7 @@ def get_delta_history(
     checkpoint_id: str | None,
     channels: Sequence[str],
     *,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[dict[str, DeltaHistory]]:
     """What each channel contributed along a checkpoint's ancestors.
@@ -619,7 +623,7 @@ def get_delta_history(
     That is the nearest stored value and the writes after it.
     """
     history = {channel: DeltaHistory() for channel in channels}
-    located = yield from _look_up(key, namespace, checkpoint_id, indexes, codec)
+    located = yield from _look_up(key, namespace, checkpoint_id, caches, codec)
     if located is None:
         return history
     reader, space, target = located
@@ -629,11 +633,11 @@ def get_delta_history(
     passed: set[bytes] = set()
     while at is not None and open_channels and at not in passed:
         passed.add(at)
-        row = yield from find_checkpoint(reader.index, space, at)
+        row = yield from find_checkpoint(reader.cache, space, at)
         if row is None:
             break
-        header: Header = yield from header_of(reader.index, space, row)
-        writes = yield from find_writes(reader.index, space, at)
+        header: Header = yield from header_of(reader.cache, space, row)
+        writes = yield from find_writes(reader.cache, space, at)
         for task_id, entry in reversed((yield from read_entries(reader, writes))):
             if entry.channel in open_channels:
                 values.append((yield from read_packed(reader, entry.value)))
@@ -647,5 +651,5 @@ def get_delta_history(
     require_each(values, (target[0], key.id))
     for contributed in history.values():
         contributed.writes.reverse()
-    indexes.keep(reader.index)
+    caches.keep(reader.cache)
     return history

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from langmem_ext.messages.manifest import ranges_of, runs_of
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.get import Reader, assemble, read_entries
 from langmem_ext.storage.checkpoints.lookup import (
@@ -78,7 +78,9 @@ _Need: TypeAlias = tuple[int, str, int]
 
 
 @operation
-def get_checkpoints(wanted: Sequence[Wanted | None], *, indexes: Indexes, codec: Codec) -> Op[Page]:
+def get_checkpoints(
+    wanted: Sequence[Wanted | None], *, caches: ThreadCaches, codec: Codec
+) -> Op[Page]:
     """What `get_checkpoint` returns for each, from the first on, as many as fit in memory.
 
     A `None` requests nothing.
@@ -87,13 +89,13 @@ def get_checkpoints(wanted: Sequence[Wanted | None], *, indexes: Indexes, codec:
     keys = list(dict.fromkeys(request.key for request in requests))
     named = {request.key for request in requests if request.namespace}
     opened = yield from side_by_side(
-        [_open(key, indexes, codec, names=key in named) for key in keys]
+        [_open(key, caches, codec, names=key in named) for key in keys]
     )
     readers = dict(zip(keys, opened, strict=True))
     checkpoints = yield from side_by_side(
         [_find(None if request is None else readers[request.key], request) for request in wanted]
     )
-    if indexes.remote and len(checkpoints) > 1:
+    if caches.remote and len(checkpoints) > 1:
         checkpoints = yield from _read_ahead(checkpoints)
     page: Page = []
     size, seen = 0, set[int]()
@@ -117,7 +119,7 @@ def get_checkpoints(wanted: Sequence[Wanted | None], *, indexes: Indexes, codec:
         if len(page) % PAUSE_EVERY == 0:
             yield PAUSE
     for reader in filter(None, opened):
-        indexes.keep(reader.index)
+        caches.keep(reader.cache)
     return page
 
 
@@ -137,14 +139,14 @@ def _size_of(stored: StoredCheckpoint | None, seen: set[int]) -> int:
     return sum(bodies.values())
 
 
-def _open(key: ThreadKey, indexes: Indexes, codec: Codec, *, names: bool) -> Op[Reader | None]:
+def _open(key: ThreadKey, caches: ThreadCaches, codec: Codec, *, names: bool) -> Op[Reader | None]:
     """A reader that knows a thread's newest words and (`names`) namespaces; None if not found."""
-    thread = yield from find_thread(key, indexes)
+    thread = yield from find_thread(key, caches)
     if thread is None:
         return None
-    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
-    words = catch_up_words(reader.index, thread.number, thread.next_word)
-    yield from both(learn_all_namespaces(reader.index), words) if names else words
+    reader = Reader(key.id, caches.of(key.id, thread.row(), codec), codec)
+    words = catch_up_words(reader.cache, thread.number, thread.next_word)
+    yield from both(learn_all_namespaces(reader.cache), words) if names else words
     return reader
 
 
@@ -152,17 +154,17 @@ def _find(reader: Reader | None, request: Wanted | None) -> Op[_Found | None]:
     if (
         reader is None
         or request is None
-        or (space := reader.index.namespaces.get(request.namespace)) is None
+        or (space := reader.cache.namespaces.get(request.namespace)) is None
     ):
         return None
     if request.id is None:
-        row = yield from find_newest(reader.index, space)
-        writes = () if row is None else (yield from find_writes(reader.index, space, row[0]))
+        row = yield from find_newest(reader.cache, space)
+        writes = () if row is None else (yield from find_writes(reader.cache, space, row[0]))
     else:
         checkpoint = encode_id(request.id)
         row, writes = yield from both(
-            find_checkpoint(reader.index, space, checkpoint),
-            find_writes(reader.index, space, checkpoint),
+            find_checkpoint(reader.cache, space, checkpoint),
+            find_writes(reader.cache, space, checkpoint),
         )
     return None if row is None else _Found(reader, request.namespace, space, row, writes)
 
@@ -183,14 +185,14 @@ def _read_ahead(checkpoints: Sequence[_Found | None]) -> Op[list[_Found | None]]
         chosen |= needs[end]
         end += 1
     readers = {
-        checkpoint.reader.index.number: checkpoint.reader
+        checkpoint.reader.cache.number: checkpoint.reader
         for checkpoint in checkpoints
         if checkpoint is not None
     }
     yield from side_by_side(
         [_read_row(readers[thread], number) for thread, number in _numbers(chosen, "value")]
         + [
-            load_items(reader.index, reader.codec, first, behind)
+            load_items(reader.cache, reader.codec, first, behind)
             for thread, reader in readers.items()
             for first, behind in ranges_of(
                 runs_of(number for of, number in _numbers(chosen, "item") if of == thread)
@@ -204,20 +206,20 @@ def _needs(checkpoint: _Found | None) -> Op[set[_Need]]:
     """The rows of values and items that a checkpoint and its pending writes need, if not cached."""
     if checkpoint is None:
         return set()
-    index, label = checkpoint.reader.index, checkpoint.row[3]
-    header = yield from header_of(index, checkpoint.space, checkpoint.row)
+    cache, label = checkpoint.reader.cache, checkpoint.row[3]
+    header = yield from header_of(cache, checkpoint.space, checkpoint.row)
     entries = yield from read_entries(checkpoint.reader, checkpoint.writes)
-    yield from read_word(index, label)
+    yield from read_word(cache, label)
     needs: set[_Need] = set()
     for ref in (*header.values.values(), *(entry.value for _, entry in entries)):
         for number in _rows_of(ref):
-            if (held := index.held.get(number)) is not None:
+            if (held := cache.held.get(number)) is not None:
                 # The cache may drop it as soon as others are read.
                 checkpoint.reader.ahead[number] = held
             else:
-                needs.add((index.number, "value", number))
-        for numbers in (yield from missing_items(index, checkpoint.reader.codec, ref.runs)):
-            needs |= {(index.number, "item", number) for number in numbers}
+                needs.add((cache.number, "value", number))
+        for numbers in (yield from missing_items(cache, checkpoint.reader.codec, ref.runs)):
+            needs |= {(cache.number, "item", number) for number in numbers}
     return needs
 
 
@@ -261,4 +263,4 @@ def _spans(numbers: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _read_row(reader: Reader, number: int) -> Op[None]:
-    reader.ahead[number] = yield from read_body(reader.index, number)
+    reader.ahead[number] = yield from read_body(reader.cache, number)

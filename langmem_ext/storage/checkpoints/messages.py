@@ -16,7 +16,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import Runs, merged, numbers_of, ranges_of
 from langmem_ext.messages.packed import is_text
 from langmem_ext.messages.proportion import is_in_proportion
-from langmem_ext.storage.cache import Item, KnownList, ThreadIndex
+from langmem_ext.storage.cache import Item, KnownList, ThreadCache
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.lookup import learn_words, read_word
 from langmem_ext.storage.checkpoints.thread_row import ThreadRow
@@ -33,33 +33,33 @@ one in an earlier run, stored lately. An older message that is in no list that w
 again, at worst."""
 
 
-def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
+def catch_up(cache: ThreadCache, thread: ThreadRow, codec: Codec) -> Op[None]:
     """Read the newest rows that this process has not read.
 
     A damaged row is skipped, and reported where it is needed.
     """
-    yield from catch_up_words(index, thread.number, thread.next_word)
-    if index.items_end < thread.next_item:
-        first = max(index.items_end, thread.next_item - CATCH_UP)
-        yield from load_items(index, codec, first, thread.next_item, damaged=True)
-        index.items_end = thread.next_item
+    yield from catch_up_words(cache, thread.number, thread.next_word)
+    if cache.items_end < thread.next_item:
+        first = max(cache.items_end, thread.next_item - CATCH_UP)
+        yield from load_items(cache, codec, first, thread.next_item, damaged=True)
+        cache.items_end = thread.next_item
 
 
-def catch_up_words(index: ThreadIndex, thread: int, end: int) -> Op[None]:
+def catch_up_words(cache: ThreadCache, thread: int, end: int) -> Op[None]:
     """Read the newest words that this process has not seen, below a number."""
-    if index.words_end < end:
-        first = max(index.words_end, end - CATCH_UP)
-        learn_words(index, (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread, first=first)))
-        index.words_end = end
+    if cache.words_end < end:
+        first = max(cache.words_end, end - CATCH_UP)
+        learn_words(cache, (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread, first=first)))
+        cache.words_end = end
 
 
 def load_items(
-    index: ThreadIndex, codec: Codec, first: int, end: int, *, damaged: bool = False
+    cache: ThreadCache, codec: Codec, first: int, end: int, *, damaged: bool = False
 ) -> Op[None]:
-    """Read a range of items into the index.
+    """Read a range of items into the cache.
 
     Args:
-        index: The thread's.
+        cache: The thread's.
         codec: Makes messages of rows.
         first: Its first number.
         end: The number behind its last.
@@ -68,9 +68,9 @@ def load_items(
     Raises:
         DamagedRow: A row is damaged, and `damaged` is false.
     """
-    thread = index.number
+    thread = cache.number
     rows = yield from fetch(sql.SELECT_ITEMS, thread=thread, low=first, high=end)
-    words = index.bodies
+    words = cache.bodies
     changed = checks.changed_items(rows, thread)
     for count, row in enumerate(rows, start=1):
         shape = row[8]
@@ -78,20 +78,20 @@ def load_items(
             if row[0] in changed:
                 raise damaged_item(thread, row, checks.CHANGED)
             keys = (
-                None if shape is None else words.get(shape) or (yield from read_word(index, shape))
+                None if shape is None else words.get(shape) or (yield from read_word(cache, shape))
             )
             packed, message_id = decode_item(thread, row, keys, codec)
         except DamagedRow:
             if not damaged:
                 raise
             continue
-        index.learn_item(row[0] & NUMBER, packed, named=message_id is not None)
+        cache.learn_item(row[0] & NUMBER, packed, named=message_id is not None)
         if message_id is not None:
-            index.read.append(row[0] & NUMBER)
+            cache.read.append(row[0] & NUMBER)
         if count % PAUSE_EVERY == 0:
             yield PAUSE
-    if first <= index.items_end < end <= first + len(rows):
-        index.items_end = end
+    if first <= cache.items_end < end <= first + len(rows):
+        cache.items_end = end
 
 
 def resolve(
@@ -116,7 +116,7 @@ def resolve(
         and packed[: len(known.packed)] == known.packed
     ):
         runs, bare, start = [*known.runs], [*known.nameless], len(known.packed)
-    by_content = writer.index.by_content
+    by_content = writer.cache.by_content
     for position in range(start, len(packed)):
         item = by_content.get(packed[position])
         if item is None:
@@ -139,51 +139,51 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[Item]:
 
     An earlier one is the message's text, or the message without its id, or with it.
     """
-    index, codec = writer.index, writer.codec
-    item = index.bare.get(packed)
+    cache, codec = writer.cache, writer.codec
+    item = cache.bare.get(packed)
     if item is not None:
         return item
     row = codec.ready_row(packed)
-    if row.message_id is None and index.read:
-        _learn_read(index, codec)
-        if packed in index.bare:
-            return index.bare[packed]
-    if index.texts and not is_text(packed):
+    if row.message_id is None and cache.read:
+        _learn_read(cache, codec)
+        if packed in cache.bare:
+            return cache.bare[packed]
+    if cache.texts and not is_text(packed):
         text = codec.text_key(packed)
-        item = None if text is None else index.by_content.get(text)
-        if item is not None and item.number in index.texts:
+        item = None if text is None else cache.by_content.get(text)
+        if item is not None and item.number in cache.texts:
             yield from writer.complete_item(item.number, packed, row)
-            return index.by_content[packed]
+            return cache.by_content[packed]
     if row.message_id is not None:
-        item = index.by_content.get(row.bare)
-        if item is not None and item.number in index.unnamed:
+        item = cache.by_content.get(row.bare)
+        if item is not None and item.number in cache.unnamed:
             yield from writer.name_item(item.number, packed, row.message_id)
-            return index.by_content[packed]
+            return cache.by_content[packed]
     return writer.add_item(packed, row)
 
 
-def _learn_read(index: ThreadIndex, codec: Codec) -> None:
+def _learn_read(cache: ThreadCache, codec: Codec) -> None:
     """Remember what the items that were read are without their ids.
 
     A process that ended may not have written the other form of one.
     """
-    for number in index.read:
-        packed = index.content[number]
-        index.learn_bare(codec.renamed(packed, None), index.by_content[packed])
-    index.read.clear()
+    for number in cache.read:
+        packed = cache.content[number]
+        cache.learn_bare(codec.renamed(packed, None), cache.by_content[packed])
+    cache.read.clear()
 
 
 def read_messages(
-    index: ThreadIndex, codec: Codec, runs: Runs, nameless: Runs
+    cache: ThreadCache, codec: Codec, runs: Runs, nameless: Runs
 ) -> Op[list[Snapshot]]:
     """The exact bytes of the messages that a manifest names, in its order.
 
     Raises:
         DamagedRow: An item is missing or does not decode, or the manifest names some too often.
     """
-    packed = yield from gather_messages(index, codec, runs, nameless)
+    packed = yield from gather_messages(cache, codec, runs, nameless)
     if not is_in_proportion([packed]):
-        raise out_of_proportion(f"a list of messages of thread number {index.number}")
+        raise out_of_proportion(f"a list of messages of thread number {cache.number}")
     return packed
 
 
@@ -200,55 +200,55 @@ def out_of_proportion(what: str) -> DamagedRow:
 
 
 def gather_messages(
-    index: ThreadIndex, codec: Codec, runs: Runs, nameless: Runs
+    cache: ThreadCache, codec: Codec, runs: Runs, nameless: Runs
 ) -> Op[list[Snapshot]]:
     """`read_messages`, for a caller who checks that what it reads together is in proportion.
 
     Raises:
         DamagedRow: An item is missing or does not decode.
     """
-    content = index.content
-    missing = yield from missing_items(index, codec, runs)
+    content = cache.content
+    missing = yield from missing_items(cache, codec, runs)
     yield from side_by_side(
-        [load_items(index, codec, numbers[0], numbers[-1] + 1) for numbers in missing]
+        [load_items(cache, codec, numbers[0], numbers[-1] + 1) for numbers in missing]
     )
     numbers = numbers_of(runs)
     bare = numbers_of(nameless)
     try:
         packed = [content[number] for number in numbers]
     except KeyError as error:
-        raise missing_item(index, error.args[0]) from None
+        raise missing_item(cache, error.args[0]) from None
     renamed = {
         number: codec.renamed(content[number], None)
-        for number in {numbers[at] for at in bare} - index.unnamed
+        for number in {numbers[at] for at in bare} - cache.unnamed
     }
     for position in bare if renamed else ():
         packed[position] = renamed.get(numbers[position], packed[position])
     return packed
 
 
-def missing_items(index: ThreadIndex, codec: Codec, runs: Runs) -> Op[list[list[int]]]:
+def missing_items(cache: ThreadCache, codec: Codec, runs: Runs) -> Op[list[list[int]]]:
     """The items that a manifest names and that are not cached, a list for each run.
 
     Raises:
         DamagedRow: The last of a long run is missing.
     """
-    content = index.content
+    content = cache.content
     missing_runs = []
     for first, end in merged(ranges_of(runs)):
         if end - first > CATCH_UP and end - 1 not in content:
             # Checked before its numbers are listed: a forged run may name more than memory holds.
-            yield from load_items(index, codec, end - 1, end)
+            yield from load_items(cache, codec, end - 1, end)
             if end - 1 not in content:
-                raise missing_item(index, end - 1)
+                raise missing_item(cache, end - 1)
         if missing := [number for number in range(first, end) if number not in content]:
             missing_runs.append(missing)
     return missing_runs
 
 
-def missing_item(index: ThreadIndex, number: int) -> DamagedRow:
+def missing_item(cache: ThreadCache, number: int) -> DamagedRow:
     """The error of a message that is named and is not there."""
     return DamagedRow(
-        f"message {number} of thread number {index.number} is missing: restore the thread from a"
+        f"message {number} of thread number {cache.number} is missing: restore the thread from a"
         " copy, or delete it"
     )

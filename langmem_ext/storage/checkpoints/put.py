@@ -4,7 +4,7 @@ A checkpoint is its header: for what is unchanged since its parent it holds the 
 for what is new a reference to what is stored now. Values are found by reference only, never by
 channel and version: versions collide across forks.
 
-A write relies on the thread's cache (`index`). The first of the changes that it queues is the
+A write relies on the thread's cache (`cache`). The first of the changes that it queues is the
 guard: it writes the thread's counters, and changes nothing if another process has written
 meanwhile. Then the operation is `Stale`, and runs again on what it reads.
 """
@@ -16,7 +16,7 @@ from typing import Final
 from langmem_ext.errors import HeadConflict, InvalidInput
 from langmem_ext.messages.manifest import LONGEST, Runs, length_of
 from langmem_ext.messages.packed import pack
-from langmem_ext.storage.cache import Indexes, KnownList, ThreadIndex
+from langmem_ext.storage.cache import KnownList, ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.late_writes import ROOT, Origin
 from langmem_ext.storage.checkpoints.lookup import find_namespace, find_newest_id, read_header
@@ -65,7 +65,7 @@ def put_checkpoint(
     packed: PackedCheckpoint,
     *,
     now: int,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
     times: Times | None = None,
     origin: Origin | None = None,
@@ -77,7 +77,7 @@ def put_checkpoint(
         namespace: The checkpoint namespace; empty for the root.
         packed: The checkpoint.
         now: Unix milliseconds.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads and writes items.
         times: When it was made, if that was earlier than now.
         origin: The checkpoint that it follows, if a run puts it.
@@ -88,17 +88,17 @@ def put_checkpoint(
         HeadConflict: It must follow the newest checkpoint, and that is not the expected one.
     """
     writer = yield from open_writer(
-        key, now=now, indexes=indexes, codec=codec, times=times, born=packed.id, origin=origin
+        key, now=now, caches=caches, codec=codec, times=times, born=packed.id, origin=origin
     )
     space = 0 if namespace == "" else (yield from ensure_namespace(writer, namespace))
     if packed.follows_head:
         yield from _require_head(key, writer, packed)
-    index, header = writer.index, packed.header
+    cache, header = writer.cache, packed.header
     entries: dict[str, Entry] = {}
     whole: dict[str, ValueRef] = {}
     for channel, value in packed.values.items():
         if not isinstance(value, PackedValue):
-            carrier = yield from _find_carrier(index, space, packed, channel)
+            carrier = yield from _find_carrier(cache, space, packed, channel)
             if carrier is not None:
                 entries[channel] = carrier.entries[channel]
                 if channel in carrier.whole:
@@ -110,7 +110,7 @@ def put_checkpoint(
             continue
         entries[channel] = entry = yield from store_value(writer, value, (space, channel))
         if len(entry) > 1 and type(entry[1]) is dict:
-            ref = index.lists[space, channel].whole
+            ref = cache.lists[space, channel].whole
             if ref is not None:
                 whole[channel] = ref
     header.entries, header.whole, header.names = entries, whole, (packed.id, packed.parent)
@@ -126,7 +126,7 @@ def put_checkpoint(
 
 
 def _find_carrier(
-    index: ThreadIndex, space: int, packed: PackedCheckpoint, channel: str
+    cache: ThreadCache, space: int, packed: PackedCheckpoint, channel: str
 ) -> Op[Header | None]:
     """The header with the value that a channel carries on at the same version.
 
@@ -137,9 +137,9 @@ def _find_carrier(
         if name is None:
             continue
         checkpoint = encode_id(name)
-        header = index.headers.get((space, checkpoint))
+        header = cache.headers.get((space, checkpoint))
         if header is None:
-            header = yield from read_header(index, space, checkpoint)
+            header = yield from read_header(cache, space, checkpoint)
         if (
             header is not None
             and channel in header.entries
@@ -175,14 +175,14 @@ def store_header(
     Raises:
         InvalidInput: It names more messages than can be read.
     """
-    index, thread = writer.index, writer.thread.number
+    cache, thread = writer.cache, writer.thread.number
     if len(header.entries) > MOST_LISTS:
         _require_readable(header)
     form, own = encode_header(header, checkpoint)
     word = writer.intern(form, pattern=True)
     body = pack(own if word is not None else [form, *own])
     newest = (
-        index.newest[space] if space in index.newest else (yield from find_newest_id(index, space))
+        cache.newest[space] if space in cache.newest else (yield from find_newest_id(cache, space))
     )
     if newest is not None and newest[1] < checkpoint:
         key, is_newest, exists = checkpoint, True, False
@@ -201,13 +201,13 @@ def store_header(
     row = (thread, space, key, own_id, parent, *columns[1:], check)
     if exists:
         writer.changes.append((sql.REPLACE_CHECKPOINT, row, ONE))
-        writer.thread.generation = index.generation = writer.thread.generation + 1
+        writer.thread.generation = cache.generation = writer.thread.generation + 1
     else:
         writer.changes.append((sql.INSERT_CHECKPOINT, row, ANY))
     if is_newest:
-        index.newest[space] = checkpoint, key
+        cache.newest[space] = checkpoint, key
     header.row = (checkpoint, *columns, own_key, check)
-    index.learn_header(space, checkpoint, header)
+    cache.learn_header(space, checkpoint, header)
     return is_newest
 
 
@@ -257,7 +257,7 @@ def _is_behind(writer: Writer, checkpoint: bytes, root: bytes) -> Op[bool]:
 
     The root's checkpoint that it names may not be stored yet: then it follows the newest.
     """
-    head = yield from find_newest_id(writer.index, 0)
+    head = yield from find_newest_id(writer.cache, 0)
     if head is None or checkpoint > head[1]:
         return False
     if head[0] == root:
@@ -281,7 +281,7 @@ def _key_behind_all(writer: Writer) -> Op[bytes]:
 
 def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:
     """Refuse a checkpoint unless the root's newest is the expected one or the checkpoint itself."""
-    newest = yield from find_newest_id(writer.index, 0)
+    newest = yield from find_newest_id(writer.cache, 0)
     head_id = None if newest is None else decode_id(newest[0])
     if head_id not in (packed.expected_head, packed.id):
         if writer.warm:
@@ -296,7 +296,7 @@ def open_writer(
     key: ThreadKey,
     *,
     now: int,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
     times: Times | None = None,
     born: str | None = None,
@@ -307,7 +307,7 @@ def open_writer(
     Args:
         key: The thread; it is made if there is none.
         now: Unix milliseconds.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads and writes items.
         times: When the thing written was made, if that was earlier than now.
         born: Id of the checkpoint that begins the thread, if that is what is written.
@@ -316,37 +316,37 @@ def open_writer(
     stored, created, updated = (
         (now, now, now) if times is None else (times.made, times.created, times.updated)
     )
-    index, warm = indexes.take(key.id, codec), False
-    if index is not None and index.row is not None and key.owner in (None, index.row[1]):
+    cache, warm = caches.take(key.id, codec), False
+    if cache is not None and cache.row is not None and key.owner in (None, cache.row[1]):
         warm = (
             origin is None
-            or (index.namespaces.get(origin.namespace), origin.id) in index.headers
-            or indexes.late_writes.is_timely(key.id, index.row[2], origin)
+            or (cache.namespaces.get(origin.namespace), origin.id) in cache.headers
+            or caches.late_writes.is_timely(key.id, cache.row[2], origin)
         )
-    if warm and index is not None and index.row is not None:
-        thread = index.thread or ThreadRow(*index.row)
-        if not index.met:
-            indexes.late_writes.met(key.id, thread.born)
-            index.met = True
+    if warm and cache is not None and cache.row is not None:
+        thread = cache.thread or ThreadRow(*cache.row)
+        if not cache.met:
+            caches.late_writes.met(key.id, thread.born)
+            cache.met = True
     else:
-        if index is not None:
-            indexes.keep(index)
+        if cache is not None:
+            caches.keep(cache)
         first = origin.id if origin is not None else None if born is None else encode_id(born)
         thread, made = yield from ensure_thread(
-            key, now=created, indexes=indexes, born=first, origin=origin
+            key, now=created, caches=caches, born=first, origin=origin
         )
-        index = indexes.of(key.id, thread.row(), codec)
+        cache = caches.of(key.id, thread.row(), codec)
         if made:
-            index.newest[0], index.knows_tasks, index.knows_notes = None, True, True
+            cache.newest[0], cache.knows_tasks, cache.knows_notes = None, True, True
         else:
-            indexes.late_writes.met(key.id, thread.born)
-            index.met = True
+            caches.late_writes.met(key.id, thread.born)
+            cache.met = True
         if origin is not None:
-            yield from require_origin(index, key.id, thread.born, origin, indexes.late_writes)
-    if index.items_end < thread.next_item or index.words_end < thread.next_word:
-        yield from catch_up(index, thread, codec)
-    index.thread = None  # if the writer is not closed, the cache is left without it
-    return Writer(thread, index, indexes, codec, stored, updated, warm)
+            yield from require_origin(cache, key.id, thread.born, origin, caches.late_writes)
+    if cache.items_end < thread.next_item or cache.words_end < thread.next_word:
+        yield from catch_up(cache, thread, codec)
+    cache.thread = None  # if the writer is not closed, the cache is left without it
+    return Writer(thread, cache, caches, codec, stored, updated, warm)
 
 
 def close_writer(
@@ -363,7 +363,7 @@ def close_writer(
         step: The metadata's step. Before step 1 a graph has not seen its first prompt, which it may
             yet mark as one that holds a sensitive value.
     """
-    thread, index = writer.thread, writer.index
+    thread, cache = writer.thread, writer.cache
     length: int | None = None
     if head is not None:
         length, runs = longest_runs_of(head)
@@ -407,9 +407,9 @@ def close_writer(
     yield [guard, *writer.changes]
     if indexer is not None:
         yield from indexer.finish()
-    index.row, index.thread = row_of(thread), thread
-    index.items_end, index.words_end = thread.next_item, thread.next_word
-    writer.indexes.keep(index, written=True)
+    cache.row, cache.thread = row_of(thread), thread
+    cache.items_end, cache.words_end = thread.next_item, thread.next_word
+    writer.caches.keep(cache, written=True)
 
 
 def longest_runs_of(header: Header) -> tuple[int | None, Runs]:
@@ -434,13 +434,13 @@ def longest_runs_of(header: Header) -> tuple[int | None, Runs]:
 
 def ensure_namespace(writer: Writer, name: str) -> Op[int]:
     """A namespace's number within its thread; a new namespace gets one."""
-    index, thread = writer.index, writer.thread
-    number = index.namespaces.get(name)
+    cache, thread = writer.cache, writer.thread
+    number = cache.namespaces.get(name)
     if number is None:
         number = (
             None
-            if thread.next_namespace == len(index.namespaces)
-            else (yield from find_namespace(index, name))
+            if thread.next_namespace == len(cache.namespaces)
+            else (yield from find_namespace(cache, name))
         )
     if number is not None:
         return number
@@ -448,8 +448,8 @@ def ensure_namespace(writer: Writer, name: str) -> Op[int]:
     thread.next_namespace = number + 1
     values = (thread.number, number, name, checks.check_of(thread.number, number, name))
     writer.changes.append((sql.INSERT_NAMESPACE, values, ANY))
-    index.learn_namespace(name, number)
-    index.newest[number] = None
+    cache.learn_namespace(name, number)
+    cache.newest[number] = None
     return number
 
 
@@ -466,7 +466,7 @@ def store_value(
     """
     body = value.body
     if body is None:
-        known = writer.index.lists.get(place) if whole else None
+        known = writer.cache.lists.get(place) if whole else None
         runs, nameless = yield from resolve(writer, value.messages, known)
         if whole:
             return _entry_of_list(writer, value, place, known, runs, nameless)
@@ -505,7 +505,7 @@ def _entry_of_list(
     )
     if nameless:
         entry.append(list(nameless))
-    writer.index.learn_list(
+    writer.cache.learn_list(
         place, KnownList(value.messages, runs, nameless, entry, ref, value.templates)
     )
     return entry
@@ -513,13 +513,13 @@ def _entry_of_list(
 
 def _store_manifest(writer: Writer, runs: Runs, place: tuple[int, str]) -> tuple[int, int] | None:
     """The row of a fragmented list's beginning, and its length; None for any other list."""
-    row, known = writer.index.manifests.get(place, (0, ()))
+    row, known = writer.cache.manifests.get(place, (0, ()))
     beginning = plan_row(known, runs)
     if not beginning:
         return None
     if beginning != known:
         row = writer.add_value(encode_runs(beginning))
-        writer.index.learn_manifest(place, row, beginning)
+        writer.cache.learn_manifest(place, row, beginning)
     return row, len(beginning)
 
 
@@ -531,7 +531,7 @@ def _store_compound(
     None if it is no compound, or if it is what a task adds and there is no delta to the channel's
     value.
     """
-    stored = writer.index.compounds.get(place)
+    stored = writer.cache.compounds.get(place)
     if stored is not None and stored.body == packed.body and not packed.messages:
         return stored.rows()
     value = Compound.of(packed)
@@ -548,5 +548,5 @@ def _store_compound(
     else:
         row = writer.add_row(delta.body)
     compound = apply_delta(stored, value, delta, row)
-    writer.index.learn_compound(place, compound)
+    writer.cache.learn_compound(place, compound)
     return compound.rows()

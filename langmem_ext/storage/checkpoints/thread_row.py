@@ -9,7 +9,7 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, ThreadNotFound
 from langmem_ext.messages.manifest import NUMBERS
-from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.late_writes import Buried, LateWrites, Origin
 from langmem_ext.storage.checkpoints.lookup import find_namespace
@@ -82,21 +82,21 @@ require_row = _thread_of
 
 
 def find_thread(
-    key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = False
+    key: ThreadKey, caches: ThreadCaches | None = None, *, lock: bool = False
 ) -> Op[ThreadRow | None]:
     """The thread; None if it does not exist, or is not the caller's.
 
     Args:
         key: The thread.
-        indexes: If given, they note that there is no such thread.
+        caches: If given, they note that there is no such thread.
         lock: Whether to keep others from writing to it until the operation has ended.
     """
     row = yield from fetch_one(
         sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner
     )
     if row is None:
-        if indexes is not None:
-            indexes.note_missing(key.id)
+        if caches is not None:
+            caches.note_missing(key.id)
         return None
     return _thread_of(row, key)
 
@@ -142,7 +142,7 @@ def ensure_thread(
     key: ThreadKey,
     *,
     now: int,
-    indexes: Indexes,
+    caches: ThreadCaches,
     born: bytes | None = None,
     origin: Origin | None = None,
 ) -> Op[tuple[ThreadRow, bool]]:
@@ -151,7 +151,7 @@ def ensure_thread(
     Args:
         key: The thread.
         now: Unix milliseconds.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         born: If it is made, the lowest id of a checkpoint of it; by default that of now.
         origin: The checkpoint that a write of a run builds on.
 
@@ -162,13 +162,13 @@ def ensure_thread(
     """
     row: Row | None = None
     made = False
-    late = origin is not None and not indexes.late_writes.may_begin(key.id, origin)
+    late = origin is not None and not caches.late_writes.may_begin(key.id, origin)
     # The note that there is none may be from before another write of the run made it.
-    if late or key.id not in indexes.missing:
+    if late or key.id not in caches.missing:
         row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
     if row is None:
         if origin is not None:
-            indexes.late_writes.require_beginning(key.id, origin, may_begin=not late)
+            caches.late_writes.require_beginning(key.id, origin, may_begin=not late)
         times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
         new = {
             "born": born or first_id_at(now),
@@ -176,7 +176,7 @@ def ensure_thread(
             "version": new_version(),
         }
         row = yield from fetch_one(sql.INSERT_THREAD, id=key.id, owner=key.owner, **new, **times)
-        indexes.missing.pop(key.id, None)
+        caches.missing.pop(key.id, None)
         made = row is not None
         if row is None:
             # Another process has made it meanwhile.
@@ -189,12 +189,12 @@ def ensure_thread(
 
 
 def require_origin(
-    index: ThreadIndex, thread_id: str, born: bytes | None, origin: Origin, known: LateWrites
+    cache: ThreadCache, thread_id: str, born: bytes | None, origin: Origin, known: LateWrites
 ) -> Op[None]:
     """Refuse a write of a run to a thread that has begun again since.
 
     Args:
-        index: The thread's cache.
+        cache: The thread's cache.
         thread_id: The thread's id.
         born: The lowest id of a checkpoint of it; None if that is not known.
         origin: The checkpoint that the write builds on.
@@ -209,12 +209,12 @@ def require_origin(
         if born is None or known.is_timely(thread_id, born, before):
             return
         passed.add(before.id)
-        space = yield from find_namespace(index, before.namespace)
-        if (space, before.id) in index.headers or known.has_read(thread_id, born, before.id):
+        space = yield from find_namespace(cache, before.namespace)
+        if (space, before.id) in cache.headers or known.has_read(thread_id, born, before.id):
             return
         # In any namespace: a subgraph's first checkpoint follows one of the root.
         if (
-            yield from fetch(sql.HAS_CHECKPOINT_ANYWHERE, thread=index.number, checkpoint=before.id)
+            yield from fetch(sql.HAS_CHECKPOINT_ANYWHERE, thread=cache.number, checkpoint=before.id)
         ):
             return
         if before.stored:
@@ -223,25 +223,25 @@ def require_origin(
     raise Buried(thread_id)
 
 
-def require_run(key: ThreadKey, origin: Origin, indexes: Indexes) -> Op[None]:
+def require_run(key: ThreadKey, origin: Origin, caches: ThreadCaches) -> Op[None]:
     """Refuse what a run writes beside its thread if that was deleted; else lock the thread.
 
     Args:
         key: The thread.
         origin: The checkpoint that the run's task belongs to.
-        indexes: The caches of this process.
+        caches: The caches of this process.
 
     Raises:
         ThreadDeleted: The thread was deleted, or may have been (`Buried`).
     """
-    known = indexes.late_writes
+    known = caches.late_writes
     may_begin = known.may_begin(key.id, origin)  # asked first: another may begin it meanwhile
     thread = yield from find_thread(key, lock=True)
     if thread is None:
         known.require_beginning(key.id, origin, may_begin=may_begin)
         return
-    index = ThreadIndex(thread.number)
-    yield from require_origin(index, key.id, thread.born, origin, known)
+    cache = ThreadCache(thread.number)
+    yield from require_origin(cache, key.id, thread.born, origin, known)
 
 
 def is_taken(thread_id: str) -> Op[LangmemExtError]:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from langmem_ext.messages.packed import is_text, pack
 from langmem_ext.messages.token_costs.stored_tokens import implied_tokens
-from langmem_ext.storage.cache import Indexes, Item, ThreadIndex
+from langmem_ext.storage.cache import Item, ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.thread_row import ThreadRow
 from langmem_ext.storage.operation import ANY, ONE, Change, Op, Row, Stale, fetch_one
@@ -33,8 +33,8 @@ class Writer:
 
     Attributes:
         thread: The thread's row as it will be written.
-        index: The thread's cache.
-        indexes: The caches of this process.
+        cache: The thread's cache.
+        caches: The caches of this process.
         codec: Reads and writes items.
         now, updated: When the new rows were made, and when the thread was last written, in Unix
         milliseconds.
@@ -67,14 +67,14 @@ class Writer:
     def __init__(
         self,
         thread: ThreadRow,
-        index: ThreadIndex,
-        indexes: Indexes,
+        cache: ThreadCache,
+        caches: ThreadCaches,
         codec: Codec,
         now: int,
         updated: int,
         warm: bool,
     ) -> None:
-        self.thread, self.index, self.indexes, self.codec = thread, index, indexes, codec
+        self.thread, self.cache, self.caches, self.codec = thread, cache, caches, codec
         self.now, self.updated, self.warm = now, updated, warm
         self.began = thread.next_item
         self.changes: list[Change] = []
@@ -109,7 +109,7 @@ class Writer:
         encoded = encode_id(message_id)
         check = checks.item_check(self.thread.number, (number, encoded, *before[1:8]))
         self.changes.append((sql.NAME_ITEM, (self.thread.number, number, encoded, check), ONE))
-        self.index.learn_item(number, packed, named=True)
+        self.cache.learn_item(number, packed, named=True)
         self.named += (number,)
 
     def _item(self, number: int) -> Op[Row]:
@@ -117,7 +117,7 @@ class Writer:
 
         A damaged one is refused: it would get a checksum that matches.
         """
-        row = self.index.rows.get(number)
+        row = self.cache.rows.get(number)
         if row is None:
             row = yield from fetch_one(
                 sql.SELECT_ITEM_BODY, thread=self.thread.number, number=number
@@ -147,9 +147,9 @@ class Writer:
             shape = self.intern(keys, pattern=True) if is_in_keeping(keys, values) else None
             rest = rest if shape is None else values
         self.tool = row.tool or self.tool
-        if self.indexes.compress:
+        if self.caches.compress:
             rest = rest and shrink(rest)
-            text = shrink_text(row.text) if row.text and self.indexes.compress_texts else text
+            text = shrink_text(row.text) if row.text and self.caches.compress_texts else text
         implied = implied_tokens(row.role, row.text)
         tokens = implied if row.tokens is None else row.tokens
         raw = None if row.message_id is None else encode_id(row.message_id)
@@ -157,11 +157,11 @@ class Writer:
         if before is not None:
             text, seconds = before[3], before[5]
         columns = (raw, row.role, row.name, text, row.tool_call_id, seconds, rest, shape)
-        item = self.index.learn_item(number, packed, named=raw is not None)
+        item = self.cache.learn_item(number, packed, named=raw is not None)
         if raw is None:
-            self.index.rows[number] = columns
+            self.cache.rows[number] = columns
         else:
-            self.index.learn_bare(row.bare, item)
+            self.cache.learn_bare(row.bare, item)
         if row.role is not None or not is_text(packed):
             self.added_items += 1
             self.added_tokens += tokens or 0
@@ -179,20 +179,20 @@ class Writer:
     def add_value(self, body: bytes) -> int:
         """The number of a value's row, queued unless the same value was stored lately."""
         digest = blake2b(body, digest_size=16).digest()
-        if digest in self.index.values:
-            return self.index.values[digest]
+        if digest in self.cache.values:
+            return self.cache.values[digest]
         number = self.add_row(body)
-        self.index.learn_value(digest, number)
+        self.cache.learn_value(digest, number)
         return number
 
     def add_row(self, body: bytes) -> int:
         """Queue a new value row; its number."""
         number = self.thread.next_value
         self.thread.next_value = number + 1
-        stored = shrink(body) if self.indexes.compress else body
+        stored = shrink(body) if self.caches.compress else body
         check = checks.check_of(self.thread.number, number, stored)
         self.changes.append((sql.INSERT_VALUE, (self.thread.number, number, stored, check), ANY))
-        self.index.learn_body(number, body)
+        self.cache.learn_body(number, body)
         return number
 
     def intern(self, body: bytes, *, pattern: bool = False) -> int | None:
@@ -204,17 +204,17 @@ class Writer:
                 thread has too many words already, or if the word is large: a row of a few bytes
                 would stand for all of it (`messages.proportion`).
         """
-        index = self.index
-        number = index.words.get(body)
+        cache = self.cache
+        number = cache.words.get(body)
         if number is not None:
             return number
-        if pattern and (len(body) > PATTERN_BYTES or len(index.words) >= MAX_WORDS):
+        if pattern and (len(body) > PATTERN_BYTES or len(cache.words) >= MAX_WORDS):
             return None
         number = self.thread.next_word
         self.thread.next_word = number + 1
         check = checks.check_of(self.thread.number, number, body)
         self.changes.append((sql.INSERT_WORD, (self.thread.number, number, body, check), ANY))
-        index.learn_word(number, body)
+        cache.learn_word(number, body)
         return number
 
     def flush(self) -> Op[None]:

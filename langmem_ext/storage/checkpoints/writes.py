@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from langmem_ext.messages.packed import pack, unpack
-from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.late_writes import Origin
 from langmem_ext.storage.checkpoints.lookup import read_pattern
@@ -37,7 +37,7 @@ def put_writes(
     writes: Sequence[PackedWrite],
     *,
     now: int,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
     times: Times | None = None,
     origin: Origin | None = None,
@@ -55,7 +55,7 @@ def put_writes(
         ThreadDeleted: The thread was deleted during the task's run.
     """
     writer = yield from open_writer(
-        key, now=now, indexes=indexes, codec=codec, times=times, origin=origin
+        key, now=now, caches=caches, codec=codec, times=times, origin=origin
     )
     writer.by_task = True
     space = 0 if namespace == "" else (yield from ensure_namespace(writer, namespace))
@@ -66,16 +66,16 @@ def put_writes(
         values.append(
             (yield from store_value(writer, write.value, (space, write.channel), whole=False))
         )
-    index, thread = writer.index, writer.thread.number
+    cache, thread = writer.cache, writer.thread.number
     where = space, encode_id(checkpoint_id), encode_id(task_id)
     earlier: Row | None = None
     # If nothing is cached of the task, its row is new; else storing it fails, and the operation
     # runs again and asks.
-    if where in index.tasks or (not index.knows_tasks and (asks or not writer.warm)):
+    if where in cache.tasks or (not cache.knows_tasks and (asks or not writer.warm)):
         rows = yield sql.SELECT_TASK_WRITES, (thread, *where)
         earlier = rows[0] if rows else None
     if earlier is not None or len(set(map(_index_of, places))) < len(places):
-        before = ((), ()) if earlier is None else (yield from _read_row(index, earlier))
+        before = ((), ()) if earlier is None else (yield from _read_row(cache, earlier))
         places, values = _merged(before, (places, values))
     shape = pack(places)
     word = writer.intern(shape, pattern=True)
@@ -85,7 +85,7 @@ def put_writes(
         writer.changes.append((sql.INSERT_WRITES, (*columns, check), ANY))
     else:
         writer.changes.append((sql.UPDATE_WRITES, (*columns, check), ONE))
-    index.learn_task(*where)
+    cache.learn_task(*where)
     yield from close_writer(writer, None)
 
 
@@ -100,7 +100,7 @@ def _merged(
     return [place for place, _ in merged.values()], [entry for _, entry in merged.values()]
 
 
-def _read_row(index: ThreadIndex, row: Row) -> Op[tuple[Sequence[Any], Sequence[Entry]]]:
+def _read_row(cache: ThreadCache, row: Row) -> Op[tuple[Sequence[Any], Sequence[Entry]]]:
     """A pending-write row as it was written.
 
     Raises:
@@ -108,10 +108,10 @@ def _read_row(index: ThreadIndex, row: Row) -> Op[tuple[Sequence[Any], Sequence[
             caller names the row).
     """
     *columns, shape, body, check = row
-    checks.verify(check, index.number, *columns, shape, body)
+    checks.verify(check, cache.number, *columns, shape, body)
     values = unpack(body)
     if shape is not None:
-        return unpack((yield from read_pattern(index, shape))), values
+        return unpack((yield from read_pattern(cache, shape))), values
     form, *values = values
     return unpack(form), values
 
@@ -126,14 +126,14 @@ class WriteEntry:
     value: ValueRef
 
 
-def read_writes(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
+def read_writes(cache: ThreadCache, row: Row) -> Op[list[WriteEntry]]:
     """The entries that a pending-write row (`WRITE_COLUMNS`) holds.
 
     Raises:
         ValueError: It has changed since it was written, or does not decode (other errors, too: the
             caller names the row).
     """
-    places, values = yield from _read_row(index, row)
+    places, values = yield from _read_row(cache, row)
     entries = [
         WriteEntry(path, at, channel, ref)
         for (path, at, channel), ref in zip(places, decode_values(values), strict=True)

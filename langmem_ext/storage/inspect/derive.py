@@ -15,7 +15,7 @@ from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import NUMBERS, merged, ranges_of
 from langmem_ext.messages.token_costs.stored_tokens import implied_tokens
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.lookup import header_of, read_value
 from langmem_ext.storage.checkpoints.sql import DELETE_THREAD, LOCK_NUMBER, SELECT_LATEST_CHECKPOINT
 from langmem_ext.storage.inspect import sql
@@ -103,15 +103,15 @@ def _derive_head(
     row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=number, namespace=0)
     if row is None:
         return {"head_messages": None, "waiting_for": None}
-    index = ThreadIndex(number)
+    cache = ThreadCache(number)
     try:
-        header: Header = yield from header_of(index, 0, row)
+        header: Header = yield from header_of(cache, 0, row)
         head_messages = longest_list(header.values)
         ref = header.values.get(waiting_channel)
         if ref is None:
             waiting_for = None
         else:
-            body = yield from read_value(index, ref)
+            body = yield from read_value(cache, ref)
             waiting_for = None if body is None else contents.read_name(body)
     except LookupError:
         return {"head_messages": head_messages, "waiting_for": stored["waiting_for"]}
@@ -195,11 +195,11 @@ def repair_thread(
         waiting_channel: The channel whose value, a name, the thread's row shows.
     """
     yield from fetch(LOCK_NUMBER, thread=number)
-    index = ThreadIndex(number)
+    cache = ThreadCache(number)
     for count, item in enumerate(items, start=1):
         row = yield from fetch_one(sql.SELECT_ITEM, thread=number, number=item)
         if row is not None:
-            reading = yield from read_item(index, contents, row)
+            reading = yield from read_item(cache, contents, row)
             columns = {
                 "name": row[3],
                 "text": row[4],

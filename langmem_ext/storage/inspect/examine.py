@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.errors import StorageError
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.driver import Steps
 from langmem_ext.storage.inspect import derive as derive_ops
 from langmem_ext.storage.inspect import read as inspect_ops
@@ -299,7 +299,7 @@ def _new(number: int, row: Mapping[str, Any], counted: bool) -> Examined:
         number,
         generation if isinstance(generation, int) else 0,
         (items if isinstance(items, int) else 0, values if isinstance(values, int) else 0),
-        ThreadIndex(number),
+        ThreadCache(number),
         Findings(name if isinstance(name, str) else f"number {number}"),
         counted,
     )

@@ -10,7 +10,7 @@ from typing import Final
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import merged, ranges_of
 from langmem_ext.messages.proportion import SMALL, TIMES
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.get import Distrusted, Reader, assemble
 from langmem_ext.storage.checkpoints.lookup import find_checkpoint, find_writes
 from langmem_ext.storage.inspect.read import NEXT_STEP, Contents, Examined, Need
@@ -51,15 +51,15 @@ def find_large(thread: Examined) -> list[tuple[int, bytes]]:
 @operation_once
 def read_together(thread: Examined, contents: Contents, space: int, checkpoint: bytes) -> Op[bool]:
     """Read a checkpoint with distrust (`messages.proportion`); whether there was a finding."""
-    index = ThreadIndex(thread.number)
+    cache = ThreadCache(thread.number)
     place = f"checkpoint {thread.number}/{space}/{readable(checkpoint)}"
-    row = yield from find_checkpoint(index, space, checkpoint)
+    row = yield from find_checkpoint(cache, space, checkpoint)
     if row is None:
         return False
     try:
-        writes = yield from find_writes(index, space, checkpoint)
+        writes = yield from find_writes(cache, space, checkpoint)
         yield from assemble(
-            Reader(thread.findings.thread or "", index, contents.codec, distrusts=True),
+            Reader(thread.findings.thread or "", cache, contents.codec, distrusts=True),
             "",
             space,
             row,

@@ -18,7 +18,7 @@ from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, MissingExtra, safe_text
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
 from langmem_ext.messages.proportion import load_json
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.lookup import header_of, key_of, read_value, read_word
 from langmem_ext.storage.checkpoints.writes import read_writes
 from langmem_ext.storage.inspect import sql
@@ -108,7 +108,7 @@ class Examined:
     Attributes:
         number, generation: The thread's.
         ends: Its `next_item` and `next_value` when the examination began.
-        index: Reads headers and words; used for this examination alone.
+        cache: Reads headers and words; used for this examination alone.
         findings: What was found.
         counted: Whether token counts can be compared.
         uses: Ids of the checkpoints that need something, by what they need.
@@ -126,7 +126,7 @@ class Examined:
     number: int
     generation: int
     ends: tuple[int, int]
-    index: ThreadIndex
+    cache: ThreadCache
     findings: Findings
     counted: bool
     namespaces: set[int] = field(default_factory=lambda: {0})
@@ -222,9 +222,9 @@ def _read_checkpoint(thread: Examined, contents: Contents, space: int, row: Row)
         raise DamagedRow("its key is invalid")
     if not isinstance(step, int | None):
         raise DamagedRow("its step is not a number")
-    header: Header = yield from header_of(thread.index, space, row)
+    header: Header = yield from header_of(thread.cache, space, row)
     require_plain(header)
-    if not isinstance(load_json((yield from read_word(thread.index, label))), dict):
+    if not isinstance(load_json((yield from read_word(thread.cache, label))), dict):
         raise DamagedRow("its metadata is not a mapping")
     details = {} if header.details is None else contents.read_plain(header.details)
     if not isinstance(details, dict | None):
@@ -245,7 +245,7 @@ def read_pending(thread: Examined, contents: Contents, at: Cursor, limit: int) -
             if encode_id(decode_id(task)) != task or encode_id(decode_id(checkpoint)) != checkpoint:
                 raise DamagedRow("an id is invalid")
             thread.written[space, checkpoint] = None
-            for entry in (yield from read_writes(thread.index, row)):
+            for entry in (yield from read_writes(thread.cache, row)):
                 if (type(entry.path), type(entry.index), type(entry.channel)) != (str, int, str):
                     raise DamagedRow("a write has no position")
                 _need(
@@ -317,7 +317,7 @@ def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
         number = row[0] & NUMBER
         place = f"item {thread.number}:{number}"
         try:
-            reading = yield from read_item(thread.index, contents, row)
+            reading = yield from read_item(thread.cache, contents, row)
         except Exception as error:
             pass_on(error)
             thread.broken.add(("item", number))
@@ -335,10 +335,10 @@ def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
     return (rows[-1][0] & NUMBER,) if len(rows) == limit else None
 
 
-def read_item(index: ThreadIndex, contents: Contents, row: Row) -> Op[Reading]:
+def read_item(cache: ThreadCache, contents: Contents, row: Row) -> Op[Reading]:
     """An item, from its row and its token count (`storage.inspect.sql.SELECT_ITEM`)."""
-    keys = None if row[8] is None else (yield from read_word(index, row[8]))
-    return contents.read_item(index.number, row[:-1], keys)
+    keys = None if row[8] is None else (yield from read_word(cache, row[8]))
+    return contents.read_item(cache.number, row[:-1], keys)
 
 
 def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:
@@ -377,7 +377,7 @@ def read_needs(thread: Examined, contents: Contents, needs: Sequence[Need]) -> O
             needed = max(thread.values[row] for row in need.rows)
             if need.compound:
                 body = yield from read_value(
-                    thread.index, ValueRef(row=need.rows[0], deltas=need.rows[1:])
+                    thread.cache, ValueRef(row=need.rows[0], deltas=need.rows[1:])
                 )
                 needed = contents.read_value(body or b"")
             if needed > length_of(need.runs):

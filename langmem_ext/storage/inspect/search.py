@@ -154,14 +154,14 @@ def _compare(
     thread: Examined, codec: Codec, row: Row, indexed_words: str, indexed: int
 ) -> Op[None]:
     number = row[0] & NUMBER
-    item = next(iter((yield from search_ops.read_items_of(thread.index, (row,), codec))), None)
+    item = next(iter((yield from search_ops.read_items_of(thread.cache, (row,), codec))), None)
     if item is None:
         return  # it is damaged, which is reported elsewhere
     expected = "" if item.shown is None else list_words(item.shown.text)
     note = yield from _note_of(thread.number, item)
     if (
         note is not None
-        and (yield from indexer.indexed_number(thread.index, codec, note, {number: item})) != number
+        and (yield from indexer.indexed_number(thread.cache, codec, note, {number: item})) != number
     ):
         expected = ""
     elif number >= indexed and not indexed_words:

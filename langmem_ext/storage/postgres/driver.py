@@ -25,7 +25,14 @@ from psycopg_pool import PoolTimeout
 from langmem_ext._internal.forking import renew_in_child
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.errors import StorageUnavailable
-from langmem_ext.storage.driver import ATTEMPTS, Job, Rememberers, interrupted, resolve, settle
+from langmem_ext.storage.driver import (
+    ATTEMPTS,
+    Job,
+    RollbackListeners,
+    interrupted,
+    resolve,
+    settle,
+)
 from langmem_ext.storage.operation import Op, Operation, Rows, Stale, Statement, Trace, operation
 from langmem_ext.storage.postgres import vacuum as space
 from langmem_ext.storage.postgres.inherited import leave
@@ -98,7 +105,7 @@ class PostgresDriver:
     def __init__(self, url: str) -> None:
         self.server = Server.of(url)
         self._dialect = postgres(self.server.schema)
-        self._rememberers = Rememberers()
+        self._listeners = RollbackListeners()
         self._begin_with_nothing()
         self._closed = False
         self._leases = AdvisoryLeases(self.server)
@@ -125,7 +132,7 @@ class PostgresDriver:
 
     def on_rollback(self, forget: Callable[[str | None], None]) -> None:
         """Call `forget` with an operation's thread if the operation fails."""
-        self._rememberers.add(forget)
+        self._listeners.add(forget)
 
     # -- plans: what is tried, and what if it fails ------------------------------------------------
 
@@ -143,14 +150,14 @@ class PostgresDriver:
             yield transaction.run_all(jobs)
             return
         except (ExchangeFailed, GroupFailed, Stale) as failed:
-            self._rememberers.forget(job.thread for job in jobs)
+            self._listeners.forget(job.thread for job in jobs)
             cause = failed.__cause__
             if isinstance(cause, _OF_ALL) or (isinstance(cause, _FINAL) and len(jobs) == 1):
                 for job in jobs:
                     job.fail(storage_error(cause, self.server))
                 return
         except BaseException as error:
-            self._rememberers.forget(job.thread for job in jobs)
+            self._listeners.forget(job.thread for job in jobs)
             if not isinstance(error, Exception):
                 raise
             # If the job is alone, this is its own error; else there was no connection, and nothing
@@ -196,7 +203,7 @@ class PostgresDriver:
             try:
                 result: T = yield transaction.run(recalled(op, results))
             except (ExchangeFailed, Stale) as failed:
-                self._rememberers.forget((op.thread,))
+                self._listeners.forget((op.thread,))
                 cause = failed.__cause__
                 again = (
                     isinstance(failed, Stale)
@@ -214,7 +221,7 @@ class PostgresDriver:
                     ) from None
                 raise storage_error(cause, self.server) from cause
             except BaseException:
-                self._rememberers.forget((op.thread,))
+                self._listeners.forget((op.thread,))
                 raise
             return result
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, runs_of
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.lookup import find_newest, header_of
 from langmem_ext.storage.checkpoints.put import (
     ensure_namespace,
@@ -40,7 +40,7 @@ def clear_view(
     edit: Edit,
     aside: Edit,
     *,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[int]:
     """Empty a thread's list of messages and set aside what it held; returns how many messages.
@@ -53,19 +53,19 @@ def clear_view(
         emptied: New values of channels that only make sense with the list, as far as they exist.
         edit: The id and times of the checkpoint that has the empty list.
         aside: The id and times of the checkpoint that refers to what was set aside.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads and writes items.
 
     Raises:
         ThreadNotFound: The thread does not exist.
         InvalidInput: The channel does not hold a list of messages.
     """
-    if (yield from find_thread(key, indexes)) is None:
+    if (yield from find_thread(key, caches)) is None:
         raise ThreadNotFound(f"thread {key.id!r} not found; see `langmem-ext threads list`")
-    writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
-    head = yield from find_head(writer.index)
+    writer = yield from open_writer(key, now=edit.now, caches=caches, codec=codec)
+    head = yield from find_head(writer.cache)
     ref = (
-        (yield from list_of(writer.index, codec, head.header, channel))
+        (yield from list_of(writer.cache, codec, head.header, channel))
         if head is not None
         else ValueRef()
     )
@@ -77,24 +77,24 @@ def clear_view(
         if name in head.header.values:
             refs[name] = value_ref((yield from store_value(writer, value, (0, name))))
     yield from follow(writer, head, refs, edit)
-    indexes.keep(writer.index)
+    caches.keep(writer.cache)
     return length_of(ref.runs)
 
 
 def _set_aside(writer: Writer, channel: str, ref: ValueRef, aside: Edit) -> Op[None]:
     """Store a checkpoint that refers to what was set aside before, and to what is set aside now."""
     space = yield from ensure_namespace(writer, ASIDE)
-    row = yield from find_newest(writer.index, space)
+    row = yield from find_newest(writer.cache, space)
     checkpoint, parent, step = encode_id(aside.checkpoint_id), None, -1
     header = Header(aside.v, aside.ts, {}, {}, None, details=aside.details)
     earlier = ValueRef()
     if row is not None:
         header, parent, step = (
-            (yield from header_of(writer.index, space, row)),
+            (yield from header_of(writer.cache, space, row)),
             row[0],
             (row[2] or 0) + 1,
         )
-        earlier = yield from list_of(writer.index, writer.codec, header, channel)
+        earlier = yield from list_of(writer.cache, writer.codec, header, channel)
     together = _appended(earlier, ref)
     version = next_version(max(header.versions.values(), default=None), aside.random)
     following = header.following(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from langmem_ext.errors import ThreadExpired
-from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints.lookup import find_writes, header_of
 from langmem_ext.storage.checkpoints.sql import (
     LOCK_NUMBER,
@@ -15,7 +15,7 @@ from langmem_ext.storage.checkpoints.sql import (
 )
 from langmem_ext.storage.operation import Op, fetch, fetch_one, operation
 from langmem_ext.storage.prune import sql
-from langmem_ext.storage.prune.mark import Meaning, entries_of
+from langmem_ext.storage.prune.mark import FrameworkFacts, entries_of
 from langmem_ext.storage.prune.prune import Policy, drop_thread, prune_thread
 from langmem_ext.storage.rows.clock import unix_ms
 from langmem_ext.storage.threads.edit import is_edit
@@ -78,14 +78,14 @@ class Surroundings:
 
     Attributes:
         owner: Only this owner's threads are seen.
-        meaning: What checkpoints mean.
-        indexes: The caches of this process.
+        facts: What the checkpoints mean to their framework.
+        caches: The caches of this process.
         dry_run: Show what would be deleted; change nothing.
     """
 
     owner: str | None
-    meaning: Meaning
-    indexes: Indexes
+    facts: FrameworkFacts
+    caches: ThreadCaches
     dry_run: bool = False
 
 
@@ -118,20 +118,20 @@ def expire(candidate: Candidate, around: Surroundings, *, before: Cutoff = EVER)
         yield from fetch(LOCK_NUMBER, thread=candidate.at.number)
     row = yield from fetch_one(sql.SELECT_REST, thread=candidate.at.number)
     if row is None or not (
-        yield from _is_over(candidate.at.number, *row, before=before, meaning=around.meaning)
+        yield from _is_over(candidate.at.number, *row, before=before, facts=around.facts)
     ):
         return Pruned()
-    return (yield from drop_thread(candidate.key, indexes=around.indexes, dry_run=around.dry_run))
+    return (yield from drop_thread(candidate.key, caches=around.caches, dry_run=around.dry_run))
 
 
 @operation
-def read_live(key: ThreadKey, before: Cutoff | None, meaning: Meaning) -> Op[ThreadInfo]:
+def read_live(key: ThreadKey, before: Cutoff | None, facts: FrameworkFacts) -> Op[ThreadInfo]:
     """A thread's row.
 
     Args:
         key: The thread.
         before: Threads that were last written before this have expired; None if none has.
-        meaning: What checkpoints mean.
+        facts: What the checkpoints mean to their framework.
 
     Raises:
         ThreadNotFound: It does not exist, or belongs to another owner.
@@ -142,7 +142,7 @@ def read_live(key: ThreadKey, before: Cutoff | None, meaning: Meaning) -> Op[Thr
         written = unix_ms(info.updated_at)
         if (
             yield from _is_over(
-                info.number, written, info.tool, info.waiting_for, before=before, meaning=meaning
+                info.number, written, info.tool, info.waiting_for, before=before, facts=facts
             )
         ):
             raise ThreadExpired(
@@ -159,25 +159,25 @@ def _is_over(
     waiting_for: str | None,
     *,
     before: Cutoff,
-    meaning: Meaning,
+    facts: FrameworkFacts,
 ) -> Op[bool]:
     """Whether a thread was last written before a cutoff and waits for nothing."""
     if updated_at >= before.of(tool) or waiting_for is not None:
         return False
-    return not (yield from _is_asked(number, meaning))
+    return not (yield from _is_asked(number, facts))
 
 
-def _is_asked(number: int, meaning: Meaning) -> Op[bool]:
+def _is_asked(number: int, facts: FrameworkFacts) -> Op[bool]:
     """Whether a task of the thread's newest checkpoint waits for an answer.
 
     If that checkpoint is an edit without the graph, the one that it follows counts too.
     """
-    index = ThreadIndex(number)
+    cache = ThreadCache(number)
     row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=number, namespace=0)
     while row is not None:
-        for writes in (yield from find_writes(index, 0, row[0])):
-            for entry in (yield from entries_of(index, writes)):
-                if entry.channel == meaning.interrupt_channel:
+        for writes in (yield from find_writes(cache, 0, row[0])):
+            for entry in (yield from entries_of(cache, writes)):
+                if entry.channel == facts.interrupt_channel:
                     return True
         before = (
             None
@@ -185,7 +185,7 @@ def _is_asked(number: int, meaning: Meaning) -> Op[bool]:
             else (yield from fetch_one(SELECT_CHECKPOINT, thread=number, namespace=0, id=row[1]))
         )
         if before is None or not is_edit(
-            (yield from header_of(index, 0, row)), (yield from header_of(index, 0, before))
+            (yield from header_of(cache, 0, row)), (yield from header_of(cache, 0, before))
         ):
             return False
         row = before
@@ -211,6 +211,6 @@ def thin(key: ThreadKey, last: int, slack: int, around: Surroundings) -> Op[tupl
         return Pruned(), total
     policy = Policy(last=last)
     pruned = yield from prune_thread(
-        key, policy, meaning=around.meaning, indexes=around.indexes, dry_run=around.dry_run
+        key, policy, facts=around.facts, caches=around.caches, dry_run=around.dry_run
     )
     return pruned, total - pruned.checkpoints

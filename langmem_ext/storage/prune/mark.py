@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, cause, safe_text
 from langmem_ext.messages.manifest import Ranges, merged, numbers_of, ranges_of
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.lookup import header_of, read_value
 from langmem_ext.storage.checkpoints.put import PRECEDING
 from langmem_ext.storage.checkpoints.sql import SELECT_CHECKPOINT
@@ -32,7 +32,7 @@ Place: TypeAlias = tuple[int, bytes]
 """Half-open ranges of numbers, in order, apart from each other."""
 
 
-class Meaning(Protocol):
+class FrameworkFacts(Protocol):
     """What pruning must know of the framework that wrote the checkpoints."""
 
     waiting_channel: str
@@ -91,7 +91,7 @@ class Reach:
 
     Attributes:
         number: The thread.
-        meaning: What checkpoints mean.
+        facts: What the checkpoints mean to their framework.
         rows: All of its checkpoints, by namespace and id, in the order of their namespaces and
             keys.
         writes: All of its pending writes.
@@ -99,11 +99,11 @@ class Reach:
         runs: The ranges of items that they need; `values`, `words` and `namespaces` likewise.
         named: The ranges of items that they need with ids.
         unnamed: The values that need some items without ids.
-        index: Reads headers and words; used for this work alone.
+        cache: Reads headers and words; used for this work alone.
     """
 
     number: int
-    meaning: Meaning
+    facts: FrameworkFacts
     rows: dict[Place, CheckpointRow] = field(default_factory=dict)
     writes: list[WriteRow] = field(default_factory=list)
     kept: set[Place] = field(default_factory=set)
@@ -113,13 +113,13 @@ class Reach:
     values: set[int] = field(default_factory=set)
     words: set[int] = field(default_factory=set)
     namespaces: set[int] = field(default_factory=lambda: {0})
-    index: ThreadIndex = field(init=False)
+    cache: ThreadCache = field(init=False)
     _holding: dict[Place, frozenset[str]] = field(default_factory=dict)
     _walked: set[tuple[Place, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         # A cache of its own: what is about to be deleted must not displace what writers need.
-        self.index = ThreadIndex(self.number)
+        self.cache = ThreadCache(self.number)
 
     def read(self) -> Op[None]:
         """Read which checkpoints and pending writes there are."""
@@ -156,7 +156,7 @@ class Reach:
                 f"checkpoint {decode_id(place[1])} of thread number {self.number} cannot be found:"
                 " rebuild the file's indexes"
             )
-        return (yield from header_of(self.index, place[0], row))
+        return (yield from header_of(self.cache, place[0], row))
 
     def keep(self, places: Iterable[Place]) -> Op[None]:
         """Mark checkpoints that stay, and all that they need."""
@@ -184,7 +184,7 @@ class Reach:
         """
         self._holding[place] = frozenset(header.values)
         try:
-            channels = self.meaning.rebuilt(header.details)
+            channels = self.facts.rebuilt(header.details)
         except Exception as error:
             pass_on(error)
             raise DamagedRow(
@@ -250,11 +250,11 @@ class Reach:
     def _texts_in(self, ref: ValueRef) -> Op[Collection[int]]:
         """Which of a value's messages are texts in it; none if the value is damaged."""
         try:
-            body = yield from read_value(self.index, ref)
+            body = yield from read_value(self.cache, ref)
         except DamagedRow:
             return ()
         try:
-            return () if body is None else self.meaning.codec.texts_in(body)
+            return () if body is None else self.facts.codec.texts_in(body)
         except (ValueError, TypeError):
             return ()
 
@@ -264,24 +264,24 @@ class Reach:
             self.namespaces.add(write.place[0])
             if write.shape is not None:
                 self.words.add(write.shape)
-            for entry in (yield from entries_of(self.index, write.row)):
+            for entry in (yield from entries_of(self.cache, write.row)):
                 self._need(entry.value)
             if count % PAUSE_EVERY == 0:
                 yield PAUSE
 
 
-def entries_of(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
+def entries_of(cache: ThreadCache, row: Row) -> Op[list[WriteEntry]]:
     """The entries of a task's pending writes, from their row (`sql.WRITE_COLUMNS`).
 
     Raises:
         DamagedRow: They are not as they were written, or do not decode.
     """
     try:
-        return (yield from read_writes(index, row))
+        return (yield from read_writes(cache, row))
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"the pending writes of task {readable(row[2])} of thread number {index.number} are"
+            f"the pending writes of task {readable(row[2])} of thread number {cache.number} are"
             f" damaged ({safe_text(error)}): restore the thread from a copy, or delete it"
         ) from cause(error)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from langmem_ext.messages.manifest import Ranges, length_of, merged
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.lookup import read_body
 from langmem_ext.storage.checkpoints.sql import DELETE_THREAD, SELECT_ITEM
 from langmem_ext.storage.checkpoints.thread_row import ThreadRow, find_number, find_thread
@@ -33,7 +33,7 @@ from langmem_ext.storage.operation import (
     operation_leaving,
 )
 from langmem_ext.storage.prune import sql
-from langmem_ext.storage.prune.mark import Meaning, Place, Reach, WriteRow, gaps, newest_of
+from langmem_ext.storage.prune.mark import FrameworkFacts, Place, Reach, WriteRow, gaps, newest_of
 from langmem_ext.storage.rows import checksum as checks
 from langmem_ext.storage.rows.checkpoint import Header
 from langmem_ext.storage.search.catch_up import restore_earlier
@@ -56,21 +56,21 @@ class Policy:
 
 @operation
 def prune_thread(
-    key: ThreadKey, policy: Policy, *, meaning: Meaning, indexes: Indexes, dry_run: bool
+    key: ThreadKey, policy: Policy, *, facts: FrameworkFacts, caches: ThreadCaches, dry_run: bool
 ) -> Op[Pruned]:
     """Delete the checkpoints that a policy does not keep, and what nothing refers to then.
 
     Args:
         key: The thread; nothing happens if there is none.
         policy: What stays.
-        meaning: What checkpoints mean.
-        indexes: The caches of this process.
+        facts: What the checkpoints mean to their framework.
+        caches: The caches of this process.
         dry_run: Show what would be deleted; change nothing.
     """
-    thread = yield from find_thread(key, indexes, lock=not dry_run)
+    thread = yield from find_thread(key, caches, lock=not dry_run)
     if thread is None:
         return Pruned()
-    reach = Reach(thread.number, meaning)
+    reach = Reach(thread.number, facts)
     yield from reach.read()
     yield from reach.keep((yield from _staying(reach, policy)))
     if len(reach.kept) == len(reach.rows):
@@ -83,7 +83,7 @@ def prune_thread(
         for write in reach.writes
         if write.place not in reach.rows and write.place[1] < oldest.get(write.place[0], b"")
     ]
-    return (yield from _forget(thread, reach, late, indexes=indexes, dry_run=dry_run))
+    return (yield from _forget(thread, reach, late, caches=caches, dry_run=dry_run))
 
 
 def _staying(reach: Reach, policy: Policy) -> Op[list[Place]]:
@@ -110,7 +110,7 @@ def _is_older(header: Header, before: datetime) -> bool:
 
 @operation
 def delete_runs(
-    runs: Sequence[str], owner: str | None, *, meaning: Meaning, indexes: Indexes
+    runs: Sequence[str], owner: str | None, *, facts: FrameworkFacts, caches: ThreadCaches
 ) -> Op[Pruned]:
     """Delete the checkpoints and pending writes of runs, and what then nothing refers to.
 
@@ -125,14 +125,14 @@ def delete_runs(
                 threads.add(thread_id)
     pruned = Pruned()
     for thread_id in sorted(threads):  # all operations that do this lock in this order
-        pruned += yield from _delete_runs_of(ThreadKey(thread_id, owner), runs, meaning, indexes)
+        pruned += yield from _delete_runs_of(ThreadKey(thread_id, owner), runs, facts, caches)
     return pruned
 
 
 def _delete_runs_of(
-    key: ThreadKey, runs: Sequence[str], meaning: Meaning, indexes: Indexes
+    key: ThreadKey, runs: Sequence[str], facts: FrameworkFacts, caches: ThreadCaches
 ) -> Op[Pruned]:
-    thread = yield from find_thread(key, indexes, lock=True)
+    thread = yield from find_thread(key, caches, lock=True)
     assert thread is not None
     labels: set[int] = set()
     for run in runs:
@@ -142,29 +142,29 @@ def _delete_runs_of(
                 yield from fetch(sql.SELECT_WORDS_OF_RUN, run=run, thread=thread.number)
             )
         )
-    reach = Reach(thread.number, meaning)
+    reach = Reach(thread.number, facts)
     yield from reach.read()
     yield from reach.keep(place for place, row in reach.rows.items() if row.words[0] not in labels)
     if len(reach.kept) == len(reach.rows):
         return Pruned()
-    return (yield from _forget(thread, reach, (), indexes=indexes, dry_run=False))
+    return (yield from _forget(thread, reach, (), caches=caches, dry_run=False))
 
 
 def cut_thread(
-    key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: Indexes
+    key: ThreadKey, checkpoint: bytes, *, facts: FrameworkFacts, caches: ThreadCaches
 ) -> Op[Pruned]:
     """Delete what came after a root checkpoint, and the writes of its tasks, which run again.
 
     Args:
         key: The thread; nothing happens if there is none.
         checkpoint: Id of the checkpoint that becomes the root's newest.
-        meaning: What checkpoints mean.
-        indexes: The caches of this process.
+        facts: What the checkpoints mean to their framework.
+        caches: The caches of this process.
     """
-    thread = yield from find_thread(key, indexes, lock=True)
+    thread = yield from find_thread(key, caches, lock=True)
     if thread is None:
         return Pruned()
-    reach = Reach(thread.number, meaning)
+    reach = Reach(thread.number, facts)
     yield from reach.read()
     end = reach.rows[0, checkpoint].key
     yield from reach.keep(place for place, row in reach.rows.items() if row.key <= end)
@@ -173,7 +173,7 @@ def cut_thread(
         for write in reach.writes
         if reach.key_of(write.place) > end or write.place == (0, checkpoint)
     ]
-    return (yield from _forget(thread, reach, later, indexes=indexes, dry_run=False, cut=True))
+    return (yield from _forget(thread, reach, later, caches=caches, dry_run=False, cut=True))
 
 
 def _take_ids(thread: ThreadRow, reach: Reach) -> Op[None]:
@@ -222,7 +222,7 @@ class _Gone(Trace):
 
 
 @operation_leaving(_Gone())
-def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
+def drop_thread(key: ThreadKey, *, caches: ThreadCaches, dry_run: bool) -> Op[Pruned]:
     """Delete a thread with everything it has, damaged or not, and the store's items of it alone."""
     number = yield from find_number(key, lock=not dry_run)
     if number is None:
@@ -231,7 +231,7 @@ def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned
     if not dry_run:
         for statement in DELETE_THREAD:
             yield from fetch(statement, thread=number)
-        indexes.forget_thread(key.id)
+        caches.forget_thread(key.id)
     items = yield from _drop_thread_items(key.id, dry_run=dry_run)
     return everything + Pruned(store_items=items)
 
@@ -281,7 +281,7 @@ def _forget(
     reach: Reach,
     late: Iterable[WriteRow],
     *,
-    indexes: Indexes,
+    caches: ThreadCaches,
     dry_run: bool,
     cut: bool = False,
 ) -> Op[Pruned]:
@@ -291,7 +291,7 @@ def _forget(
         thread: The thread.
         reach: What of it is kept.
         late: Pending writes to delete although their checkpoints stay.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         dry_run: Only report what would be deleted.
         cut: Whether to remove ids that messages got after all that is kept, too.
     """
@@ -318,13 +318,13 @@ def _forget(
         if cut:
             yield from _take_ids(thread, reach)
         if thread.indexed is not None and waste.items:
-            yield from restore_earlier(reach.number, thread.indexed, reach.meaning.codec)
+            yield from restore_earlier(reach.number, thread.indexed, reach.facts.codec)
         newest = next(
             newest_of({place: row for place, row in reach.rows.items() if place[0] == 0}, 1), None
         )
         if newest is not None and newest not in reach.kept:
             yield from _set_head(reach)
-        indexes.forget_number(reach.number)
+        caches.forget_number(reach.number)
     return pruned
 
 
@@ -435,8 +435,8 @@ def _set_head(reach: Reach) -> Op[None]:
 
 
 def _waiting_for(reach: Reach, header: Header) -> Op[str | None]:
-    ref = header.values.get(reach.meaning.waiting_channel)
+    ref = header.values.get(reach.facts.waiting_channel)
     if ref is None or ref.body is None and ref.row is None:
         return None
-    body = ref.body if ref.row is None else (yield from read_body(reach.index, ref.row))
-    return None if body is None else reach.meaning.name_in(body)
+    body = ref.body if ref.row is None else (yield from read_body(reach.cache, ref.row))
+    return None if body is None else reach.facts.name_in(body)

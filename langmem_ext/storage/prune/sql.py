@@ -8,12 +8,9 @@ from langmem_ext.storage.checkpoints.sql import TOKENS, WRITE_COLUMNS
 from langmem_ext.storage.schema.dialect import (
     AT,
     CHECKPOINT_SIZE,
-    COPIED_PLACE,
-    INSTR,
     ITEM_SIZE,
     OF_ID,
     OF_THREAD,
-    PLACE,
     RUN,
     THREAD_SIZE,
     VALUE_SIZE,
@@ -128,63 +125,4 @@ SELECT_REST = "SELECT updated_at, tool, waiting_for FROM thread WHERE number = :
 COUNT_CHECKPOINTS = (
     f"SELECT count(*) FROM checkpoint WHERE thread = (SELECT number FROM thread WHERE {OF_ID})"
     " GROUP BY namespace"
-)
-
-# -- copies ----------------------------------------------------------------------------------------
-
-HAS_ROWS = (
-    "SELECT EXISTS (SELECT 1 FROM checkpoint WHERE thread = :thread) OR EXISTS (SELECT 1 FROM"
-    f" pending_write WHERE thread = :thread) OR EXISTS (SELECT 1 FROM item WHERE {OF_THREAD})"
-)
-COPY_THREAD_ROW = (
-    "UPDATE thread SET version = thread.version + 1, title = source.title, titled_by ="
-    " source.titled_by, items = source.items, tokens = source.tokens, head_messages ="
-    " source.head_messages, waiting_for = source.waiting_for, metadata = source.metadata, tags ="
-    " source.tags, tool = source.tool, key_id = source.key_id, forked_from = source.id, epoch ="
-    " source.epoch, next_item = source.next_item, next_value = source.next_value, next_word ="
-    " source.next_word, next_namespace = source.next_namespace, generation = :generation,"
-    " updated_at = :now, active_at = :minute FROM (SELECT * FROM thread WHERE number = :source) AS"
-    " source WHERE thread.number = :target"
-)
-HAS_COPY = (
-    f"SELECT 1 FROM thread WHERE {OF_ID} AND forked_from = :source AND generation >= :low AND"
-    " generation < :high"
-)
-# `checks.moved`
-_CRC: Final = "((2147483648 + crc + :apart) & 4294967295) - 2147483648"
-COPY_ROWS: Final = (
-    (
-        f"INSERT INTO item ({PLACE}, message_id, role, name, text, tool_call_id, seconds, tokens,"
-        f" rest, shape, crc) SELECT {COPIED_PLACE}, message_id, role, name, text, tool_call_id,"
-        f" seconds, tokens, rest, shape, {_CRC} FROM item WHERE {OF_THREAD}"
-    ),
-    (
-        f"INSERT INTO value ({PLACE}, body, crc) SELECT {COPIED_PLACE}, body, {_CRC} FROM value"
-        f" WHERE {OF_THREAD}"
-    ),
-    (
-        f"INSERT INTO namespace (thread, number, name, crc) SELECT :target, number, name, {_CRC}"
-        " FROM namespace WHERE thread = :thread"
-    ),
-    (
-        f"INSERT INTO word (thread, number, body, crc) SELECT :target, number, body, {_CRC} FROM"
-        " word WHERE thread = :thread"
-    ),
-    (
-        "INSERT INTO checkpoint (thread, namespace, id, given_id, parent, step, label, shape,"
-        " body, crc) SELECT :target, namespace, id, given_id, parent, step, label, shape, body,"
-        f" {_CRC} FROM checkpoint WHERE thread = :thread"
-    ),
-    (
-        "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc) SELECT"
-        f" :target, namespace, checkpoint, task, shape, body, {_CRC} FROM pending_write WHERE"
-        " thread = :thread"
-    ),
-)
-SELECT_LABELS = (
-    "SELECT number, body, crc FROM word WHERE thread = :thread AND number IN (SELECT label FROM"
-    f" checkpoint WHERE thread = :thread) AND {INSTR}(body, :part) > 0"
-)
-RENAME_LABEL = (
-    "UPDATE word SET body = :body, crc = :crc WHERE thread = :thread AND number = :number"
 )

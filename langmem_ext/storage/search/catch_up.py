@@ -14,7 +14,7 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow, SearchUnavailable
 from langmem_ext.messages.manifest import numbers_of
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.lookup import (
     find_checkpoint,
     find_namespace,
@@ -122,7 +122,7 @@ def fill_some(codec: Codec) -> Op[bool]:
             thread, waits = row[0], False
             below = yield from begin_thread(thread, row[1], codec)
         rows = yield from fetch(sql.SELECT_ITEMS_DOWN, thread=thread, low=0, high=below, limit=left)
-        yield from index_down(ThreadIndex(thread), rows, codec)
+        yield from index_down(ThreadCache(thread), rows, codec)
         below = rows[-1][0] & NUMBER if len(rows) == left else 0
         left -= len(rows) + 1
     yield from fetch(sql.SET_STATE, name="search_backfill", value=f"{thread}:{below}")
@@ -142,20 +142,20 @@ def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
 
     Returns the number below which the thread is still to be filled.
     """
-    index, held = ThreadIndex(thread), None
+    cache, held = ThreadCache(thread), None
     high = end
     while rows := (
         yield from fetch(sql.SELECT_ITEMS_DOWN, thread=thread, low=0, high=high, limit=1)
     ):
         high = rows[0][0] & NUMBER
-        last = next(iter((yield from read_items_of(index, rows, codec))), None)
+        last = next(iter((yield from read_items_of(cache, rows, codec))), None)
         if last is None or last.is_text:
             continue
-        if last.is_open and not (yield from _is_final(index, last.number, codec)):
+        if last.is_open and not (yield from _is_final(cache, last.number, codec)):
             held = last.number
-            yield from Indexer(index, codec).pick_indexed([last])
+            yield from Indexer(cache, codec).pick_indexed([last])
         break
-    unnamed = yield from _find_unnamed(index, codec)
+    unnamed = yield from _find_unnamed(cache, codec)
     below = min((number for number in (held, unnamed) if number is not None), default=end)
     yield from fetch(sql.SET_INDEXED, thread=thread, indexed=below)
     return below
@@ -168,7 +168,7 @@ def index_thread(thread: int, end: int, codec: Codec) -> Op[None]:
     while rows := (
         yield from fetch(sql.SELECT_ITEMS_DOWN, thread=thread, low=0, high=below, limit=AT_ONCE)
     ):
-        yield from index_down(ThreadIndex(thread), rows, codec)
+        yield from index_down(ThreadCache(thread), rows, codec)
         below = rows[-1][0] & NUMBER
         yield PAUSE
 
@@ -181,69 +181,69 @@ def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
     rows = yield from fetch(sql.SELECT_ITEMS_LEFT, thread=thread, low=low, high=end)
     if not rows:
         return
-    index = ThreadIndex(thread)
+    cache = ThreadCache(thread)
     [(last,)] = yield from fetch(sql.SELECT_LAST_MESSAGE, thread=thread, low=low, high=end)
     if rows[0][0] == last:
-        newest = next(iter((yield from read_items_of(index, rows[:1], codec))), None)
+        newest = next(iter((yield from read_items_of(cache, rows[:1], codec))), None)
         if (
             newest is not None
             and newest.is_open
-            and not (yield from _is_final(index, newest.number, codec))
+            and not (yield from _is_final(cache, newest.number, codec))
         ):
-            yield from Indexer(index, codec).pick_indexed([newest])
+            yield from Indexer(cache, codec).pick_indexed([newest])
             yield from fetch(sql.SET_INDEXED, thread=thread, indexed=newest.number)
             rows = rows[1:]
-    yield from index_down(index, rows, codec)
+    yield from index_down(cache, rows, codec)
 
 
-def _find_unnamed(index: ThreadIndex, codec: Codec) -> Op[int | None]:
+def _find_unnamed(cache: ThreadCache, codec: Codec) -> Op[int | None]:
     """The first message of an input that has no id yet.
 
     A node's mark names the id that it will get (`Writer.by_task`).
     """
     try:
-        row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
-        header = None if row is None else (yield from header_of(index, 0, row))
+        row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=cache.number, namespace=0)
+        header = None if row is None else (yield from header_of(cache, 0, row))
         ref = None if header is None else header.values.get(INPUT)
         for number in () if ref is None or not ref.nameless else numbers_of(ref.runs):
-            rows = yield from fetch(SELECT_ITEM, thread=index.number, number=number)
-            if any(item.is_unnamed for item in (yield from read_items_of(index, rows, codec))):
+            rows = yield from fetch(SELECT_ITEM, thread=cache.number, number=number)
+            if any(item.is_unnamed for item in (yield from read_items_of(cache, rows, codec))):
                 return number
     except DamagedRow:
         pass
     return None
 
 
-def _is_final(index: ThreadIndex, number: int, codec: Codec) -> Op[bool]:
+def _is_final(cache: ThreadCache, number: int, codec: Codec) -> Op[bool]:
     """Whether a thread's last message is final.
 
     Its graph has no work left, the message was set aside, or an edit without the graph added it.
     """
     try:
-        row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
-        header = None if row is None else (yield from header_of(index, 0, row))
+        row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=cache.number, namespace=0)
+        header = None if row is None else (yield from header_of(cache, 0, row))
         if header is not None and has_item(header, number) and is_at_rest(header, codec):
             return True
-        space = yield from find_namespace(index, ASIDE)
+        space = yield from find_namespace(cache, ASIDE)
         aside = (
             None
             if space is None
             else (
-                yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=space)
+                yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=cache.number, namespace=space)
             )
         )
         if (
             space is not None
             and aside is not None
-            and has_item((yield from header_of(index, space, aside)), number)
+            and has_item((yield from header_of(cache, space, aside)), number)
         ):
             return True
-        return (yield from _is_edited(index, number, row, codec))
+        return (yield from _is_edited(cache, number, row, codec))
     except DamagedRow:
         return False
 
 
-def _is_edited(index: ThreadIndex, number: int, row: Row | None, codec: Codec) -> Op[bool]:
+def _is_edited(cache: ThreadCache, number: int, row: Row | None, codec: Codec) -> Op[bool]:
     """Whether a message was added by an edit without the graph.
 
     The checkpoints are read from the newest (`row`) on.
@@ -252,17 +252,17 @@ def _is_edited(index: ThreadIndex, number: int, row: Row | None, codec: Codec) -
     for _ in range(EDITS):
         if row is None:
             return False  # it is not known what was before: it has been pruned
-        header = yield from header_of(index, 0, row)
+        header = yield from header_of(cache, 0, row)
         if work not in (None, work_of(header, codec)):
             # LangGraph's `update_state` is labelled like an edit, and can give a graph something to
             # do
             return False
         if not has_item(header, number):
             return work is not None
-        if (yield from read_word(index, row[3])) != EDIT:
+        if (yield from read_word(cache, row[3])) != EDIT:
             return False
         work = work_of(header, codec)
         if row[1] is None:
             return not work
-        row = yield from find_checkpoint(index, 0, row[1])
+        row = yield from find_checkpoint(cache, 0, row[1])
     return False

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from langmem_ext.errors import DamagedRow, ThreadNotFound
 from langmem_ext.messages.search.query import Term, cut_snippet, rank, weigh
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.sql import SELECT_ITEM
 from langmem_ext.storage.operation import (
     PAUSE,
@@ -273,9 +273,9 @@ def _load(
     asked += [Statement(sql.SELECT_TITLE, {"thread": thread}) for thread in threads]
     rows: Sequence[Rows] = (yield Together(asked)) if asked else ()
     items, titles = rows[: len(best)], dict(zip(threads, rows[len(best) :], strict=True))
-    indexes = {thread: ThreadIndex(thread) for thread in threads}
+    caches = {thread: ThreadCache(thread) for thread in threads}
     shown = yield from side_by_side(
-        _shown(indexes[thread], item, codec)
+        _shown(caches[thread], item, codec)
         for (_, thread, _), item in zip(best, items, strict=True)
     )
     hits: list[SearchHit] = []
@@ -294,13 +294,13 @@ def _load(
     return hits
 
 
-def _shown(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[Shown | None]:
+def _shown(cache: ThreadCache, rows: Rows, codec: Codec) -> Op[Shown | None]:
     """What may be shown of an item, by its row; None if it is gone or damaged."""
     try:
         return (
             None
             if not rows
-            else codec.shown_of((yield from read_packed_item(index, rows[0], codec)))
+            else codec.shown_of((yield from read_packed_item(cache, rows[0], codec)))
         )
     except DamagedRow:
         return None

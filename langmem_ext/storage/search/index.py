@@ -22,7 +22,7 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.packed import is_text
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.lookup import read_word
 from langmem_ext.storage.checkpoints.messages import load_items
 from langmem_ext.storage.checkpoints.pending_work import has_item
@@ -48,21 +48,21 @@ def keep_indexed(writer: Writer) -> Op[Indexer]:
     Returns:
         What must be written after the items: PostgreSQL reads from them when they were stored.
     """
-    thread, index = writer.thread, writer.index
+    thread, cache = writer.thread, writer.cache
     assert thread.indexed is not None
     first, end = thread.indexed, thread.next_item
     earlier = sorted(number for number in {*writer.named, *writer.completed} if number < first)
-    missing = [number for number in range(first, end) if number not in index.content]
+    missing = [number for number in range(first, end) if number not in cache.content]
     if missing:
         # Another process has stored them; damaged ones stay out, and the doctor reports them.
-        yield from load_items(index, writer.codec, missing[0], missing[-1] + 1, damaged=True)
+        yield from load_items(cache, writer.codec, missing[0], missing[-1] + 1, damaged=True)
     items = [
-        item_of(index, number, writer.codec)
+        item_of(cache, number, writer.codec)
         for number in (*earlier, *range(first, end))
-        if number in index.content
+        if number in cache.content
     ]
     waiting = yield from _find_waiting(writer, items, first)
-    indexer = Indexer(index, writer.codec, remembers=writer.indexes.remote)
+    indexer = Indexer(cache, writer.codec, remembers=writer.caches.remote)
     for item in (yield from indexer.pick_indexed(items)):
         if item.number not in waiting and (item.number >= first or item.number in writer.completed):
             indexer.add(item.number, item.shown)
@@ -83,16 +83,16 @@ def _find_waiting(writer: Writer, items: Sequence[Item], first: int) -> Op[set[i
 
 def _held(writer: Writer, numbers: Iterable[int]) -> Op[int | None]:
     """The thread's last message, if a node has yet to say whether it is sensitive."""
-    thread, index = writer.thread, writer.index
+    thread, cache = writer.thread, writer.cache
     assert thread.indexed is not None
-    last = max((number for number in numbers if not is_text(index.content[number])), default=None)
+    last = max((number for number in numbers if not is_text(cache.content[number])), default=None)
     if last is None or (last < thread.indexed and last not in writer.completed):
         return None
     if writer.settled and (last >= writer.began or last in writer.completed):
         return None
     if writer.final is not None and has_item(writer.final, last):
         return None
-    shown = writer.codec.shown_of(index.content[last])
+    shown = writer.codec.shown_of(cache.content[last])
     if shown is None or not shown.open:
         return None
     # A text that was skipped and is a message now: others may have come after it.
@@ -153,21 +153,21 @@ def leave_open(thread: int, number: int, raw: bytes | None, indexed: int) -> Op[
     return min(number, indexed)
 
 
-def index_down(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[None]:
+def index_down(cache: ThreadCache, rows: Rows, codec: Codec) -> Op[None]:
     """Index items from the latest to the earliest; writers' caches of the index become void."""
-    yield from fetch(sql.MOVE_VERSION, thread=index.number)
-    indexer = Indexer(index, codec)
-    for item in (yield from indexer.pick_indexed((yield from read_items_of(index, rows, codec)))):
+    yield from fetch(sql.MOVE_VERSION, thread=cache.number)
+    indexer = Indexer(cache, codec)
+    for item in (yield from indexer.pick_indexed((yield from read_items_of(cache, rows, codec)))):
         indexer.add(item.number, item.shown)
     yield from indexer.finish()
 
 
-def read_items_of(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[list[Item]]:
+def read_items_of(cache: ThreadCache, rows: Rows, codec: Codec) -> Op[list[Item]]:
     """The items of rows, without damaged ones."""
     items: list[Item] = []
     for count, row in enumerate(rows, start=1):
         try:
-            packed = yield from read_packed_item(index, row, codec)
+            packed = yield from read_packed_item(cache, row, codec)
         except DamagedRow:
             continue
         items.append(Item.of(row[0] & NUMBER, row[1], packed, codec))
@@ -176,15 +176,15 @@ def read_items_of(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[list[Item]
     return items
 
 
-def read_packed_item(index: ThreadIndex, row: Row, codec: Codec) -> Op[Snapshot]:
+def read_packed_item(cache: ThreadCache, row: Row, codec: Codec) -> Op[Snapshot]:
     """An item's exact bytes, from its row.
 
     Raises:
         DamagedRow: It has changed since it was written.
     """
-    require_item(index.number, row)
-    keys = None if row[8] is None else (yield from read_word(index, row[8]))
-    return decode_item(index.number, row, keys, codec)[0]
+    require_item(cache.number, row)
+    keys = None if row[8] is None else (yield from read_word(cache, row[8]))
+    return decode_item(cache.number, row, keys, codec)[0]
 
 
 # -- copies, and what is forgotten -----------------------------------------------------------------

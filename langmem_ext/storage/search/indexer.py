@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from langmem_ext.messages.packed import is_text
 from langmem_ext.messages.search.words import list_words
-from langmem_ext.storage.cache import NOTED, ThreadIndex
+from langmem_ext.storage.cache import NOTED, ThreadCache
 from langmem_ext.storage.checkpoints.messages import load_items
 from langmem_ext.storage.operation import ONE, Batch, Op, Row, Rows, Statement, Together, fetch
 from langmem_ext.storage.rows.ids import encode_id
@@ -64,15 +64,15 @@ class Item(NamedTuple):
         return self.shown is not None and self.shown.open
 
 
-def item_of(index: ThreadIndex, number: int, codec: Codec) -> Item:
+def item_of(cache: ThreadCache, number: int, codec: Codec) -> Item:
     """An item that the index knows."""
-    packed = index.content[number]
+    packed = cache.content[number]
     message_id = None if is_text(packed) else codec.id_of(packed)
     return Item.of(number, None if message_id is None else encode_id(message_id), packed, codec)
 
 
 def indexed_number(
-    index: ThreadIndex, codec: Codec, note: Row, known: Mapping[int, Item]
+    cache: ThreadCache, codec: Codec, note: Row, known: Mapping[int, Item]
 ) -> Op[int]:
     """Of the items with one message id, the number of the one that is indexed.
 
@@ -82,7 +82,7 @@ def indexed_number(
     read).
 
     Args:
-        index: The thread's.
+        cache: The thread's.
         codec: Reads items.
         note: What is noted for the id (`storage.search.sql.SELECT_NEWEST`).
         known: Items that need not be read, by number.
@@ -92,10 +92,10 @@ def indexed_number(
         return int(newest)
     shown: list[Shown | None] = []
     for number in (newest, marked):
-        if number not in known and number not in index.content:
-            yield from load_items(index, codec, number, number + 1, damaged=True)
+        if number not in known and number not in cache.content:
+            yield from load_items(cache, codec, number, number + 1, damaged=True)
         item = known.get(number) or (
-            item_of(index, number, codec) if number in index.content else None
+            item_of(cache, number, codec) if number in cache.content else None
         )
         shown.append(None if item is None else item.shown)
     newest_shown, marked_shown = shown
@@ -108,16 +108,16 @@ class Indexer:
     """Collects a thread's items that enter the search index, and those that leave it.
 
     Args:
-        index: The thread's cache; nobody else writes to the thread.
+        cache: The thread's cache; nobody else writes to the thread.
         codec: Reads items.
         remembers: Whether the notes of ids are cached: if a query costs a round trip, and the cache
             is current.
     """
 
-    def __init__(self, index: ThreadIndex, codec: Codec, *, remembers: bool = False) -> None:
-        self._index, self._remembers = index, remembers
+    def __init__(self, cache: ThreadCache, codec: Codec, *, remembers: bool = False) -> None:
+        self._cache, self._remembers = cache, remembers
         self._codec = codec
-        self._thread = index.number
+        self._thread = cache.number
         self._words: list[dict[str, int | str]] = []
         self._gone: list[dict[str, int]] = []
 
@@ -154,21 +154,21 @@ class Indexer:
             yield from fetch(
                 sql.SET_NEWEST, thread=self._thread, id=raw, number=whole[0], marked=whole[1]
             )
-        indexed = yield from indexed_number(self._index, self._codec, whole, known)
+        indexed = yield from indexed_number(self._cache, self._codec, whole, known)
         for number in sorted({*whole, *(earlier or ())} - {None, indexed} - known.keys()):
             self.remove(number)
-        if whole != earlier and indexed not in known and indexed in self._index.content:
-            self.add(indexed, item_of(self._index, indexed, self._codec).shown)
+        if whole != earlier and indexed not in known and indexed in self._cache.content:
+            self.add(indexed, item_of(self._cache, indexed, self._codec).shown)
         return indexed
 
     def _note(self, notes: Mapping[bytes, Row]) -> Op[dict[bytes, Row]]:
         """Note ids that are not noted yet; the earlier notes, by id."""
-        index = self._index
-        if self._remembers and not index.knows_notes:
+        cache = self._cache
+        if self._remembers and not cache.knows_notes:
             yield from self._learn_notes()
-        before = {raw: index.noted[raw] for raw in notes if raw in index.noted}
-        new = [raw for raw in notes if raw not in index.noted]
-        if self._remembers and index.knows_notes:
+        before = {raw: cache.noted[raw] for raw in notes if raw in cache.noted}
+        new = [raw for raw in notes if raw not in cache.noted]
+        if self._remembers and cache.knows_notes:
             for raw in new:
                 yield [(sql.NOTE_NEWEST, (self._thread, raw, *notes[raw]), ONE)]
         else:
@@ -182,15 +182,15 @@ class Indexer:
             answers: Sequence[Rows] = (yield Together(queries)) if queries else ()
             before |= {raw: rows[0] for raw, rows in zip(known, answers, strict=True)}
         for raw, note in notes.items() if self._remembers else ():
-            index.note(raw, _merged(before.get(raw), note))
+            cache.note(raw, _merged(before.get(raw), note))
         return before
 
     def _learn_notes(self) -> Op[None]:
         """Cache the thread's notes, if they are few enough."""
         rows = yield from fetch(sql.SELECT_NOTES, thread=self._thread, limit=NOTED)
         for raw, *note in reversed(rows):
-            self._index.note(raw, tuple(note))
-        self._index.knows_notes = len(rows) < NOTED
+            self._cache.note(raw, tuple(note))
+        self._cache.knows_notes = len(rows) < NOTED
 
     def _insert(self, raw: bytes, note: Row) -> Statement:
         """The statement that notes an id, unless it is noted."""

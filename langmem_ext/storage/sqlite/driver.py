@@ -31,7 +31,7 @@ from langmem_ext.storage.driver import (
     Job,
     Leases,
     Queue,
-    Rememberers,
+    RollbackListeners,
     interrupted,
     settle,
 )
@@ -120,7 +120,7 @@ class SqliteDriver:
         self.path = absolute(path) if connection is None else path_of(connection)
         self._owned = connection is None
         self._closed = False
-        self._rememberers = Rememberers()
+        self._listeners = RollbackListeners()
         self._queue = Queue()
         self._draining = False
         self._busy = False
@@ -435,7 +435,7 @@ class SqliteDriver:
             self._forget(jobs)
 
     def _forget(self, jobs: Sequence[Job[Any]]) -> None:
-        self._rememberers.forget(job.thread for job in jobs)
+        self._listeners.forget(job.thread for job in jobs)
 
     def _once_unlocked(self, work: Callable[[], T]) -> T:
         """Retry some work while another process has a lock that it needs, up to a deadline."""
@@ -453,7 +453,7 @@ class SqliteDriver:
 
         It is called before the next operation begins.
         """
-        self._rememberers.add(forget)
+        self._listeners.add(forget)
 
     # -- properties --------------------------------------------------------------------------------
 

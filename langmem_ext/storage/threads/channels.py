@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import TypeAlias
 
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.get import Reader, read_entries, read_packed, require_each
 from langmem_ext.storage.checkpoints.lookup import find_writes
 from langmem_ext.storage.checkpoints.put import open_writer, store_value
@@ -49,28 +49,28 @@ def read_channels(
     channels: Collection[str],
     *,
     pending: bool = False,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[ChannelsRead]:
     """The values of some channels in the newest checkpoint; empty if there is none.
 
     `pending` adds what is written to it.
     """
-    thread = yield from find_thread(key, indexes)
+    thread = yield from find_thread(key, caches)
     if thread is None:
         return ChannelsRead()
-    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
-    head = yield from find_head(reader.index)
+    reader = Reader(key.id, caches.of(key.id, thread.row(), codec), codec)
+    head = yield from find_head(reader.cache)
     if head is None:
-        indexes.keep(reader.index)
+        caches.keep(reader.cache)
         return ChannelsRead()
     written: frozenset[str] = frozenset()
     if pending:
-        rows = yield from find_writes(reader.index, 0, head.id)
+        rows = yield from find_writes(reader.cache, 0, head.id)
         written = frozenset(entry.channel for _, entry in (yield from read_entries(reader, rows)))
     header = head.header
     values = yield from _values_of(reader, head, channels)
-    indexes.keep(reader.index)
+    caches.keep(reader.cache)
     return ChannelsRead(values, frozenset(header.values), header.versions, header.seen, written)
 
 
@@ -83,7 +83,7 @@ def change_channels(
     *,
     emptied: str | None = None,
     waiting_for: str | None | EllipsisType = ...,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[None]:
     """Change channels of the newest checkpoint, all in one; nothing is written if nothing differs.
@@ -95,18 +95,18 @@ def change_channels(
         edit: The new checkpoint's id and times.
         emptied: A channel whose list of messages becomes empty.
         waiting_for: The parameter that the thread waits for then, if that changes.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads and writes items.
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
     """
-    if (yield from find_thread(key, indexes)) is None and not change({}):
+    if (yield from find_thread(key, caches)) is None and not change({}):
         return
-    writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
-    head = yield from find_head(writer.index)
+    writer = yield from open_writer(key, now=edit.now, caches=caches, codec=codec)
+    head = yield from find_head(writer.cache)
     values = (
-        (yield from _values_of(Reader(key.id, writer.index, codec), head, channels))
+        (yield from _values_of(Reader(key.id, writer.cache, codec), head, channels))
         if head is not None
         else {}
     )
@@ -114,14 +114,14 @@ def change_channels(
     if (
         head is not None
         and emptied is not None
-        and (yield from list_of(writer.index, codec, head.header, emptied)).runs
+        and (yield from list_of(writer.cache, codec, head.header, emptied)).runs
     ):
         refs[emptied] = list_ref(codec, ())
     for channel, value in change(values).items():
         refs[channel] = value_ref((yield from store_value(writer, value, (0, channel))))
     if refs:
         yield from follow(writer, head, refs, edit, waiting_for=waiting_for)
-    indexes.keep(writer.index)
+    caches.keep(writer.cache)
 
 
 def _values_of(reader: Reader, head: Head, channels: Collection[str]) -> Op[dict[str, PackedValue]]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.sql import LOCK_THREAD
 from langmem_ext.storage.checkpoints.thread_row import ensure_thread, find_thread
 from langmem_ext.storage.operation import Op, Trace, fetch, fetch_one, operation
-from langmem_ext.storage.prune import sql
 from langmem_ext.storage.rows import checksum as checks
 from langmem_ext.storage.rows.clock import MINUTE_MS
 from langmem_ext.storage.search.index import copy_indexed
+from langmem_ext.storage.threads import rows_sql as sql
 from langmem_ext.types import ThreadKey
 
 CHANGES: Final = 1024
@@ -47,7 +47,7 @@ class Copy(Trace):
 
 
 @operation
-def copy_thread(source: ThreadKey, target: Copy, *, now: int, indexes: Indexes) -> Op[bool]:
+def copy_thread(source: ThreadKey, target: Copy, *, now: int, caches: ThreadCaches) -> Op[bool]:
     """Copy everything of a thread under another id; whether there was anything to copy.
 
     The copy has rows of its own under the same numbers: ids, versions and references are the
@@ -57,7 +57,7 @@ def copy_thread(source: ThreadKey, target: Copy, *, now: int, indexes: Indexes) 
         source: The thread; nothing happens if there is none.
         target: The copy; its owner is the source's.
         now: Unix milliseconds.
-        indexes: The caches of this process.
+        caches: The caches of this process.
 
     Raises:
         InvalidInput: The target is the source, or is not empty.
@@ -67,11 +67,11 @@ def copy_thread(source: ThreadKey, target: Copy, *, now: int, indexes: Indexes) 
         raise InvalidInput(
             f"the thread {target.id!r} cannot be copied onto itself: choose another id"
         )
-    thread = yield from find_thread(source, indexes, lock=True)
+    thread = yield from find_thread(source, caches, lock=True)
     if thread is None:
         return False
     owned = ThreadKey(target.id, thread.owner if source.owner is None else source.owner)
-    copy, _ = yield from ensure_thread(owned, now=now, indexes=indexes)
+    copy, _ = yield from ensure_thread(owned, now=now, caches=caches)
     [(taken,)] = yield from fetch(sql.HAS_ROWS, thread=copy.number)
     if taken:
         raise InvalidInput(
@@ -89,7 +89,7 @@ def copy_thread(source: ThreadKey, target: Copy, *, now: int, indexes: Indexes) 
     if thread.indexed is not None or copy.indexed is not None:
         yield from copy_indexed(thread.number, copy.number)
     yield from rename_labels(copy.number, source.id, target.id)
-    indexes.forget_thread(target.id)
+    caches.forget_thread(target.id)
     return True
 
 

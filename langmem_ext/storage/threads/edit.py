@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Final
 
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.lookup import find_newest, header_of, read_waiting
 from langmem_ext.storage.checkpoints.put import close_writer, store_header
@@ -75,16 +75,16 @@ class Head:
     step: int | None
 
 
-def find_head(index: ThreadIndex) -> Op[Head | None]:
+def find_head(cache: ThreadCache) -> Op[Head | None]:
     """The root's newest checkpoint; None if there is none."""
-    newest = index.newest.get(0)
-    known = None if newest is None else index.headers.get((0, newest[0]))
+    newest = cache.newest.get(0)
+    known = None if newest is None else cache.headers.get((0, newest[0]))
     if known is not None and known.row is not None:
         return Head(known.row[0], known, known.row[2])
-    row = yield from find_newest(index, 0)
+    row = yield from find_newest(cache, 0)
     if row is None:
         return None
-    return Head(row[0], (yield from header_of(index, 0, row)), row[2])
+    return Head(row[0], (yield from header_of(cache, 0, row)), row[2])
 
 
 def follow(
@@ -126,7 +126,7 @@ def follow(
         step=None if step is None else step + 1,
         label=EDIT,
     )
-    shown = yield from read_waiting(writer.index)
+    shown = yield from read_waiting(writer.cache)
     writer.settled = True
     yield from close_writer(
         writer, following, shown if isinstance(waiting_for, EllipsisType) else waiting_for

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.messages.manifest import Runs, ranges_of
-from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.lookup import header_of
 from langmem_ext.storage.checkpoints.messages import load_items
 from langmem_ext.storage.checkpoints.thread_row import find_thread
 from langmem_ext.storage.operation import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation
-from langmem_ext.storage.prune.mark import Meaning, Reach, newest_of
+from langmem_ext.storage.prune.mark import FrameworkFacts, Reach, newest_of
 from langmem_ext.storage.prune.prune import cut_thread
 from langmem_ext.storage.rows.checkpoint import longest_runs
 from langmem_ext.storage.rows.ids import encode_id
@@ -29,8 +29,8 @@ def fork_thread(
     checkpoint: str | None,
     message: str | None,
     now: int,
-    meaning: Meaning,
-    indexes: Indexes,
+    facts: FrameworkFacts,
+    caches: ThreadCaches,
 ) -> Op[None]:
     """Copy a thread up to a point in it.
 
@@ -40,19 +40,19 @@ def fork_thread(
         checkpoint: Id of the root's checkpoint that the copy ends with; None for the whole thread.
         message: Id of the message that the copy's conversation ends with, instead of a checkpoint.
         now: Unix milliseconds.
-        meaning: What checkpoints mean.
-        indexes: The caches of this process.
+        facts: What the checkpoints mean to their framework.
+        caches: The caches of this process.
 
     Raises:
         ThreadNotFound: The thread does not exist.
         InvalidInput: It has no such checkpoint or message; or the target is not empty.
     """
-    thread = yield from find_thread(source, indexes, lock=True)
+    thread = yield from find_thread(source, caches, lock=True)
     if thread is None:
         raise ThreadNotFound(f"thread {source.id!r} not found; see `langmem-ext threads list`")
     end = None
     if message is not None:
-        end = yield from _step_of(source.id, thread.number, message, meaning)
+        end = yield from _step_of(source.id, thread.number, message, facts)
     elif checkpoint is not None:
         end = encode_id(checkpoint)
         if not (
@@ -62,10 +62,10 @@ def fork_thread(
                 f"thread {source.id!r} has no checkpoint {checkpoint!r}: see the"
                 " `get_state_history` of its graph"
             )
-    yield from copy_thread(source, target, now=now, indexes=indexes)
+    yield from copy_thread(source, target, now=now, caches=caches)
     if end is not None:
-        yield from cut_thread(ThreadKey(target.id), end, meaning=meaning, indexes=indexes)
-        yield from _retell_tool(ThreadKey(target.id), meaning.codec)
+        yield from cut_thread(ThreadKey(target.id), end, facts=facts, caches=caches)
+        yield from _retell_tool(ThreadKey(target.id), facts.codec)
 
 
 def _retell_tool(key: ThreadKey, codec: Codec) -> Op[None]:
@@ -77,23 +77,23 @@ def _retell_tool(key: ThreadKey, codec: Codec) -> Op[None]:
     row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=info.number, namespace=0)
     if info.tool is None or row is None:
         return
-    index = ThreadIndex(info.number)
-    runs = longest_runs((yield from header_of(index, 0, row)).values)
+    cache = ThreadCache(info.number)
+    runs = longest_runs((yield from header_of(cache, 0, row)).values)
     if not runs:
         return  # only the graph can read its messages, or it has none
     yield from fetch(
-        SET_TOOL, thread=info.number, tool=(yield from _newest_tool(index, runs, codec))
+        SET_TOOL, thread=info.number, tool=(yield from _newest_tool(cache, runs, codec))
     )
 
 
-def _newest_tool(index: ThreadIndex, runs: Runs, codec: Codec) -> Op[str | None]:
+def _newest_tool(cache: ThreadCache, runs: Runs, codec: Codec) -> Op[str | None]:
     """The tool of the last message that names one; damaged messages name none."""
     for start, end in reversed(list(ranges_of(runs))):
         for last in range(end, start, -PAUSE_EVERY):
             first = max(start, last - PAUSE_EVERY)
-            yield from load_items(index, codec, first, last, damaged=True)
+            yield from load_items(cache, codec, first, last, damaged=True)
             for number in range(last - 1, first - 1, -1):
-                packed = index.content.get(number)
+                packed = cache.content.get(number)
                 tool = None if packed is None else codec.item_row(packed).tool
                 if tool is not None:
                     return tool
@@ -101,14 +101,14 @@ def _newest_tool(index: ThreadIndex, runs: Runs, codec: Codec) -> Op[str | None]
     return None
 
 
-def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[bytes]:
+def _step_of(thread_id: str, number: int, message: str, facts: FrameworkFacts) -> Op[bytes]:
     """The last checkpoint that ends with a message; else the first one that has it.
 
     No checkpoint ends with a message that came together with later ones.
     """
     items = yield from fetch(sql.FIND_ITEM_OF_THREAD, thread=number, message_id=encode_id(message))
     numbers = {key & NUMBER for (key,) in items}
-    reach = Reach(number, meaning)
+    reach = Reach(number, facts)
     yield from reach.read()
     first: bytes | None = None
     last: bytes | None = None

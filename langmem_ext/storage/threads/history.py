@@ -22,7 +22,7 @@ from langmem_ext.messages.manifest import (
     tail_of,
 )
 from langmem_ext.messages.packed import fields_of
-from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.lookup import read_body, read_waiting
 from langmem_ext.storage.checkpoints.messages import read_messages, resolve
@@ -56,53 +56,53 @@ MOST: Final = 512
 
 @operation
 def read_history(
-    key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec
+    key: ThreadKey, channel: str, *, caches: ThreadCaches, codec: Codec
 ) -> Op[list[Snapshot]]:
     """The messages of the newest checkpoint, oldest first; empty if there are none.
 
     Raises:
         InvalidInput: The channel holds something else.
     """
-    return [packed for packed, _ in (yield from _read(key, channel, indexes, codec, dated=False))]
+    return [packed for packed, _ in (yield from _read(key, channel, caches, codec, dated=False))]
 
 
 @operation
 def read_dated_history(
-    key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec
+    key: ThreadKey, channel: str, *, caches: ThreadCaches, codec: Codec
 ) -> Op[list[tuple[Snapshot, int]]]:
     """`read_history`, each message with the Unix time in seconds at which it was stored."""
-    return (yield from _read(key, channel, indexes, codec, dated=True))
+    return (yield from _read(key, channel, caches, codec, dated=True))
 
 
 def _read(
-    key: ThreadKey, channel: str, indexes: Indexes, codec: Codec, *, dated: bool
+    key: ThreadKey, channel: str, caches: ThreadCaches, codec: Codec, *, dated: bool
 ) -> Op[list[tuple[Snapshot, int]]]:
-    thread = yield from find_thread(key, indexes)
+    thread = yield from find_thread(key, caches)
     if thread is None:
         return []
-    index = indexes.of(key.id, thread.row(), codec)
-    head = yield from find_head(index)
+    cache = caches.of(key.id, thread.row(), codec)
+    head = yield from find_head(cache)
     ref = (
-        (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
+        (yield from list_of(cache, codec, head.header, channel)) if head is not None else ValueRef()
     )
-    messages = yield from read_messages(index, codec, ref.runs, ref.nameless)
-    times = (yield from _times_of(index, ref.runs, thread.epoch)) if dated else [0] * len(messages)
-    indexes.keep(index)
+    messages = yield from read_messages(cache, codec, ref.runs, ref.nameless)
+    times = (yield from _times_of(cache, ref.runs, thread.epoch)) if dated else [0] * len(messages)
+    caches.keep(cache)
     return list(zip(messages, times, strict=True))
 
 
-def _times_of(index: ThreadIndex, runs: Runs, epoch: int) -> Op[list[int]]:
+def _times_of(cache: ThreadCache, runs: Runs, epoch: int) -> Op[list[int]]:
     times: list[int] = []
     for first, end in ranges_of(runs):
         times += [
             time
             for (time,) in (
-                yield from fetch(sql.SELECT_ITEM_TIMES, thread=index.number, low=first, high=end)
+                yield from fetch(sql.SELECT_ITEM_TIMES, thread=cache.number, low=first, high=end)
             )
         ]
     if len(times) != length_of(runs) or not all(type(time) is int for time in times):
         raise DamagedRow(
-            f"messages of thread number {index.number} are missing: restore the thread from a copy,"
+            f"messages of thread number {cache.number} are missing: restore the thread from a copy,"
             " or delete it"
         )
     return [epoch + time for time in times]
@@ -110,7 +110,7 @@ def _times_of(index: ThreadIndex, runs: Runs, epoch: int) -> Op[list[int]]:
 
 @operation
 def read_conversation(
-    key: ThreadKey, last: int | None, *, indexes: Indexes, codec: Codec
+    key: ThreadKey, last: int | None, *, caches: ThreadCaches, codec: Codec
 ) -> Op[list[Snapshot]]:
     """The newest checkpoint's longest list of messages, oldest first; only the `last` if given.
 
@@ -118,34 +118,34 @@ def read_conversation(
         ThreadNotFound: The thread does not exist.
         InvalidInput: Its graph keeps messages in a `DeltaChannel`.
     """
-    index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
+    cache, ref = yield from list_of_conversation(key, caches=caches, codec=codec)
     messages = yield from _read_last(
-        index, codec, ref, length_of(ref.runs) if last is None else last
+        cache, codec, ref, length_of(ref.runs) if last is None else last
     )
-    indexes.keep(index)
+    caches.keep(cache)
     return messages
 
 
 @operation
 def read_dated_conversation(
-    key: ThreadKey, last: int | None, *, indexes: Indexes, codec: Codec
+    key: ThreadKey, last: int | None, *, caches: ThreadCaches, codec: Codec
 ) -> Op[list[tuple[Snapshot, int]]]:
     """`read_conversation`, each message with the Unix time in seconds at which it was stored."""
-    index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
+    cache, ref = yield from list_of_conversation(key, caches=caches, codec=codec)
     count = length_of(ref.runs) if last is None else last
-    messages = yield from _read_last(index, codec, ref, count)
-    thread = yield from find_thread(key, indexes)
+    messages = yield from _read_last(cache, codec, ref, count)
+    thread = yield from find_thread(key, caches)
     assert thread is not None
-    times = yield from _times_of(index, tail_of(ref.runs, count), thread.epoch)
-    indexes.keep(index)
+    times = yield from _times_of(cache, tail_of(ref.runs, count), thread.epoch)
+    caches.keep(cache)
     return list(zip(messages, times, strict=True))
 
 
-def _read_last(index: ThreadIndex, codec: Codec, ref: ValueRef, count: int) -> Op[list[Snapshot]]:
+def _read_last(cache: ThreadCache, codec: Codec, ref: ValueRef, count: int) -> Op[list[Snapshot]]:
     """The last messages of a list; no others are read."""
     runs = tail_of(ref.runs, count)
     left_out = length_of(ref.runs) - length_of(runs)
-    return (yield from read_messages(index, codec, runs, from_on(ref.nameless, left_out)))
+    return (yield from read_messages(cache, codec, runs, from_on(ref.nameless, left_out)))
 
 
 @operation
@@ -155,7 +155,7 @@ def read_back(
     limit: int,
     weigh: Callable[[Snapshot], tuple[T, int]],
     *,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[tuple[list[T], bool]]:
     """Weigh the newest checkpoint's messages from the last on, until they exceed `limit`.
@@ -167,7 +167,7 @@ def read_back(
         channel: The channel that holds the list.
         limit: The maximum of their weights' sum.
         weigh: Loads a message, and returns its weight, which is more than 0.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads items.
 
     Returns:
@@ -177,14 +177,14 @@ def read_back(
     Raises:
         InvalidInput: The channel holds something else.
     """
-    thread = yield from find_thread(key, indexes)
+    thread = yield from find_thread(key, caches)
     loaded: list[T] = []
     if thread is None:
         return loaded, True
-    index = indexes.of(key.id, thread.row(), codec)
-    head = yield from find_head(index)
+    cache = caches.of(key.id, thread.row(), codec)
+    head = yield from find_head(cache)
     ref = (
-        (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
+        (yield from list_of(cache, codec, head.header, channel)) if head is not None else ValueRef()
     )
     length, weight = length_of(ref.runs), 0
     while (weighed := len(loaded)) < length and weight <= limit:
@@ -193,64 +193,66 @@ def read_back(
         more = (
             min(MOST, (limit - weight) * weighed * 9 // (weight * 8) + SPARE) if weighed else FIRST
         )
-        messages = yield from _read_last(index, codec, ref, min(length, weighed + more))
+        messages = yield from _read_last(cache, codec, ref, min(length, weighed + more))
         for packed in reversed(messages[: len(messages) - weighed]):
             message, own = weigh(packed)
             loaded.append(message)
             weight += own
             if weight > limit:
                 break
-    indexes.keep(index)
+    caches.keep(cache)
     return loaded, weight <= limit
 
 
 def list_of_conversation(
-    key: ThreadKey, *, indexes: Indexes, codec: Codec
-) -> Op[tuple[ThreadIndex, ValueRef]]:
+    key: ThreadKey, *, caches: ThreadCaches, codec: Codec
+) -> Op[tuple[ThreadCache, ValueRef]]:
     """The longest list of messages of a thread's newest checkpoint; without runs if there is none.
 
     Raises:
         ThreadNotFound: The thread does not exist.
         InvalidInput: Its graph keeps messages in a `DeltaChannel`.
     """
-    thread = yield from find_thread(key, indexes)
+    thread = yield from find_thread(key, caches)
     if thread is None:
         raise ThreadNotFound(f"thread {key.id!r} not found; see `langmem-ext threads list`")
-    index = indexes.of(key.id, thread.row(), codec)
-    head = yield from find_head(index)
+    cache = caches.of(key.id, thread.row(), codec)
+    head = yield from find_head(cache)
     lists = (
         []
         if head is None
         else [ref for ref in head.header.values.values() if ref.body is None and ref.row is None]
     )
     if head is not None and not lists and "messages" in head.header.versions:
-        yield from list_of(index, codec, head.header, "messages")
-    return index, max(lists, key=lambda ref: length_of(ref.runs), default=ValueRef())
+        yield from list_of(cache, codec, head.header, "messages")
+    return cache, max(lists, key=lambda ref: length_of(ref.runs), default=ValueRef())
 
 
-def find_risks(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[str]]:
+def find_risks(
+    key: ThreadKey, channel: str, *, caches: ThreadCaches, codec: Codec
+) -> Op[list[str]]:
     """The sensitive parameters whose values an answer may contain, by the question that waits.
 
     The thread is locked until the operation has ended: what it writes next relies on this.
     """
-    thread = yield from find_thread(key, indexes, lock=True)
+    thread = yield from find_thread(key, caches, lock=True)
     if thread is None:
         return []
-    index = indexes.of(key.id, thread.row(), codec)
-    risks = yield from _risks_of(index, channel, codec)
-    indexes.keep(index)
+    cache = caches.of(key.id, thread.row(), codec)
+    risks = yield from _risks_of(cache, channel, codec)
+    caches.keep(cache)
     return risks
 
 
-def _risks_of(index: ThreadIndex, channel: str, codec: Codec) -> Op[list[str]]:
-    waiting = yield from read_waiting(index)
+def _risks_of(cache: ThreadCache, channel: str, codec: Codec) -> Op[list[str]]:
+    waiting = yield from read_waiting(cache)
     if waiting is None:
         return []
-    head = yield from find_head(index)
+    head = yield from find_head(cache)
     ref = (
-        (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
+        (yield from list_of(cache, codec, head.header, channel)) if head is not None else ValueRef()
     )
-    packed = yield from read_messages(index, codec, tail_of(ref.runs, LATEST), ())
+    packed = yield from read_messages(cache, codec, tail_of(ref.runs, LATEST), ())
     questions = [
         question
         for message in reversed(packed)
@@ -266,7 +268,7 @@ def add_to_history(
     edit: Edit,
     *,
     fresh: Collection[int] = (),
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[None]:
     """Append messages; one whose id is in the list already replaces that message.
@@ -278,13 +280,13 @@ def add_to_history(
         edit: The new checkpoint's id and times.
         fresh: Positions of messages whose ids were made for them: no other message has them, and
             the list is not searched.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads and writes items.
     """
-    writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
-    head = yield from find_head(writer.index)
+    writer = yield from open_writer(key, now=edit.now, caches=caches, codec=codec)
+    head = yield from find_head(writer.cache)
     ref = (
-        (yield from list_of(writer.index, codec, head.header, channel))
+        (yield from list_of(writer.cache, codec, head.header, channel))
         if head is not None
         else ValueRef()
     )
@@ -312,7 +314,7 @@ def add_to_history(
             numbers[at] = number
             runs = runs_of(numbers)
     yield from follow(writer, head, {channel: list_ref(codec, runs, nameless)}, edit)
-    indexes.keep(writer.index)
+    caches.keep(writer.cache)
 
 
 @operation
@@ -323,7 +325,7 @@ def narrow_history(
     cannot_begin: Callable[[Snapshot], bool],
     edit: Edit,
     *,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[None]:
     """Keep the last messages in the list; the others stay in the log and in earlier checkpoints.
@@ -335,33 +337,33 @@ def narrow_history(
         cannot_begin: Whether a message makes no sense without the one before it, so that the list
             must not begin with it.
         edit: The new checkpoint's id and times.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads and writes items.
     """
-    if (yield from find_thread(key, indexes)) is None:
+    if (yield from find_thread(key, caches)) is None:
         return
-    writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
-    head = yield from find_head(writer.index)
+    writer = yield from open_writer(key, now=edit.now, caches=caches, codec=codec)
+    head = yield from find_head(writer.cache)
     ref = (
-        (yield from list_of(writer.index, codec, head.header, channel))
+        (yield from list_of(writer.cache, codec, head.header, channel))
         if head is not None
         else ValueRef()
     )
     numbers = numbers_of(ref.runs)
     start = len(numbers) - last
     if start <= 0:
-        indexes.keep(writer.index)
+        caches.keep(writer.cache)
         return
     while start < len(numbers):
         [first] = yield from read_messages(
-            writer.index, codec, runs_of(numbers[start : start + 1]), ()
+            writer.cache, codec, runs_of(numbers[start : start + 1]), ()
         )
         if not cannot_begin(first):
             break
         start += 1
     kept = list_ref(codec, runs_of(numbers[start:]), from_on(ref.nameless, start))
     yield from follow(writer, head, {channel: kept}, edit)
-    indexes.keep(writer.index)
+    caches.keep(writer.cache)
 
 
 def list_ref(codec: Codec, runs: Runs, nameless: Runs = ()) -> ValueRef:
@@ -369,7 +371,7 @@ def list_ref(codec: Codec, runs: Runs, nameless: Runs = ()) -> ValueRef:
     return ValueRef(runs=runs, nameless=nameless) if runs else ValueRef(body=codec.empty_list())
 
 
-def list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> Op[ValueRef]:
+def list_of(cache: ThreadCache, codec: Codec, header: Header, channel: str) -> Op[ValueRef]:
     """The list of messages in a channel; without runs if it is empty, or the channel is.
 
     Raises:
@@ -384,13 +386,13 @@ def list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> O
                 " graph"
             )
         return ValueRef()
-    body = ref.body if ref.row is None else (yield from read_body(index, ref.row))
+    body = ref.body if ref.row is None else (yield from read_body(cache, ref.row))
     try:
         is_list = body is None or codec.is_empty_list(body)
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"the channel {channel!r} of thread number {index.number} does not decode"
+            f"the channel {channel!r} of thread number {cache.number} does not decode"
             f" ({safe_text(error)}): other threads stay readable; open it with the serializer that"
             " wrote it, or delete the thread"
         ) from cause(error)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, safe_text
 from langmem_ext.messages.identity import AI_CODES, HUMAN_CODES
 from langmem_ext.messages.proportion import load_json
-from langmem_ext.storage.cache import Indexes
+from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints import sql as rows_sql
 from langmem_ext.storage.checkpoints.lookup import read_word
 from langmem_ext.storage.checkpoints.thread_row import ensure_thread, find_thread
@@ -263,7 +263,7 @@ def read_threads(keys: Sequence[ThreadKey]) -> Op[list[ThreadInfo]]:
 
 @operation
 def create_thread(
-    key: ThreadKey, metadata: Mapping[str, Any], *, now: int, indexes: Indexes
+    key: ThreadKey, metadata: Mapping[str, Any], *, now: int, caches: ThreadCaches
 ) -> Op[tuple[ThreadInfo, bool]]:
     """Create an empty thread unless it exists; its row, and whether it was created.
 
@@ -273,7 +273,7 @@ def create_thread(
     row = yield from fetch_one(sql.SELECT_LISTED, id=key.id, owner=key.owner)
     if row is not None:
         return _info(row), False
-    thread, _ = yield from ensure_thread(key, now=now, indexes=indexes)
+    thread, _ = yield from ensure_thread(key, now=now, caches=caches)
     if metadata:
         yield from fetch(sql.SET_METADATA, thread=thread.number, metadata=metadata_text(metadata))
     return (yield from read_info(key)), True
@@ -312,7 +312,7 @@ def read_thread(key: ThreadKey) -> Op[ThreadInfo]:
 
 @operation
 def describe_thread(
-    key: ThreadKey, changes: Mapping[str, Any], *, indexes: Indexes
+    key: ThreadKey, changes: Mapping[str, Any], *, caches: ThreadCaches
 ) -> Op[ThreadInfo]:
     """Change a thread's title, status, metadata or tags; its new row.
 
@@ -320,7 +320,7 @@ def describe_thread(
         key: The thread.
         changes: `title`, `status`, `metadata` (a dict; a value of None removes its key), `tags`
             (all of them), `tag` and `untag` (some).
-        indexes: The caches of this process.
+        caches: The caches of this process.
 
     Raises:
         ThreadNotFound: It does not exist, or belongs to another owner.
@@ -329,7 +329,7 @@ def describe_thread(
     info = yield from read_info(key, lock=True)
     if "title" in changes:
         yield from fetch(sql.SET_TITLE, thread=info.number, title=changes["title"])
-        indexes.forget_thread(key.id)
+        caches.forget_thread(key.id)
     if "status" in changes:
         yield from fetch(sql.SET_STATUS, thread=info.number, status=changes["status"])
     if "metadata" in changes:
@@ -497,7 +497,7 @@ def count_all(owner: str | None) -> Op[ThreadStatistics]:
 
 
 def read_answers(
-    key: ThreadKey, pick: Callable[[Snapshot], T | None], *, indexes: Indexes, codec: Codec
+    key: ThreadKey, pick: Callable[[Snapshot], T | None], *, caches: ThreadCaches, codec: Codec
 ) -> Op[list[T]]:
     """What `pick` returns for each of the model's messages in a thread, in all branches.
 
@@ -505,10 +505,10 @@ def read_answers(
         ThreadNotFound: The thread does not exist, or belongs to another owner.
         DamagedRow: A message is damaged.
     """
-    thread = yield from find_thread(key, indexes)
+    thread = yield from find_thread(key, caches)
     if thread is None:
         raise ThreadNotFound(f"thread {key.id!r} not found; see `langmem-ext threads list`")
-    index = indexes.of(key.id, thread.row(), codec)
+    cache = caches.of(key.id, thread.row(), codec)
     after = -1
     answers: list[T] = []
     while rows := (yield from fetch(SELECT_ANSWERS, thread=thread.number, after=after, limit=PAGE)):
@@ -517,11 +517,11 @@ def read_answers(
         for row in rows:
             if row[0] in changed:
                 raise damaged_item(thread.number, row, checks.CHANGED)
-            keys = None if row[8] is None else (yield from read_word(index, row[8]))
+            keys = None if row[8] is None else (yield from read_word(cache, row[8]))
             packed, _ = decode_item(thread.number, row, keys, codec)
             picked = pick(packed)
             if picked is not None:
                 answers.append(picked)
         yield PAUSE
-    indexes.keep(index)
+    caches.keep(cache)
     return answers

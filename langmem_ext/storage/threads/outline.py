@@ -26,7 +26,7 @@ from langmem_ext.messages.manifest import (
     tail_of,
 )
 from langmem_ext.messages.packed import fields_of
-from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.get import Reader, read_entries, read_packed, require_each
 from langmem_ext.storage.checkpoints.lookup import (
@@ -109,15 +109,15 @@ class StepRead:
 
 @operation
 def read_pending(
-    key: ThreadKey, namespace: str, checkpoint: str, *, indexes: Indexes, codec: Codec
+    key: ThreadKey, namespace: str, checkpoint: str, *, caches: ThreadCaches, codec: Codec
 ) -> Op[list[StoredWrite]]:
     """The pending writes of a checkpoint, without the checkpoint; empty if it is not found."""
-    at = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    at = yield from _checkpoint(key, namespace, checkpoint, caches, codec)
     if at is None:
         return []
     reader, space, row_key, _ = at
     entries = yield from read_entries(
-        reader, (yield from find_writes(reader.index, space, row_key))
+        reader, (yield from find_writes(reader.cache, space, row_key))
     )
     writes = []
     for task, entry in entries:
@@ -125,13 +125,13 @@ def read_pending(
             StoredWrite(task, entry.channel, (yield from read_packed(reader, entry.value)))
         )
     require_each([write.value for write in writes], (row_key, key.id))
-    indexes.keep(reader.index)
+    caches.keep(reader.cache)
     return writes
 
 
 @operation
 def read_heads(
-    keys: Iterable[ThreadKey], *, indexes: Indexes, codec: Codec
+    keys: Iterable[ThreadKey], *, caches: ThreadCaches, codec: Codec
 ) -> Op[dict[str, HeadRead]]:
     """The channels of each thread's newest checkpoint, by thread.
 
@@ -140,12 +140,12 @@ def read_heads(
     heads = {}
     for key in keys:
         with suppress(DamagedRow):
-            reader = yield from _open(key, indexes, codec)
-            head = None if reader is None else (yield from find_head(reader.index))
+            reader = yield from _open(key, caches, codec)
+            head = None if reader is None else (yield from find_head(reader.cache))
             if reader is None or head is None:
                 continue
             entries = yield from read_entries(
-                reader, (yield from find_writes(reader.index, 0, head.id))
+                reader, (yield from find_writes(reader.cache, 0, head.id))
             )
             heads[key.id] = HeadRead(
                 frozenset(head.header.values), frozenset(entry.channel for _, entry in entries)
@@ -174,20 +174,20 @@ class ListRead:
 
 @operation
 def read_outline(
-    key: ThreadKey, namespace: str, *, indexes: Indexes, codec: Codec
+    key: ThreadKey, namespace: str, *, caches: ThreadCaches, codec: Codec
 ) -> Op[list[Outlined]]:
     """Every checkpoint of a thread's namespace, the newest first; empty if there is none."""
-    reader = yield from _open(key, indexes, codec)
-    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
+    reader = yield from _open(key, caches, codec)
+    space = None if reader is None else (yield from find_namespace(reader.cache, namespace))
     if reader is None or space is None:
         return []
-    rows = yield from fetch(SELECT_OUTLINE, thread=reader.index.number, namespace=space)
+    rows = yield from fetch(SELECT_OUTLINE, thread=reader.cache.number, namespace=space)
     words = {}
     for number in {row[3] for row in rows}:
-        words[number] = yield from read_word(reader.index, number)
+        words[number] = yield from read_word(reader.cache, number)
     ids = [decode_id(row[0]) for row in rows]
     before = [*ids[1:], None]  # an empty parent is the row before
-    indexes.keep(reader.index)
+    caches.keep(reader.cache)
     return [
         (
             checkpoint,
@@ -201,36 +201,42 @@ def read_outline(
 
 @operation
 def read_steps(
-    key: ThreadKey, namespace: str, ids: Iterable[str], *, indexes: Indexes, codec: Codec
+    key: ThreadKey, namespace: str, ids: Iterable[str], *, caches: ThreadCaches, codec: Codec
 ) -> Op[dict[str, StepRead]]:
     """The steps of these checkpoints, by id; checkpoints that are not found are left out."""
-    reader = yield from _open(key, indexes, codec)
-    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
+    reader = yield from _open(key, caches, codec)
+    space = None if reader is None else (yield from find_namespace(reader.cache, namespace))
     if reader is None or space is None:
         return {}
     steps = {}
     for checkpoint in ids:
-        row = yield from find_checkpoint(reader.index, space, encode_id(checkpoint))
+        row = yield from find_checkpoint(reader.cache, space, encode_id(checkpoint))
         if row is None:
             continue
-        header = yield from header_of(reader.index, space, row)
+        header = yield from header_of(reader.cache, space, row)
         entries = yield from read_entries(
-            reader, (yield from find_writes(reader.index, space, row[0]))
+            reader, (yield from find_writes(reader.cache, space, row[0]))
         )
         written = tuple(Written(task, entry.path, entry.channel) for task, entry in entries)
         steps[checkpoint] = StepRead(
             header.ts, header.versions, header.seen, header.updated, header.values, written
         )
-    indexes.keep(reader.index)
+    caches.keep(reader.cache)
     return steps
 
 
 @operation
 def read_channel(
-    key: ThreadKey, namespace: str, checkpoint: str, channel: str, *, indexes: Indexes, codec: Codec
+    key: ThreadKey,
+    namespace: str,
+    checkpoint: str,
+    channel: str,
+    *,
+    caches: ThreadCaches,
+    codec: Codec,
 ) -> Op[PackedValue | None]:
     """The value of one channel in a checkpoint; None if there is none, or no such checkpoint."""
-    located = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    located = yield from _checkpoint(key, namespace, checkpoint, caches, codec)
     if located is None:
         return None
     reader, space, row_key, header = located
@@ -238,7 +244,7 @@ def read_channel(
         return None
     value = yield from read_packed(reader, ref, (space, channel))
     require_each([value], (row_key, key.id))
-    indexes.keep(reader.index)
+    caches.keep(reader.cache)
     return value
 
 
@@ -251,7 +257,7 @@ def read_list(
     limit: int,
     channel: str | None = None,
     *,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[ListRead | None]:
     """Some messages of a list in a checkpoint, and no others; None if it has no such list.
@@ -263,11 +269,11 @@ def read_list(
         first: The position of the first message; below 0, counted from the end.
         limit: The maximum number.
         channel: The channel that holds the list; None for the conversation's.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads items.
     """
-    located = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
-    thread = yield from find_thread(key, indexes)
+    located = yield from _checkpoint(key, namespace, checkpoint, caches, codec)
+    thread = yield from find_thread(key, caches)
     if located is None or thread is None:
         return None
     reader, _, _, header = located
@@ -279,7 +285,7 @@ def read_list(
     first = max(total + first, 0) if first < 0 else min(first, total)
     runs = _part(ref.runs, first, limit)
     messages = yield from read_messages(
-        reader.index, codec, runs, below(from_on(ref.nameless, first), limit)
+        reader.cache, codec, runs, below(from_on(ref.nameless, first), limit)
     )
     seconds: list[int] = []
     for low, high in ranges_of(runs):
@@ -287,11 +293,11 @@ def read_list(
             time
             for (time,) in (
                 yield from fetch(
-                    sql.SELECT_ITEM_TIMES, thread=reader.index.number, low=low, high=high
+                    sql.SELECT_ITEM_TIMES, thread=reader.cache.number, low=low, high=high
                 )
             )
         ]
-    indexes.keep(reader.index)
+    caches.keep(reader.cache)
     return ListRead(channel, first, total, messages, [thread.epoch + time for time in seconds])
 
 
@@ -315,43 +321,43 @@ class CostRead:
 
 @operation
 def read_costs(
-    key: ThreadKey, namespace: str, checkpoint: str, *, indexes: Indexes, codec: Codec
+    key: ThreadKey, namespace: str, checkpoint: str, *, caches: ThreadCaches, codec: Codec
 ) -> Op[list[CostRead]]:
     """The cost of each message in a checkpoint's conversation; few messages are decoded.
 
     Raises:
         DamagedRow: A message is missing or damaged.
     """
-    located = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    located = yield from _checkpoint(key, namespace, checkpoint, caches, codec)
     channel = None if located is None else _conversation_of(located[3])
     if located is None or channel is None:
         return []
     reader, _, _, header = located
-    index, runs = reader.index, header.values[channel].runs
+    cache, runs = reader.cache, header.values[channel].runs
     costs: dict[int, CostRead] = {}
     for low, high in merged(ranges_of(runs)):
-        rows = yield from fetch(SELECT_COSTS, thread=index.number, low=low, high=high)
+        rows = yield from fetch(SELECT_COSTS, thread=cache.number, low=low, high=high)
         for item, role, tokens, size in rows:
             costs[item & NUMBER] = CostRead(role, tokens or 0, size)
-        rows = yield from fetch(SELECT_SPENDERS, thread=index.number, low=low, high=high)
-        changed = changed_items(rows, index.number)
+        rows = yield from fetch(SELECT_SPENDERS, thread=cache.number, low=low, high=high)
+        changed = changed_items(rows, cache.number)
         for row in rows:
             if row[0] in changed:
-                raise damaged_item(index.number, row, CHANGED)
-            keys = None if row[8] is None else (yield from read_word(index, row[8]))
+                raise damaged_item(cache.number, row, CHANGED)
+            keys = None if row[8] is None else (yield from read_word(cache, row[8]))
             costs[row[0] & NUMBER].fields = (
-                fields_of(decode_item(index.number, row, keys, codec)[0])
+                fields_of(decode_item(cache.number, row, keys, codec)[0])
                 if row[2] is None
                 else {
                     "id": None if row[1] is None else decode_id(row[1]),
-                    **rest_of_item(index.number, row, keys),
+                    **rest_of_item(cache.number, row, keys),
                 }
             )
-    indexes.keep(index)
+    caches.keep(cache)
     try:
         return [costs[number] for number in numbers_of(runs)]
     except KeyError as error:
-        raise missing_item(index, error.args[0]) from None
+        raise missing_item(cache, error.args[0]) from None
 
 
 @operation
@@ -362,19 +368,19 @@ def find_place(
     channel: str,
     message_id: str,
     *,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[int | None]:
     """The position of the last message in a list with this id; None if not found."""
-    located = yield from _checkpoint(key, namespace, checkpoint, indexes, codec)
+    located = yield from _checkpoint(key, namespace, checkpoint, caches, codec)
     ref = None if located is None else located[3].values.get(channel)
     if located is None or ref is None or not is_list(ref):
         return None
-    index, wanted = located[0].index, encode_id(message_id)
+    cache, wanted = located[0].cache, encode_id(message_id)
     numbers: set[int] = set()
     for low, high in merged(ranges_of(ref.runs)):
         rows = yield from fetch(
-            sql.FIND_ITEM, thread=index.number, low=low, high=high, message_id=wanted
+            sql.FIND_ITEM, thread=cache.number, low=low, high=high, message_id=wanted
         )
         numbers |= {number & NUMBER for (number,) in rows}
     places: set[int] = set()
@@ -413,16 +419,16 @@ def _part(runs: Runs, first: int, limit: int) -> Runs:
 
 
 @operation
-def list_namespaces(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[list[str]]:
+def list_namespaces(key: ThreadKey, *, caches: ThreadCaches, codec: Codec) -> Op[list[str]]:
     """The namespaces of a thread's subgraphs, in the order of their first writes."""
-    reader = yield from _open(key, indexes, codec)
+    reader = yield from _open(key, caches, codec)
     if reader is None:
         return []
-    yield from learn_all_namespaces(reader.index)
-    indexes.keep(reader.index)
+    yield from learn_all_namespaces(reader.cache)
+    caches.keep(reader.cache)
     return [
         name
-        for name, number in sorted(reader.index.namespaces.items(), key=lambda pair: pair[1])
+        for name, number in sorted(reader.cache.namespaces.items(), key=lambda pair: pair[1])
         if number
     ]
 
@@ -463,24 +469,24 @@ def names_message(ref: ValueRef | None, number: int) -> bool:
 
 
 def _checkpoint(
-    key: ThreadKey, namespace: str, checkpoint: str, indexes: Indexes, codec: Codec
+    key: ThreadKey, namespace: str, checkpoint: str, caches: ThreadCaches, codec: Codec
 ) -> Op[tuple[Reader, int, bytes, Header] | None]:
     """A reader, a namespace's number, and a checkpoint's key and header; None if not found."""
-    reader = yield from _open(key, indexes, codec)
-    space = None if reader is None else (yield from find_namespace(reader.index, namespace))
+    reader = yield from _open(key, caches, codec)
+    space = None if reader is None else (yield from find_namespace(reader.cache, namespace))
     if reader is None or space is None:
         return None
-    row = yield from find_checkpoint(reader.index, space, encode_id(checkpoint))
+    row = yield from find_checkpoint(reader.cache, space, encode_id(checkpoint))
     if row is None:
         return None
-    return reader, space, row[0], (yield from header_of(reader.index, space, row))
+    return reader, space, row[0], (yield from header_of(reader.cache, space, row))
 
 
-def _open(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Reader | None]:
+def _open(key: ThreadKey, caches: ThreadCaches, codec: Codec) -> Op[Reader | None]:
     """A reader for a thread that knows its newest words; None if the thread is not found."""
-    thread = yield from find_thread(key, indexes)
+    thread = yield from find_thread(key, caches)
     if thread is None:
         return None
-    index: ThreadIndex = indexes.of(key.id, thread.row(), codec)
-    yield from catch_up_words(index, thread.number, thread.next_word)
-    return Reader(key.id, index, codec)
+    cache: ThreadCache = caches.of(key.id, thread.row(), codec)
+    yield from catch_up_words(cache, thread.number, thread.next_word)
+    return Reader(key.id, cache, codec)

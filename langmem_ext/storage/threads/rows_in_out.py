@@ -15,7 +15,7 @@ from typing import Any, Final
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.messages.manifest import Runs, length_of, merged, ranges_of
 from langmem_ext.messages.token_costs.stored_tokens import implied_tokens
-from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints.lookup import header_of
 from langmem_ext.storage.checkpoints.messages import read_messages
 from langmem_ext.storage.checkpoints.sql import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
@@ -132,11 +132,11 @@ def read_runs(number: int, codec: Codec) -> Op[Runs]:
     Raises:
         DamagedRow: The checkpoint is damaged, or the list names messages too often.
     """
-    index = ThreadIndex(number)
+    cache = ThreadCache(number)
     row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=number, namespace=0)
-    runs = () if row is None else longest_runs((yield from header_of(index, 0, row)).values)
+    runs = () if row is None else longest_runs((yield from header_of(cache, 0, row)).values)
     if length_of(runs) > sum(end - start for start, end in merged(ranges_of(runs))):
-        yield from read_messages(index, codec, runs, ())
+        yield from read_messages(cache, codec, runs, ())
     return runs
 
 
@@ -183,7 +183,7 @@ class Arrival:
 
 @operation
 def copy_in(
-    arrivals: Sequence[Arrival], *, now: int, indexes: Indexes, codec: Codec
+    arrivals: Sequence[Arrival], *, now: int, caches: ThreadCaches, codec: Codec
 ) -> Op[list[bool]]:
     """Add threads with everything they have, all or none; whether each was added.
 
@@ -192,7 +192,7 @@ def copy_in(
     Args:
         arrivals: The threads.
         now: Unix milliseconds.
-        indexes: The caches of this process, which say whether to compress rows.
+        caches: The caches of this process, which say whether to compress rows.
         codec: Decides what a search may find of them, if the database has an index.
 
     Raises:
@@ -201,7 +201,7 @@ def copy_in(
     numbers = yield from side_by_side([_make(arrival, now) for arrival in arrivals])
     for number, arrival in zip(numbers, arrivals, strict=True):
         if number is not None:
-            yield from _copy_in(arrival, number, indexes)
+            yield from _copy_in(arrival, number, caches)
     if "search" in (yield from search_ops.read_state()):
         for number, arrival in zip(numbers, arrivals, strict=True):
             if number is not None:
@@ -223,15 +223,15 @@ def _make(arrival: Arrival, now: int) -> Op[int | None]:
     return int(made[0])
 
 
-def _copy_in(arrival: Arrival, own: int, indexes: Indexes) -> Op[None]:
+def _copy_in(arrival: Arrival, own: int, caches: ThreadCaches) -> Op[None]:
     """Add all else that a thread has, under its number."""
     for table, rows in arrival.pages():
         arriving = moved(table, rows, arrival.thread["number"], own)
         yield from store_rows(
             table,
             (
-                [_compressed(table, row, indexes) for row in arriving]
-                if indexes.compress
+                [_compressed(table, row, caches) for row in arriving]
+                if caches.compress
                 else arriving
             ),
         )
@@ -244,7 +244,7 @@ def moved(table: Table, rows: Rows, source: int, target: int) -> Rows:
     return [(target, *row[1:at], checks.moved(row[at], apart), *row[at + 1 :]) for row in rows]
 
 
-def _compressed(table: Table, row: Row, indexes: Indexes) -> Row:
+def _compressed(table: Table, row: Row, caches: ThreadCaches) -> Row:
     """A row with its texts and bytes compressed, if that saves enough."""
     if table is ITEM:
         (
@@ -262,7 +262,7 @@ def _compressed(table: Table, row: Row, indexes: Indexes) -> Row:
             tokens,
         ) = row
         tokens = implied_tokens(role, text) if tokens is None else tokens
-        text = shrink_text(text) if text is not None and indexes.compress_texts else text
+        text = shrink_text(text) if text is not None and caches.compress_texts else text
         rest = rest if rest is None else shrink(rest)
         stored = (number, message_id, role, name, text, tool_call_id, seconds, rest, shape)
         return (

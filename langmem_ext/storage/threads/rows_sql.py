@@ -1,4 +1,4 @@
-"""The SQL of threads on their way out of a database and into one: whole rows, by table."""
+"""The SQL of whole threads, by table: exported, imported, and copied inside a database."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from typing import Any, Final
 from langmem_ext.storage.checkpoints.sql import ITEM_COLUMNS, OWNED
 from langmem_ext.storage.schema.dialect import (
     BEHIND,
+    COPIED_PLACE,
+    INSTR,
     KEY,
     NEW_THREAD,
     NEW_THREAD_VALUES,
     OF_ID,
+    OF_THREAD,
     OWNER_VALUE,
     PLACE,
     PLACE_VALUES,
     ROW_PLACE,
 )
+
+MOVED_CRC: Final = "((2147483648 + crc + :apart) & 4294967295) - 2147483648"
+"""The check of a row under another thread's number (`storage.rows.checksum.moved`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,19 @@ class Table:
         return (
             f"SELECT {', '.join(self.columns)} FROM {self.name} WHERE thread = :thread AND {where}"
             f" ORDER BY {', '.join(key)} LIMIT :limit"
+        )
+
+    def copy(self) -> str:
+        """The statement that copies a thread's rows to another thread, under the same numbers."""
+        first, second, *others = self.columns
+        place, copied = (
+            (PLACE, COPIED_PLACE) if self.placed else (f"{first}, {second}", f":target, {second}")
+        )
+        where = OF_THREAD if self.placed else "thread = :thread"
+        return (
+            f"INSERT INTO {self.name} ({place}, {', '.join(others)}) SELECT {copied},"
+            f" {', '.join(MOVED_CRC if name == 'crc' else name for name in others)}"
+            f" FROM {self.name} WHERE {where}"
         )
 
     def position(self, thread: int, after: tuple[Any, ...] | None) -> dict[str, Any]:
@@ -129,3 +148,33 @@ INSERT_COPY = (
 )
 SELECT_IDS = "SELECT number, id FROM thread{where} ORDER BY number LIMIT :limit"
 AFTER: Final = "number > :after"
+
+# -- copies inside a database ----------------------------------------------------------------------
+
+HAS_ROWS = (
+    "SELECT EXISTS (SELECT 1 FROM checkpoint WHERE thread = :thread) OR EXISTS (SELECT 1 FROM"
+    f" pending_write WHERE thread = :thread) OR EXISTS (SELECT 1 FROM item WHERE {OF_THREAD})"
+)
+_OWN: Final = ("id", "owner", "status", "created_at", "updated_at", "active_at", "forked_from")
+"""What a copy's row does not take from its source."""
+
+_TAKEN: Final = ", ".join(
+    f"{name} = source.{name}" for name in (*THREAD_COLUMNS, "key_id") if name not in _OWN
+)
+COPY_THREAD_ROW = (
+    f"UPDATE thread SET version = thread.version + 1, {_TAKEN}, forked_from = source.id,"
+    " generation = :generation, updated_at = :now, active_at = :minute FROM (SELECT * FROM thread"
+    " WHERE number = :source) AS source WHERE thread.number = :target"
+)
+HAS_COPY = (
+    f"SELECT 1 FROM thread WHERE {OF_ID} AND forked_from = :source AND generation >= :low AND"
+    " generation < :high"
+)
+COPY_ROWS: Final = tuple(table.copy() for table in TABLES)
+SELECT_LABELS = (
+    "SELECT number, body, crc FROM word WHERE thread = :thread AND number IN (SELECT label FROM"
+    f" checkpoint WHERE thread = :thread) AND {INSTR}(body, :part) > 0"
+)
+RENAME_LABEL = (
+    "UPDATE word SET body = :body, crc = :crc WHERE thread = :thread AND number = :number"
+)

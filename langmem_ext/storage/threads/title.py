@@ -39,7 +39,7 @@ def _title_in(writer: Writer, runs: Runs) -> tuple[str | None, int | None]:
     checkpoint comes soon.
     """
     for number in _beginning(runs):
-        packed = writer.index.content.get(number)
+        packed = writer.cache.content.get(number)
         title = None if packed is None else writer.codec.title_of(packed)
         if title is not None:
             return title, number
@@ -50,8 +50,8 @@ def _follow_prompt(writer: Writer, runs: Runs, titled: int) -> Op[None]:
     """Take the title from the later message that replaced the one that gave it."""
     if any(start <= titled < end for start, end in ranges_of(runs)):
         return
-    index, codec, numbers = writer.index, writer.codec, tuple(_beginning(runs))
-    passed, index.passed = index.passed, (titled, *numbers)
+    cache, codec, numbers = writer.cache, writer.codec, tuple(_beginning(runs))
+    passed, cache.passed = cache.passed, (titled, *numbers)
     # An earlier one stands there again where somebody has gone back: nobody has looked at that one
     # yet.
     later = [
@@ -59,12 +59,12 @@ def _follow_prompt(writer: Writer, runs: Runs, titled: int) -> Op[None]:
         for number in numbers
         if number > titled and (passed[:1] != (titled,) or number not in passed)
     ]
-    if later and titled not in index.content:
-        yield from load_items(index, codec, titled, titled + 1, damaged=True)
-    before = index.content.get(titled)
+    if later and titled not in cache.content:
+        yield from load_items(cache, codec, titled, titled + 1, damaged=True)
+    before = cache.content.get(titled)
     message_id = None if before is None else codec.id_of(before)
     for number in later if message_id is not None else ():
-        packed = index.content.get(number)
+        packed = cache.content.get(number)
         if packed is not None and codec.id_of(packed) == message_id:
             title = codec.title_of(packed)
             params = (title, None if title is None else number, writer.thread.number, titled)

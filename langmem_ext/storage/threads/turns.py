@@ -16,7 +16,7 @@ from langmem_ext.messages.call_ids import call_ids_in
 from langmem_ext.messages.identity import HUMAN_CODES, SYSTEM_CODES, TOOL_CODES
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of
 from langmem_ext.messages.packed import fields_of
-from langmem_ext.storage.cache import Indexes, ThreadIndex
+from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.messages import read_messages
 from langmem_ext.storage.operation import PAUSE, PAUSE_EVERY, Op, fetch, operation
@@ -69,7 +69,7 @@ class Tail:
 
 
 def read_tail(
-    key: ThreadKey, count: int | None, *, numbered: bool = False, indexes: Indexes, codec: Codec
+    key: ThreadKey, count: int | None, *, numbered: bool = False, caches: ThreadCaches, codec: Codec
 ) -> Op[Tail]:
     """The newest turns of a thread's conversation.
 
@@ -77,27 +77,27 @@ def read_tail(
         key: The thread.
         count: How many turns, at least; None for all.
         numbered: Whether to count the turns before them.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads items.
 
     Raises:
         ThreadNotFound: The thread does not exist.
         InvalidInput: Its graph keeps messages in a `DeltaChannel`.
     """
-    index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
+    cache, ref = yield from list_of_conversation(key, caches=caches, codec=codec)
     apart = (
         None
         if count is None or len(ref.runs) > 2 * FRAGMENTS
-        else (yield from _apart(index, ref.runs))
+        else (yield from _apart(cache, ref.runs))
     )
     begin = left_out = 0
     if apart is not None and count is not None:
-        turns = _Turns(index, codec, ref.runs)
+        turns = _Turns(cache, codec, ref.runs)
         begin = yield from turns.find(count)
         left_out = (yield from turns.count()) - count if numbered and begin else 0
     shown = [*(at for at in apart or () if at < begin), *range(begin, length_of(ref.runs))]
-    messages = yield from _read(index, codec, ref, shown)
-    indexes.keep(index)
+    messages = yield from _read(cache, codec, ref, shown)
+    caches.keep(cache)
     return Tail(messages, left_out, begin)
 
 
@@ -107,7 +107,7 @@ def read_naming(
     parts: Collection[str],
     *,
     before: int | None = None,
-    indexes: Indexes,
+    caches: ThreadCaches,
     codec: Codec,
 ) -> Op[list[Snapshot]]:
     """A conversation's messages that contain one of some texts, oldest first, and perhaps others.
@@ -118,14 +118,14 @@ def read_naming(
         key: The thread.
         parts: The texts.
         before: Only so many of the first messages are searched.
-        indexes: The caches of this process.
+        caches: The caches of this process.
         codec: Reads items.
 
     Raises:
         ThreadNotFound: The thread does not exist.
         InvalidInput: Its graph keeps messages in a `DeltaChannel`.
     """
-    index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
+    cache, ref = yield from list_of_conversation(key, caches=caches, codec=codec)
     positions: set[int] = set()
     for part in parts:
         passed = 0
@@ -136,24 +136,24 @@ def read_naming(
                 "part": part.encode("utf-8", "surrogatepass"),
                 "mark": MARK,
             }
-            rows = yield from fetch(SELECT_NAMING, thread=index.number, **params)
+            rows = yield from fetch(SELECT_NAMING, thread=cache.number, **params)
             positions.update(passed + (key & NUMBER) - first for (key,) in rows)
             passed += end - first
     messages = yield from _read(
-        index, codec, ref, sorted(at for at in positions if before is None or at < before)
+        cache, codec, ref, sorted(at for at in positions if before is None or at < before)
     )
-    indexes.keep(index)
+    caches.keep(cache)
     return messages
 
 
-def has_message(key: ThreadKey, message_id: str, *, indexes: Indexes, codec: Codec) -> Op[bool]:
+def has_message(key: ThreadKey, message_id: str, *, caches: ThreadCaches, codec: Codec) -> Op[bool]:
     """Whether a message of this id is in a thread's conversation."""
-    index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
+    cache, ref = yield from list_of_conversation(key, caches=caches, codec=codec)
     for first, end in ranges_of(ref.runs):
         if (
             yield from fetch(
                 sql.FIND_ITEM,
-                thread=index.number,
+                thread=cache.number,
                 low=first,
                 high=end,
                 message_id=encode_id(message_id),
@@ -163,12 +163,12 @@ def has_message(key: ThreadKey, message_id: str, *, indexes: Indexes, codec: Cod
     return False
 
 
-def _apart(index: ThreadIndex, runs: Runs) -> Op[list[int] | None]:
+def _apart(cache: ThreadCache, runs: Runs) -> Op[list[int] | None]:
     """Positions of system messages in a list; None if a message's row does not show its role."""
     positions = []
     passed = 0
     for first, end in ranges_of(runs):
-        for key, role in (yield from fetch(SELECT_APART, thread=index.number, low=first, high=end)):
+        for key, role in (yield from fetch(SELECT_APART, thread=cache.number, low=first, high=end)):
             if role is None:
                 return None
             positions.append(passed + (key & NUMBER) - first)
@@ -177,7 +177,7 @@ def _apart(index: ThreadIndex, runs: Runs) -> Op[list[int] | None]:
 
 
 def _read(
-    index: ThreadIndex, codec: Codec, ref: ValueRef, positions: list[int]
+    cache: ThreadCache, codec: Codec, ref: ValueRef, positions: list[int]
 ) -> Op[list[Snapshot]]:
     """The messages at some positions of a list, in order."""
     numbers = numbers_of(ref.runs)
@@ -185,7 +185,7 @@ def _read(
     nameless = runs_of(at for at, position in enumerate(positions) if position in bare)
     return (
         yield from read_messages(
-            index, codec, runs_of([numbers[position] for position in positions]), nameless
+            cache, codec, runs_of([numbers[position] for position in positions]), nameless
         )
     )
 
@@ -195,7 +195,7 @@ class _Turns:
     """Where the turns of a list begin, found from its end.
 
     Attributes:
-        index, codec: Read messages.
+        cache, codec: Read messages.
         runs: The list.
         users: Positions of the user's messages that were looked at, the last one first.
         known: Whether a message is a user's, by the position of each that was looked at.
@@ -207,7 +207,7 @@ class _Turns:
         ended: Whether the whole list was looked at.
     """
 
-    index: ThreadIndex
+    cache: ThreadCache
     codec: Codec
     runs: Runs
     users: list[int] = field(default_factory=list)
@@ -257,7 +257,7 @@ class _Turns:
         left = PAGE
         for before, first, end in reversed([part for part in ranges if part[1] < part[2]]):
             rows = yield from fetch(
-                SELECT_MARKS, thread=self.index.number, low=first, high=end, limit=left
+                SELECT_MARKS, thread=self.cache.number, low=first, high=end, limit=left
             )
             for key, role, call in rows:
                 at = before + (key & NUMBER) - first
@@ -313,7 +313,7 @@ class _Turns:
         """The ids of the calls that a message makes."""
         if place not in self._calls:
             number = self._numbers[place]
-            [packed] = yield from read_messages(self.index, self.codec, (number, number + 1), ())
+            [packed] = yield from read_messages(self.cache, self.codec, (number, number + 1), ())
             fields = fields_of(packed)
             self._calls[place] = frozenset(
                 call_ids_in(fields) if fields.get("type") in _MODELS else ()

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 from langchain_core.messages import BaseMessage
 
-from langmem_ext.checkpointer.delta_channels import CheckpointMeaning
+from langmem_ext.checkpointer.delta_channels import LangGraphFacts
 from langmem_ext.errors import (
     DamagedRow,
     InvalidInput,
@@ -143,7 +143,7 @@ class TurnReader:
         return read_live(
             self.source.key(thread_id),
             self._retention.cutoff(now_ms()),
-            CheckpointMeaning(self.source.codec),
+            LangGraphFacts(self.source.codec),
         )
 
     def read(

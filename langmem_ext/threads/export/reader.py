@@ -298,7 +298,7 @@ class Import:
 
     def _add(self, arrivals: Mapping[str, Arrival]) -> list[str]:
         op = transit_ops.copy_in(
-            list(arrivals.values()), now=now_ms(), indexes=self._log.indexes, codec=self._codec
+            list(arrivals.values()), now=now_ms(), caches=self._log.caches, codec=self._codec
         )
         return [
             name

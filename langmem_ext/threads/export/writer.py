@@ -20,7 +20,7 @@ from langmem_ext.log.message_log import MessageLog
 from langmem_ext.log.restore import RestorePolicy
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.messages.packed import fields_of, is_foreign
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints import sql as statements
 from langmem_ext.storage.checkpoints.lookup import read_word
 from langmem_ext.storage.operation import Op, Row, Rows, fetch, operation
@@ -174,14 +174,14 @@ class Export:
 
     def _markdown(self, thread: dict[str, Any], scratch: SqliteDriver) -> Iterator[Texts]:
         yield [("\n" if self._threads > 1 else "") + thread_markdown.heading(thread_line(thread))]
-        number, index = thread["number"], ThreadIndex(thread["number"])
+        number, cache = thread["number"], ThreadCache(thread["number"])
         native = MessageCodec(RestorePolicy(strict=True))
         for start, end in ranges_of(
             scratch.run(transit_ops.read_runs(number, native), write=False)
         ):
             for first in range(start, end, transit_ops.PAGE):
                 last = min(first + transit_ops.PAGE, end)
-                rows = scratch.run(_read_items(index, first, last), write=False)
+                rows = scratch.run(_read_items(cache, first, last), write=False)
                 yield [self._text_of(thread, row, keys, native) for row, keys in rows]
                 self._messages += len(rows)
 
@@ -209,11 +209,11 @@ def pages_of(scratch: SqliteDriver, number: int, table: Table) -> Iterator[Rows]
 
 
 @operation
-def _read_items(index: ThreadIndex, first: int, last: int) -> Op[list[tuple[Row, bytes | None]]]:
+def _read_items(cache: ThreadCache, first: int, last: int) -> Op[list[tuple[Row, bytes | None]]]:
     """Rows of messages, each with the word that its shape names."""
     items: list[tuple[Row, bytes | None]] = []
     for row in (
-        yield from fetch(statements.SELECT_ITEMS, thread=index.number, low=first, high=last)
+        yield from fetch(statements.SELECT_ITEMS, thread=cache.number, low=first, high=last)
     ):
-        items.append((row, None if row[8] is None else (yield from read_word(index, row[8]))))
+        items.append((row, None if row[8] is None else (yield from read_word(cache, row[8]))))
     return items

@@ -367,7 +367,7 @@ async def test_what_is_large_is_stored_as_it_was_when_it_was_passed(url: str) ->
                 message.id, message.content = f"late {number}", "something else"
             changed["table"].clear()
         await asyncio.gather(*storing)
-        saver.log.indexes.forget()
+        saver.log.caches.forget()
         stored, before = await saver.aget_tuple(CONFIG), await saver.aget_tuple(begun)
     assert stored is not None
     assert before is not None
@@ -381,7 +381,7 @@ async def test_a_long_list_is_known_once_it_is_loaded(url: str, mode: Mode) -> N
     with DeltaSaver.open(url) as saver:
         await Calls(mode).call(saver, "put", CONFIG, one, {"step": 0}, one["channel_versions"])
         await Calls(mode).call(saver, "get_tuple", CONFIG)
-        known = saver.log.indexes.list_at("t", saver.codec.key, "", "messages")
+        known = saver.log.caches.list_at("t", saver.codec.key, "", "messages")
         again = saver.codec.pack_value([*messages, HumanMessage("new")], known=known)
         assert again.fresh == 1
 

@@ -63,7 +63,7 @@ async def test_a_graph_whose_nodes_and_writes_are_named_by_enums_goes_on(
             graph = graph_of(names, one)
             asked = await calls.call(graph, "invoke", {"count": 0}, config)
             if isinstance(one, DeltaSaver):
-                one.log.indexes.forget()
+                one.log.caches.forget()
             done = await calls.call(graph, "invoke", Command(resume="yes"), config)
             await calls.call(graph, "update_state", config, {Field.COUNT: 9}, as_node=names.ASK)
             state = await calls.call(graph, "get_state", config)

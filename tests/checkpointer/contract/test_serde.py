@@ -161,7 +161,7 @@ def test_a_forged_row_in_the_database_is_inert_too(backend: Backend, tmp_path: P
     with DeltaSaver(backend.new_url(tmp_path)) as saver:
         through(saver, "x" * 100)
         saver.log.run(_overwrite_values(FORGED["a function"]), write=True)
-        saver.log.indexes.forget()
+        saver.log.caches.forget()
         found = saver.get_tuple(CONFIG)
         assert found is not None
         assert found.checkpoint["channel_values"]["thing"] == ["PATH"]

@@ -65,8 +65,8 @@ def expected(steps: int) -> list[str]:
 
 
 def headers(saver: DeltaSaver) -> list[Header]:
-    [index] = saver.log.indexes._indexes.values()
-    return list(index.headers.values())
+    [cache] = saver.log.caches._caches.values()
+    return list(cache.headers.values())
 
 
 def test_a_fragmented_list_reads_back_exactly_warm_and_cold(url: str) -> None:

@@ -260,11 +260,11 @@ def test_nothing_of_a_deleted_thread_is_remembered(saver: DeltaSaver) -> None:
     graph = chat(saver)
     for thread in ("t", "other"):
         graph.invoke({"messages": [said(None)]}, {"configurable": {"thread_id": thread}})
-    before = saver.log.indexes.size
+    before = saver.log.caches.size
     saver.delete_thread("other")
-    assert 0 < saver.log.indexes.size < before * 2 // 3  # ids and times differ by a few bytes
+    assert 0 < saver.log.caches.size < before * 2 // 3  # ids and times differ by a few bytes
     saver.delete_thread("t")
-    assert saver.log.indexes.size == 0
+    assert saver.log.caches.size == 0
 
 
 def test_memory_is_bounded_however_many_subgraphs_run(backend: Backend, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_memory_is_bounded_however_many_subgraphs_run(backend: Backend, tmp_path
         )
         for turn in range(60):
             graph.invoke({"messages": [HumanMessage(f"turn {turn}")]}, CONFIG)
-            assert saver.log.indexes.size <= 100_000
+            assert saver.log.caches.size <= 100_000
         assert len(graph.get_state(CONFIG).values["messages"]) == 120
 
 

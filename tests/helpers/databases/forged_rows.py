@@ -107,7 +107,7 @@ def reseal(connection: sqlite3.Connection) -> None:
 def reseal_rows(saver: DeltaSaver) -> None:
     """The same on any kind of database, of rows that can be read."""
     saver.log.run(_resealed(), write=True)
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
 
 
 @operation

@@ -12,7 +12,7 @@ from patience import PATIENCE_S, until
 from langmem_ext import DeltaSaver, Threads
 from langmem_ext.messages.search.query import has_all, plan_query
 from langmem_ext.messages.search.words import list_words
-from langmem_ext.storage.cache import ThreadIndex
+from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.sql import ITEM_COLUMNS
 from langmem_ext.storage.operation import Op, Rows, execute, fetch, operation
 from langmem_ext.storage.schema.dialect import KEY, OF_THREAD
@@ -79,7 +79,7 @@ def has_index(saver: DeltaSaver) -> bool:
 def spoil(saver: DeltaSaver, statement: str) -> None:
     """Change the database behind the saver's back."""
     saver.log.run(operation(execute)(statement), write=True)
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
 
 
 def shown(saver: DeltaSaver) -> tuple[dict[Place, Shown], set[Place]]:
@@ -99,7 +99,7 @@ def shown(saver: DeltaSaver) -> tuple[dict[Place, Shown], set[Place]]:
                 f"SELECT {ITEM_COLUMNS} FROM item WHERE {OF_THREAD} ORDER BY {KEY}", thread=number
             )
             for row in items:
-                packed = yield from read_packed_item(ThreadIndex(number), row, saver.codec)
+                packed = yield from read_packed_item(ThreadCache(number), row, saver.codec)
                 one = saver.codec.shown_of(packed)
                 identity = row[1] if row[1] is not None else row[0]
                 newest[identity], places[identity] = one, (name, row[0] & 0xFFFFFFFF)

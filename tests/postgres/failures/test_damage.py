@@ -75,11 +75,11 @@ def change(saver: DeltaSaver, statement: str, *, sealed: bool, **params: Any) ->
     saver.log.run(changed(), write=True)
     if sealed:
         reseal_rows(saver)
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
 
 
 def read(saver: DeltaSaver, thread: str) -> Any:
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
     found = saver.get_tuple(at(thread))
     return None if found is None else found.checkpoint["channel_values"]
 
@@ -169,7 +169,7 @@ def test_every_column_of_every_row_that_is_changed_is_noticed(
                 name,
                 place,
             )
-            varied.log.indexes.forget()
+            varied.log.caches.forget()
             if (table, name) not in DERIVED:
                 with pytest.raises(DamagedRow):
                     repr(list(varied.list(None)))
@@ -260,7 +260,7 @@ def test_a_thread_with_a_damaged_message_goes_on_from_before_it(saver: DeltaSave
     third = saver.put(
         first, checkpoint({"messages": instead}, f"{ID[:-1]}3"), {"step": 2}, {"messages": "2"}
     )
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
     found = saver.get_tuple(third)
     assert found is not None
     assert [message.content for message in found.checkpoint["channel_values"]["messages"]] == [
@@ -408,7 +408,7 @@ def test_a_forged_counter_never_leads_a_write_to_another_thread(
     with suppress(LangmemExtError):  # the server itself refuses numbers that are there
         ThreadChatMessageHistory("forged", forged).add_messages([HumanMessage("more")])
     examine(forged, fix=True)
-    forged.log.indexes.forget()
+    forged.log.caches.forget()
     ThreadChatMessageHistory("forged", forged).add_messages([HumanMessage("still more")])
     assert [finding for finding in examine(forged).findings if finding.severity != "note"] == []
     assert [message.content for message in read(forged, "whole")["messages"]] == [

@@ -114,7 +114,7 @@ def test_a_reader_is_answered_while_others_write_its_thread_without_a_pause(url:
     try:
         with DeltaSaver.open(url) as saver:
             for _ in range(300):
-                saver.log.indexes.forget()
+                saver.log.caches.forget()
                 saver.get_tuple(config_of("t"))
                 list(saver.list(config_of("t"), limit=3))
     finally:
@@ -171,7 +171,7 @@ async def test_a_thread_is_begun_although_what_was_to_begin_it_came_to_nothing(u
         }
         # Another process has changed what a new row begins with: what is written together is rolled
         # back, and run one by one.
-        saver.log.indexes.missing.indexed = 1
+        saver.log.caches.missing.indexed = 1
         await asyncio.gather(
             saver.aput_writes(first, [("messages", "hello")], "task"),
             saver.aput(

@@ -303,7 +303,7 @@ def test_many_checkpoints_are_read_as_each_is_by_itself(url: str) -> None:
         expected = [saver.get_tuple(config) for config in configs]
         assert sum(found is None for found in expected) == 4
         for _ in range(2):  # by one who knows nothing of them, and by one who knows
-            saver.log.indexes.forget()
+            saver.log.caches.forget()
             assert list(saver.get_all(configs)) == expected
             assert list(saver.get_all(configs)) == expected
         assert list(saver.for_owner("me").get_all(configs)) == [None] * len(configs)
@@ -347,7 +347,7 @@ def test_what_comes_before_a_damaged_checkpoint_is_copied(url: str) -> None:
         saver.log.run(damage(), write=True)
         for awaited in (False, True):
             target = InMemorySaver()
-            saver.log.indexes.forget()
+            saver.log.caches.forget()
             with pytest.raises(DamagedRow, match="value 19 "):
                 asyncio.run(acopy_saver(saver, target)) if awaited else copy_saver(saver, target)
             assert [found.checkpoint for found in target.list(None)] == expected[1:]

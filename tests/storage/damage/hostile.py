@@ -277,7 +277,7 @@ def _imported(path: str, whole: str) -> dict[str, Any]:
                 pass  # there is no list of messages
             except LangmemExtError as error:
                 errors[name] = f"{type(error).__name__}: {error}"[:400]
-            saver.log.indexes.forget()
+            saver.log.caches.forget()
             gc.collect()  # what was read is in the traceback of an error
         other = saver.get_tuple(config("other"))
         assert other is not None

@@ -116,7 +116,7 @@ def test_what_a_signals_handler_raises_is_raised_as_it_is(
     handled(handler)
     saver = opened(serde)
     stored(saver)
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
     during.append(signalled)
     with pytest.raises(TimeIsUp):
         saver.get_tuple(CONFIG)
@@ -136,7 +136,7 @@ def test_an_interruption_and_memory_and_stack_that_ran_out_are_no_damage(
 ) -> None:
     saver = opened(serde)
     stored(saver)
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
     during.append(partial(fail, error))
     with pytest.raises(type(error)):
         saver.get_tuple(CONFIG)
@@ -163,7 +163,7 @@ def test_what_a_serializer_raises_is_a_damaged_row_whatever_it_is(
     handled(on_signal)
     saver = opened(Interrupted())
     stored(saver)
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
     during.append(partial(fail, error))
     with pytest.raises(DamagedRow) as damaged:
         saver.get_tuple(CONFIG)

@@ -199,7 +199,7 @@ def assert_opened_with(saver: DeltaSaver, options: SaverOptions) -> None:
     assert saver.telemetry == options["telemetry"]
     assert saver.retention == options["retention"]
     assert saver.metadata_keys == {"color"}
-    assert saver.log.indexes.compress
+    assert saver.log.caches.compress
 
 
 def synchronous(saver: DeltaSaver) -> int | None:
@@ -224,7 +224,7 @@ def test_a_connection_string_alone_opens_as_open_does(backend: Backend, tmp_path
                 saver.owner,
                 saver.retention,
                 saver.metadata_keys,
-                saver.log.indexes.compress,
+                saver.log.caches.compress,
             ) == (None, None, None, False)
 
 

@@ -253,7 +253,7 @@ def test_a_read_names_the_row_on_each_kind_of_database(
             for finding in examine(saver).findings
             if "names the same messages" in finding.message
         ]
-        saver.log.indexes.forget()
+        saver.log.caches.forget()
         with pytest.raises(
             DamagedRow, match=f"checkpoint {newest_id} of thread 't' names the same messages"
         ):
@@ -528,7 +528,7 @@ def test_what_an_application_repeats_is_read_as_it_was_however_often(
         patch.setattr(codec, "LONGEST", 100)
         at = put(saver, "t", config("t"), 1, channels)
         saver.put_writes(at, [("c0", written)], "task")
-        saver.log.indexes.forget()
+        saver.log.caches.forget()
         found = saver.get_tuple(at)
         assert found is not None
         assert found.checkpoint["channel_values"] == channels
@@ -569,7 +569,7 @@ def test_tasks_and_channels_may_hold_the_same_however_many_they_are(
         at = put(saver, "t", config("t"), 1, channels)
         for number in range(40):
             saver.put_writes(at, [("c0", said), ("d0", changed[number])], f"task{number:02}")
-        saver.log.indexes.forget()
+        saver.log.caches.forget()
         found = saver.get_tuple(at)
         assert found is not None
         assert found.checkpoint["channel_values"] == channels

@@ -19,7 +19,7 @@ from prune_reference import rows
 from savers import Backend
 
 from langmem_ext import ConversationMemory, DeltaSaver, StorageError, ThreadChatMessageHistory
-from langmem_ext.checkpointer.delta_channels import CheckpointMeaning
+from langmem_ext.checkpointer.delta_channels import LangGraphFacts
 from langmem_ext.storage.prune.expire import Candidate, Position, Surroundings, expire, thin
 from langmem_ext.types import ThreadKey
 
@@ -166,7 +166,7 @@ def put_of_a_run(saver: DeltaSaver) -> None:
 
 
 def around(saver: DeltaSaver) -> Surroundings:
-    return Surroundings(None, CheckpointMeaning(saver.codec), saver.log.indexes)
+    return Surroundings(None, LangGraphFacts(saver.codec), saver.log.caches)
 
 
 OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {

@@ -88,7 +88,7 @@ def test_what_was_not_stored_is_carried_out(saver: DeltaSaver, known: bool) -> N
     assert (
         run(
             saver,
-            recalled(drop_thread(ThreadKey("t"), indexes=saver.log.indexes, dry_run=False), [None]),
+            recalled(drop_thread(ThreadKey("t"), caches=saver.log.caches, dry_run=False), [None]),
         ).threads
         == 1
     )
@@ -105,7 +105,7 @@ def test_a_thread_that_nobody_makes_is_not_made_to_look_for_what_was_left(
 
 def test_a_deletion_tells_what_its_earlier_run_was_about_to_tell(saver: DeltaSaver) -> None:
     run(saver, add(saver, "one"))
-    op = drop_thread(ThreadKey("t"), indexes=saver.log.indexes, dry_run=False)
+    op = drop_thread(ThreadKey("t"), caches=saver.log.caches, dry_run=False)
     told = run(saver, op)
     assert told.threads == 1
     assert run(saver, recalled(op, [told])) == told
@@ -116,7 +116,7 @@ def test_a_copy_is_known_again_when_it_was_written_to_and_no_other_is_taken_for_
 ) -> None:
     run(saver, add(saver, "one"))
     copy = Copy("copy", 7)
-    op = copy_thread(ThreadKey("t"), copy, now=1, indexes=saver.log.indexes)
+    op = copy_thread(ThreadKey("t"), copy, now=1, caches=saver.log.caches)
     assert run(saver, op)
     ThreadChatMessageHistory("copy", saver).add_messages([HumanMessage("two")])
     Threads(saver).delete("t")
@@ -124,7 +124,7 @@ def test_a_copy_is_known_again_when_it_was_written_to_and_no_other_is_taken_for_
     assert texts(saver, "copy") == ["one", "two"]
     run(saver, add(saver, "one"))
     another = copy_thread(
-        ThreadKey("t"), replace(copy, generation=5000), now=1, indexes=saver.log.indexes
+        ThreadKey("t"), replace(copy, generation=5000), now=1, caches=saver.log.caches
     )
     with pytest.raises(InvalidInput, match="already"):
         run(saver, recalled(another, [True]))

@@ -33,7 +33,7 @@ def test_a_zero_character_in_a_message_reads_back(
 ) -> None:
     with open_saver(backend.new_url(tmp_path), compress=backend.compress) as saver:
         ThreadChatMessageHistory("t", saver).add_messages(ZEROS[where])
-        saver.log.indexes.forget()
+        saver.log.caches.forget()
         assert ThreadChatMessageHistory("t", saver).messages == ZEROS[where]
 
 
@@ -113,7 +113,7 @@ def test_a_channel_with_a_zero_in_its_name_reads_back(backend: Backend, tmp_path
         }
         config = saver.put(configured(""), checkpoint, {"step": 1}, dict.fromkeys(values, 1))
         saver.put_writes(config, [(name, 1)], "task", name)
-        saver.log.indexes.forget()
+        saver.log.caches.forget()
         found = saver.get_tuple(configured(""))
     assert found.checkpoint["channel_values"] == values
     assert found.pending_writes == [("task", name, 1)]

@@ -556,7 +556,7 @@ NAMED = re.compile(
 def replaced(saver: DeltaSaver, place: Place, content: Any) -> None:
     """Have a row hold something else, behind the saver's back."""
     saver.log.run(_replaced(*place, content), write=True)
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
 
 
 @operation
@@ -630,7 +630,7 @@ def test_a_repair_leaves_what_is_compressed_as_it_stands(whole: DeltaSaver) -> N
     assert examine(whole, fix=True).ok
     assert examine(whole).findings == ()
     assert cells(whole) == before
-    whole.log.indexes.forget()
+    whole.log.caches.forget()
     assert everything(whole) == expected
 
 

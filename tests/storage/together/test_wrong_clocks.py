@@ -500,7 +500,7 @@ async def compare_skewed(
             last = number == len(program.steps) - 1
             expected = await reference.carry_out(step, last=last)
             # Ids of one process never go back, whatever its clock does: each step is another's.
-            shelf.saver.log.indexes.start_anew()
+            shelf.saver.log.caches.start_anew()
             with clock_off_by(chance.choice([0, 0, *SKEWS, 3600])):
                 found = await subject.carry_out(step, last=last)
             for (what, form), (_, other) in zip(expected, found, strict=True):

@@ -1,8 +1,8 @@
 """Promise: each column of a thread's own row is copied, exported and imported; or it has a reason
 not to be.
 
-The columns are listed by hand in the SQL of copies and of exports: a new one would be lost there
-without an error.
+The lines of an export name the columns by hand, and so does what a copy leaves out: a new column
+would be lost without an error.
 """
 
 from __future__ import annotations

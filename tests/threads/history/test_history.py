@@ -126,7 +126,7 @@ def test_everything_of_a_message_survives(saver: DeltaSaver) -> None:
         ToolMessage("found", id="3", tool_call_id="c", artifact={"rows": 2}, status="error"),
     ]
     ThreadChatMessageHistory("t", saver).add_messages(messages)
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
     assert ThreadChatMessageHistory("t", saver).messages == messages
     kept = {
         "response_metadata": {"model": "m"},
@@ -142,7 +142,7 @@ def test_everything_of_a_message_survives(saver: DeltaSaver) -> None:
         ChatMessage("x", role="narrator"),
     ]
     ThreadChatMessageHistory("t", saver).add_messages(more)
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
     *_, fourth, fifth, sixth = ThreadChatMessageHistory("t", saver).messages
     assert fourth == more[0]
     assert [message.model_copy(update={"id": None}) for message in (fifth, sixth)] == more[1:]
@@ -357,7 +357,7 @@ async def test_it_works_in_runnable_with_message_history(way: str, saver: DeltaS
                 answer = "".join([chunk.text async for chunk in chain.astream(given, config)])
         assert answer == scripted.answers[len(scripted.seen) - 1]
     assert scripted.seen == [1, 3], "each call sees what was said before"
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
     first, said, second, last = ThreadChatMessageHistory("t", saver).messages
     assert [first, second] == asked
     for number, message in enumerate((said, last)):
@@ -405,9 +405,9 @@ def test_a_channel_that_holds_something_else_is_refused_and_left_alone(saver: De
 def test_adding_needs_no_read_of_what_is_there(saver: DeltaSaver) -> None:
     history = ThreadChatMessageHistory("t", saver)
     history.add_messages([HumanMessage(f"message {number}") for number in range(3000)])
-    saver.log.indexes.forget()
+    saver.log.caches.forget()
     history.add_messages([HumanMessage("one more")])
-    index = saver.log.indexes.take("t", saver.codec)
-    assert index is not None
-    assert len(index.content) < 1100
+    cache = saver.log.caches.take("t", saver.codec)
+    assert cache is not None
+    assert len(cache.content) < 1100
     assert len(history.messages) == 3001

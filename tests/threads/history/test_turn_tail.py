@@ -148,7 +148,7 @@ def spoken(url: str) -> str:
 
 def read(log: MessageLog) -> int:
     """How many messages the log has read and remembers."""
-    return sum(len(index.content) for index in log.indexes._indexes.values())
+    return sum(len(cache.content) for cache in log.caches._caches.values())
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,11 @@ def test_only_the_end_of_a_thread_is_read(saver: DeltaSaver) -> None:
         [kind(f"message {number}") for number in range(2_000) for kind in (HumanMessage, AIMessage)]
     )
     for tokens in (200, 1_000):
-        saver.log.indexes.forget()
+        saver.log.caches.forget()
         window = history.window(tokens)
-        index = saver.log.indexes.take("t", saver.codec)
-        assert index is not None
-        read = index.content
+        cache = saver.log.caches.take("t", saver.codec)
+        assert cache is not None
+        read = cache.content
         assert len(window) <= len(read) <= len(window) * 5 // 4 + 20
         assert tokens - 20 <= sum(map(COUNTER.count, window)) <= tokens
 

@@ -51,7 +51,7 @@ def test_the_outline_is_the_tree_that_the_saver_lists(saver: DeltaSaver) -> None
         graph.invoke({"messages": [("user", text)]}, config("t"))
     earlier = [*graph.get_state_history(config("t"))][3]
     graph.update_state(earlier.config, {"total": 5}, as_node="add")
-    tools: Any = {"indexes": saver.log.indexes, "codec": saver.codec}
+    tools: Any = {"caches": saver.log.caches, "codec": saver.codec}
     outline = saver.log.run(outline_ops.read_outline(ThreadKey("t"), "", **tools), write=False)
     listed = [*saver.list(config("t"))]
     assert [(name, parent, step) for name, parent, step, _ in outline] == [
@@ -84,7 +84,7 @@ def test_one_channel_is_read_without_the_others(saver: DeltaSaver) -> None:
     graph.invoke({"messages": [("user", "one")]}, config("t"))
     head = saver.get_tuple(config("t"))
     assert head is not None
-    tools: Any = {"indexes": saver.log.indexes, "codec": saver.codec}
+    tools: Any = {"caches": saver.log.caches, "codec": saver.codec}
     read = outline_ops.read_channel(ThreadKey("t"), "", head.checkpoint["id"], "messages", **tools)
     packed = saver.log.run(read, write=False)
     assert packed is not None
@@ -99,7 +99,7 @@ def test_a_message_is_known_by_its_number_from_where_it_came_in(saver: DeltaSave
     graph = counting(saver)
     for text in ("one", "two"):
         graph.invoke({"messages": [("user", text)]}, config("t"))
-    tools: Any = {"indexes": saver.log.indexes, "codec": saver.codec}
+    tools: Any = {"caches": saver.log.caches, "codec": saver.codec}
     outline = saver.log.run(outline_ops.read_outline(ThreadKey("t"), "", **tools), write=False)
     steps = saver.log.run(
         outline_ops.read_steps(ThreadKey("t"), "", [row[0] for row in outline], **tools),
@@ -119,7 +119,7 @@ def test_a_message_is_found_and_lists_compared_without_being_read(saver: DeltaSa
         graph.invoke({"messages": [("user", text)]}, config("t"))
     graph.update_state(config("t"), {"messages": [RemoveMessage(id="said-3")]}, as_node="add")
     graph.update_state(config("t"), {"messages": [AIMessage("other", id="said-1")]}, as_node="add")
-    tools: Any = {"indexes": saver.log.indexes, "codec": saver.codec}
+    tools: Any = {"caches": saver.log.caches, "codec": saver.codec}
     lists = {
         found.checkpoint["id"]: found.checkpoint["channel_values"].get("messages")
         for found in saver.list(config("t"))
@@ -167,7 +167,7 @@ async def test_largest_threads_come_first_and_pages_lose_none(
 
 
 def test_a_thread_that_is_not_there_has_no_outline(saver: DeltaSaver) -> None:
-    tools: Any = {"indexes": saver.log.indexes, "codec": saver.codec}
+    tools: Any = {"caches": saver.log.caches, "codec": saver.codec}
     assert saver.log.run(outline_ops.read_outline(ThreadKey("t"), "", **tools), write=False) == []
     assert saver.log.run(outline_ops.list_namespaces(ThreadKey("t"), **tools), write=False) == []
 
@@ -176,7 +176,7 @@ def test_a_part_of_a_conversation_is_read_at_any_checkpoint(saver: DeltaSaver) -
     graph = counting(saver)
     for text in ("one", "two", "three"):
         graph.invoke({"messages": [("user", text)]}, config("t"))
-    tools: Any = {"indexes": saver.log.indexes, "codec": saver.codec}
+    tools: Any = {"caches": saver.log.caches, "codec": saver.codec}
     for found in saver.list(config("t")):
         whole = found.checkpoint["channel_values"].get("messages", [])
         for first, limit in ((0, 2), (1, 3), (-2, 2), (0, 99)):

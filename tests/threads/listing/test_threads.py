@@ -811,7 +811,7 @@ def test_the_last_messages_are_the_end_of_all_of_them(
         )
         messages = graph.get_state(config("t")).values["messages"]
         assert Threads(saver).messages("t") == messages
-        saver.log.indexes.forget()
+        saver.log.caches.forget()
         assert Threads(saver).messages("t", last=last) == messages[-last:]
 
 

@@ -23,9 +23,9 @@ from langmem_ext.storage.cache import (
     HEADERS,
     LISTS,
     VALUES,
-    Indexes,
     KnownList,
-    ThreadIndex,
+    ThreadCache,
+    ThreadCaches,
 )
 from langmem_ext.storage.rows.checkpoint import Header
 
@@ -60,52 +60,52 @@ def scattered(count: int, first: int = 0) -> Runs:
     return runs_of(range(first + 2 * count, first, -2))
 
 
-def items(index: ThreadIndex, step: int) -> None:
+def items(cache: ThreadCache, step: int) -> None:
     for number in range(50 * step, 50 * step + 50):
-        index.learn_item(number, message(number), named=number % 2 == 0)
+        cache.learn_item(number, message(number), named=number % 2 == 0)
 
 
-def equal_items(index: ThreadIndex, step: int) -> None:
+def equal_items(cache: ThreadCache, step: int) -> None:
     for number in range(50 * step, 50 * step + 50):
-        index.learn_item(number, message(0), named=False)
+        cache.learn_item(number, message(0), named=False)
 
 
-def bare(index: ThreadIndex, step: int) -> None:
+def bare(cache: ThreadCache, step: int) -> None:
     for number in range(50 * step, 50 * step + 50):
-        index.learn_bare(message(number, 1), index.learn_item(number, message(number), named=True))
+        cache.learn_bare(message(number, 1), cache.learn_item(number, message(number), named=True))
 
 
-def nameless_lists(index: ThreadIndex, step: int) -> None:
+def nameless_lists(cache: ThreadCache, step: int) -> None:
     packed = [message(number, step) for number in range(50)]
     place = (0, f"channel {step % (LISTS + 9)}")
-    index.learn_list(
+    cache.learn_list(
         place, KnownList(packed, runs_of(range(50)), runs_of(range(50)), [None, 0, 50, [0, 50]])
     )
 
 
-def fragmented_lists(index: ThreadIndex, step: int) -> None:
+def fragmented_lists(cache: ThreadCache, step: int) -> None:
     runs = scattered(500, step)
-    index.learn_list(
+    cache.learn_list(
         (0, f"channel {step % (LISTS + 9)}"), KnownList([b"shared"] * 500, runs, (), [None, *runs])
     )
 
 
-def manifests(index: ThreadIndex, step: int) -> None:
-    index.learn_manifest((0, f"channel {step % (LISTS + 9)}"), step, scattered(500, 1000 * step))
+def manifests(cache: ThreadCache, step: int) -> None:
+    cache.learn_manifest((0, f"channel {step % (LISTS + 9)}"), step, scattered(500, 1000 * step))
 
 
-def headers(index: ThreadIndex, step: int) -> None:
+def headers(cache: ThreadCache, step: int) -> None:
     # Each its runs, of numbers that all of them hold: as a list grows.
     entries = {"messages": [None, *NUMBERS[: 900 + step]], "n": [b"1"]}
-    index.learn_header(
+    cache.learn_header(
         0,
         b"%d" % (step % (HEADERS + 9)),
         Header(4, "now", {"messages": 1, "n": 2}, {}, None, entries),
     )
 
 
-def digests(index: ThreadIndex, step: int) -> None:
-    index.learn_value(b"%16d" % step, step + 1000)
+def digests(cache: ThreadCache, step: int) -> None:
+    cache.learn_value(b"%16d" % step, step + 1000)
 
 
 SHAPES = [items, equal_items, bare, nameless_lists, fragmented_lists, manifests, headers, digests]
@@ -113,104 +113,104 @@ SHAPES = [items, equal_items, bare, nameless_lists, fragmented_lists, manifests,
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 def test_what_is_held_is_counted(shape: Any) -> None:
-    index = ThreadIndex(1)
+    cache = ThreadCache(1)
     for step in range(300 if shape in (headers, digests) else 100):
-        shape(index, step)
+        shape(cache, step)
         if step % 20 == 0:
-            assert held(index, set(map(id, NUMBERS))) <= index.size * 1.25
+            assert held(cache, set(map(id, NUMBERS))) <= cache.size * 1.25
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 def test_no_shape_goes_beyond_the_bound(shape: Any) -> None:
-    indexes = Indexes(BOUND)
+    caches = ThreadCaches(BOUND)
     for step in range(60):
         for thread in range(12):
-            index = indexes.of(f"{thread}", row_of(thread), CODEC)
-            shape(index, step)
-            indexes.keep(index)
+            cache = caches.of(f"{thread}", row_of(thread), CODEC)
+            shape(cache, step)
+            caches.keep(cache)
         if step % 10 == 0:
-            assert held(list(indexes._indexes.values()), set(map(id, NUMBERS))) <= BOUND * 1.25
-        assert 0 <= indexes.size <= BOUND
+            assert held(list(caches._caches.values()), set(map(id, NUMBERS))) <= BOUND * 1.25
+        assert 0 <= caches.size <= BOUND
 
 
 def test_bodies_of_one_thread_have_a_bound_of_their_own() -> None:
-    index = Indexes(100 * BODIES_BYTES, remote=True).of("t", row_of(1), CODEC)
+    cache = ThreadCaches(100 * BODIES_BYTES, remote=True).of("t", row_of(1), CODEC)
     for number in range(30):
-        index.learn_body(number, bytes(BODIES_BYTES // 8))
-    assert 6 <= len(index.held) <= 8
-    assert list(index.held) == list(range(30))[-len(index.held) :]
-    index.learn_body(30, bytes(BODIES_BYTES + 1))
-    assert 30 not in index.held
+        cache.learn_body(number, bytes(BODIES_BYTES // 8))
+    assert 6 <= len(cache.held) <= 8
+    assert list(cache.held) == list(range(30))[-len(cache.held) :]
+    cache.learn_body(30, bytes(BODIES_BYTES + 1))
+    assert 30 not in cache.held
 
 
 def test_many_threads_of_which_little_is_known_are_within_the_bound_too() -> None:
-    indexes = Indexes(BOUND)
+    caches = ThreadCaches(BOUND)
     for thread in range(1500):
-        index = indexes.of(f"{thread}", row_of(thread), CODEC)
-        items(index, 0) if thread % 10 == 0 else None
-        indexes.keep(index)
-    assert held(list(indexes._indexes.values()), set(map(id, NUMBERS))) <= BOUND * 1.25
+        cache = caches.of(f"{thread}", row_of(thread), CODEC)
+        items(cache, 0) if thread % 10 == 0 else None
+        caches.keep(cache)
+    assert held(list(caches._caches.values()), set(map(id, NUMBERS))) <= BOUND * 1.25
 
 
 def test_what_has_gone_counts_no_more() -> None:
-    index = ThreadIndex(1)
+    cache = ThreadCache(1)
     for step in range(HEADERS + VALUES + 20):
         for shape in (nameless_lists, fragmented_lists, manifests, headers, digests):
-            shape(index, step)
+            shape(cache, step)
     for number in range(LISTS):
-        index.learn_list((1, f"{number}"), KnownList([], (), (), [None]))
-        index.learn_manifest((1, f"{number}"), 0, ())
+        cache.learn_list((1, f"{number}"), KnownList([], (), (), [None]))
+        cache.learn_manifest((1, f"{number}"), 0, ())
     for number in range(HEADERS):
-        index.learn_header(1, b"%d" % number, Header(4, "now", {}, {}, None))
-    few = ThreadIndex(1)
+        cache.learn_header(1, b"%d" % number, Header(4, "now", {}, {}, None))
+    few = ThreadCache(1)
     for number in range(VALUES):
         few.learn_value(b"%d" % number, number)
     for number in range(HEADERS):
         few.learn_header(1, b"%d" % number, Header(4, "now", {}, {}, None))
-    assert index.size == few.size
+    assert cache.size == few.size
 
 
 def test_what_is_taken_is_nobody_elses_and_counts_when_it_is_given_back() -> None:
-    indexes = Indexes(BOUND)
-    index = indexes.of("t", row_of(1), CODEC)
-    items(index, 0)
-    indexes.keep(index)
-    assert indexes.size == index.size
-    assert indexes.take("t", CODEC) is index
-    assert indexes.take("t", CODEC) is None
-    assert indexes.size == 0
-    other = indexes.of("t", row_of(1), CODEC)
-    indexes.keep(other)
-    indexes.keep(index)  # a reader's, which may be older
-    assert indexes.take("t", CODEC) is other
-    indexes.keep(other)
-    indexes.keep(index, written=True)
-    assert indexes.size == index.size
-    assert indexes.take("t", CODEC) is index
-    indexes.keep(index)
-    indexes.forget_thread("t")
-    assert indexes.size == 0
+    caches = ThreadCaches(BOUND)
+    cache = caches.of("t", row_of(1), CODEC)
+    items(cache, 0)
+    caches.keep(cache)
+    assert caches.size == cache.size
+    assert caches.take("t", CODEC) is cache
+    assert caches.take("t", CODEC) is None
+    assert caches.size == 0
+    other = caches.of("t", row_of(1), CODEC)
+    caches.keep(other)
+    caches.keep(cache)  # a reader's, which may be older
+    assert caches.take("t", CODEC) is other
+    caches.keep(other)
+    caches.keep(cache, written=True)
+    assert caches.size == cache.size
+    assert caches.take("t", CODEC) is cache
+    caches.keep(cache)
+    caches.forget_thread("t")
+    assert caches.size == 0
 
 
 def test_where_the_version_has_moved_only_what_cannot_change_is_still_known() -> None:
-    indexes = Indexes(BOUND)
-    index = indexes.of("t", row_of(1), CODEC)
-    index.learn_item(0, message(0), named=True)
-    index.newest[0] = b"checkpoint", b"checkpoint"
-    indexes.keep(index)
-    same = indexes.of("t", row_of(1), CODEC)
-    assert same is index
+    caches = ThreadCaches(BOUND)
+    cache = caches.of("t", row_of(1), CODEC)
+    cache.learn_item(0, message(0), named=True)
+    cache.newest[0] = b"checkpoint", b"checkpoint"
+    caches.keep(cache)
+    same = caches.of("t", row_of(1), CODEC)
+    assert same is cache
     assert same.newest
-    indexes.keep(same)
-    moved = indexes.of("t", row_of(1, version=8), CODEC)
-    assert moved is index
+    caches.keep(same)
+    moved = caches.of("t", row_of(1, version=8), CODEC)
+    assert moved is cache
     assert moved.content
     assert not moved.newest
     moved.learn_item(1, message(1), named=False)  # another process may name it
-    indexes.keep(moved)
-    assert not indexes.of("t", row_of(1, version=9), CODEC).content
-    indexes.keep(index)
-    assert not indexes.of("t", row_of(1, version=8, generation=1), CODEC).content
+    caches.keep(moved)
+    assert not caches.of("t", row_of(1, version=9), CODEC).content
+    caches.keep(cache)
+    assert not caches.of("t", row_of(1, version=8, generation=1), CODEC).content
 
 
 def row_of(thread: int, *, version: int = 7, generation: int = 0) -> tuple[Any, ...]:
@@ -239,9 +239,9 @@ def test_a_saver_of_long_fragmented_lists_stays_within_its_bound(tmp_path: Path)
                     [("messages", [HumanMessage(f"{step} {number}") for number in range(30)])],
                     "task",
                 )
-            assert held(list(log.indexes._indexes.values()), set()) <= BOUND * 1.25
-        log.indexes.forget()
+            assert held(list(log.caches._caches.values()), set()) <= BOUND * 1.25
+        log.caches.forget()
         for count, _ in enumerate(saver.list(None)):
             if count % 32 == 0:
-                assert held(list(log.indexes._indexes.values()), set()) <= BOUND * 1.25
-        assert 0 < log.indexes.size <= BOUND
+                assert held(list(log.caches._caches.values()), set()) <= BOUND * 1.25
+        assert 0 < log.caches.size <= BOUND
