@@ -153,7 +153,8 @@ def test_a_place_in_an_order_answers_which(text: str) -> None:
     [
         (DAY, "friday, the 27th of february", "2026-02-27"),
         (AHEAD, "friday, the 27th of february", "2027-02-27"),
-        (DAY, "27 february", "2027-02-27"),
+        (DAY, "27 february", "2026-02-27"),
+        (DAY, "27 january", "2027-01-27"),
         (DAMAGE, "27 february", "2026-02-27"),
         (DAMAGE, "the 27th", "2026-02-27"),
         (DAMAGE, "on friday", "2026-02-27"),

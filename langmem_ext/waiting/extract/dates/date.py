@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import date as Day
 from datetime import timedelta
 
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, longest
 from langmem_ext.waiting.extract.dates import days
-from langmem_ext.waiting.extract.dates.replacement import without_old
+from langmem_ext.waiting.extract.dates.past import is_of_past, is_told_as_past, latest, nearest
+from langmem_ext.waiting.extract.dates.replacement import in_month_of, without_old
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.english.roles import DATE_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
@@ -30,6 +31,9 @@ _DAY = (
     rf"|{_WORD_DAY})(?:\s*(?:st|nd|rd|th)\b)?"
 )
 _NTH = rf"(?P<day>\d{{1,2}}(?=\s?(?:st|nd|rd|th)\b)|(?:{_WORD_DAY}))(?:\s?(?:st|nd|rd|th)\b)?"
+_NUMBER = rf"(?P<day>\d{{1,2}}|{_WORD_DAY})(?:\s?(?:st|nd|rd|th)\b)?"
+_UNTIL = r"(?:[-–—]|\b(?:to|till?|until|through|thru)\b|(?<=(?:st|nd|rd|th)\s)and\b)"
+"""What stands between the two ends of a range: "16-20 march"."""
 _YEAR = (
     r"(?:,?\s*(?:of\s+)?(?P<year>(?:19|20)\d{2}\b(?!\s*[:.]\d)|['’]?(?:3[2-9]|[4-9]\d)(?=\s*(?:$"
     r"|[.,;!?\n]))))?"
@@ -60,6 +64,14 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
         (rf"\b{_LEAD}{MONTH},?\s*(?:the\s+)?{_DAY}{_YEAR}", days.explicit, 0.97, "month and day"),
         (
             rf"(?<![\d:.,#$£€])\b{_LEAD}{_DAY}\s*(?:day\s+)?(?:of\s+|in\s+)?{MONTH}{_YEAR}",
+            days.explicit,
+            0.97,
+            "day and month",
+        ),
+        (
+            rf"(?<![\d:.,/#$£€-])\b{_LEAD}{_NUMBER}(?=\s*{_UNTIL}\s*"
+            rf"(?:(?:{_LONG_WEEKDAY}|{_SHORT_WEEKDAY})\s+)?(?:the\s+)?(?P<last>\d{{1,2}})"
+            rf"(?:\s?(?:st|nd|rd|th))?\s*(?:of\s+)?{MONTH}{_YEAR})",
             days.explicit,
             0.97,
             "day and month",
@@ -104,7 +116,7 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             r"(?<![\w#-])(?P<day>\d{1,2})(?:st|nd|rd|th)(?!\w)" + _NOT_A_DAY,
             days.nth,
             0.85,
-            "day of the month",
+            days.NTH,
         ),
         (
             rf"\b(?P<nth>first|second|third|fourth|last|1st|2nd|3rd"
@@ -152,6 +164,13 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             "days ahead",
         ),
         (
+            rf"\b(?P<count>\d{{1,3}}|a\s+couple\s+of|an?|{WORDS})\s+(?P<unit>days?|weeks?|months?"
+            r"|fortnights?)\s+ago\b",
+            days.ago,
+            0.9,
+            "days ago",
+        ),
+        (
             rf"\b(?:(?P<weekday>{_LONG_WEEKDAY})|tomorrow|(?P<today>today))\s+(?:week(?!\w|\s+day)"
             rf"|(?P<fortnight>fortnight)"
             r"|in\s+(?P<count>two|three|\d)\s+weeks?)\b",
@@ -175,10 +194,10 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             "feast",
         ),
         (
-            rf"\b(?P<lead>next week(?:'s)?\s+(?:on\s+)?)?(?:(?P<which>this"
+            rf"\b(?P<lead>(?:next|last) week(?:'s)?\s+(?:on\s+)?)?(?:(?P<which>this"
             rf" coming|this|next|coming|the following|the next|the coming)\s+)?"
             rf"(?P<weekday>{_LONG_WEEKDAY})s?\b(?P<after>\s+(?:of\s+)?(?:the\s+)?(?:next"
-            r" week|following week|this week|after next))?",
+            r" week|last week|following week|this week|after next))?",
             days.weekday,
             0.88,
             "weekday",
@@ -289,7 +308,9 @@ def dates(text: str, today: Day, *, past: bool = False) -> list[Candidate]:
             candidate = _candidate(spelled, maker, match, today, past=past)
             if candidate:
                 candidates.append(replace(candidate, confidence=confidence, reason=reason))
-    return _completed_by_others(text, today, longest(candidates)[:_MOST])
+    candidates = longest(candidates)[:_MOST]
+    candidates = longest([*candidates, *_range_ends(text, candidates)])
+    return _completed_by_others(text, today, candidates)
 
 
 _NEXT_TO = re.compile(
@@ -336,6 +357,7 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
         )
         if "weekday" in candidate.reason:
             named.setdefault(weekday, completed[-1])
+    completed = _in_months(text, completed, today)
     for match in _NEXT_TO.finditer(text) if completed else ():
         first = next((other for other in reversed(completed) if other.end <= match.start()), None)
         if first and not any(other.overlaps(*match.span()) for other in completed):
@@ -349,6 +371,68 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
                 )
             )
     return sorted(completed, key=lambda candidate: candidate.start)
+
+
+_MONTH = re.compile(MONTH, re.I)
+_END = re.compile(
+    r"\s*(?:[-–—]|\b(?:to|till?|until|through|thru)\b)\s*(?:the\s+)?(?P<day>\d{1,2})"
+    r"(?:st|nd|rd|th)?(?=\s*(?:$|[,.;!?)](?!\d)|(?:please|pls|for|if|off|inclusive)\b))",
+    re.I,
+)
+"""The end of a range whose beginning names the month: "march 16-20"."""
+
+
+def _range_ends(text: str, found: list[Candidate]) -> list[Candidate]:
+    """The ends of ranges that the grammar does not see as days."""
+    return [
+        Candidate(*match.span("day"), end.isoformat(), 0.9, 0, days.NTH)
+        for first in found
+        if _MONTH.search(text, first.start, first.end)
+        and (match := _END.match(text, first.end))
+        and (end := days.numbered(first.value, int(match["day"])))
+    ]
+
+
+_BOTH_ENDS = re.compile(rf"\s*{_UNTIL}\s*(?:the\s+)?", re.I)
+_LATER = re.compile(
+    r"[-–—]|\b(?:to|till?|until|through|thru|back|return\w*|leav\w+|end\w*)\b", re.I
+)
+"""Words between two days of which the second ends what the first begins."""
+_OTHER = re.compile(r"\b(?:not?|sorry|actually|instead|rather|or|wait|mean|meant)\b", re.I)
+"""Words between two days that make them two readings of one."""
+
+
+def _in_months(text: str, found: list[Candidate], today: Day) -> list[Candidate]:
+    """The days of the month, each in the month that another day of the message names.
+
+    "From 12 may till the 20th", "the 28th to 3 april".
+    """
+    told: list[Candidate] = []
+    for at, day in enumerate(found):
+        if day.reason == days.NTH and len(found) > 1:
+            number = Day.fromisoformat(str(day.value)).day
+            first = next((one for one in reversed(told) if _has_month(text, one, today)), None)
+            last = found[at + 1] if at + 1 < len(found) else None
+            moved = None
+            if first:
+                between = (first.end, day.start)
+                later = _LATER.search(text, *between) and not _OTHER.search(text, *between)
+                moved = days.numbered(first.value, number, later=bool(later))
+            elif last and _has_month(text, last, today):
+                if _BOTH_ENDS.fullmatch(text, day.end, last.start):
+                    moved = days.numbered(last.value, number, later=False)
+                    if moved and moved > Day.fromisoformat(str(last.value)):
+                        moved = None
+            if moved and moved >= today:
+                day = replace(day, value=moved.isoformat())
+        told.append(day)
+    return told
+
+
+def _has_month(text: str, day: Candidate, today: Day) -> bool:
+    """Whether a day to come is said with its month."""
+    ahead = (Day.fromisoformat(str(day.value)) - today).days
+    return 0 <= ahead <= 366 and _MONTH.search(text, day.start, day.end) is not None
 
 
 _APART = re.compile(r"\b(?:to|till?|until|and|or|then|not|from|through|back)\b|\d", re.I)
@@ -373,50 +457,20 @@ def _candidate(
         day = maker(match, today)
         if not day:
             return None
-        day = _latest(maker, match, day, today) if past else day
+        ahead = day
+        if past or is_told_as_past(before(spelled.text, start)):
+            day = latest(maker, match, day, today)
+        else:
+            day = nearest(maker, match, day, today)
         begin, moved = _shifted(spelled.text, start, day)
     except (OverflowError, ValueError):
         return None
     others = _others(maker, match, day, today) if begin == start else ()
+    if ahead != day and begin == start and not others:
+        others = (ahead.isoformat(),)
     return Candidate(
         spelled.place(begin), spelled.place(end), moved.isoformat(), 0.0, alternatives=others
     )
-
-
-def _latest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Day:
-    """The latest reading of a date that is not in the future; the day itself if there is none."""
-    if day <= today:
-        return day
-    if maker in (days.weekday, days.short_weekday):
-        ahead = re.search(r"\b(?:next|following|coming)\b", match.group(), re.I)
-        return day if ahead else day - timedelta(days=7 * -(-(day - today).days // 7))
-    if maker is days.nth:
-        months = (today.year * 12 + today.month - 1 - back for back in range(3))
-        return next(
-            (
-                reading
-                for at in months
-                if (reading := days.safe(at // 12, at % 12 + 1, day.day)) and reading <= today
-            ),
-            day,
-        )
-    if maker in (days.explicit, days.numeric):
-        years = (
-            range(today.year, today.year - 5, -1)
-            if not match["year"]
-            else (day.year - 100,)
-            if len(match["year"]) == 2
-            else ()
-        )
-        return next(
-            (
-                reading
-                for year in years
-                if (reading := days.safe(year, day.month, day.day)) and reading <= today
-            ),
-            day,
-        )
-    return day
 
 
 def _others(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> tuple[str, ...]:
@@ -443,7 +497,7 @@ def _others(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> tu
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The dates of a reply, those in this parameter's role first."""
-    candidates = dates(reply.text, reply.now.date(), past=_is_past(param, reply.prompt))
+    candidates = dates(reply.text, reply.now.date(), past=is_of_past(param, reply.prompt))
     if not candidates and re.fullmatch(r"\W*(?:just|right|as of)? ?now\W*", reply.text, re.I):
         candidates = [Candidate(0, len(reply.text), reply.now.date().isoformat(), 0.8, 0, "today")]
     if reply.strict and _BIRTH.search(f"{param.name} {param.description}"):
@@ -453,7 +507,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             if re.search(r"\d{2}$", reply.text[day.start : day.end])
             or _BIRTH.search(reply.text, 0, day.start)
         ]
-    candidates = without_old(param, reply.text, candidates)
+    candidates = without_old(param, reply.text, _in_known_month(param, reply, candidates))
     if param.future:
         candidates = [
             replace(day, fit=-1) if _SINCE.search(before(reply.text, day.start)) else day
@@ -462,30 +516,14 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     return with_roles(param, reply, candidates, DATE_CUES)
 
 
+def _in_known_month(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
+    """The days; one of the month alone that takes the place of a known day is in its month."""
+    known, today = str(reply.filled.get(param.name)), reply.now.date().isoformat()
+    if param.type != ParamType.DATE or known < today or not re.fullmatch(r"\d{4}-\d\d-\d\d", known):
+        return found
+    return [in_month_of(day, known, least=today) for day in found]
+
+
 _BIRTH = re.compile(r"birth|born|\bdob\b", re.I)
 _SINCE = re.compile(r"\b(?:since|last)\s+(?:the\s+)?$", re.I)
 """Words before a day that has passed."""
-
-
-_PAST = re.compile(
-    r"\b(?:did (?!you (?:want|have|need|plan|wish|like|prefer|mean|say|think))|(?:has|have)"
-    r" (?:it|you|they|he|she) \w+ed|happened|occurred"
-    r"|when (?:was|were)|(?:was|were) (?:it|the \w+|you|he|she|they)"
-    r" \w+(?:ed|en|st|ght)|born|birth(?:day|date)?|dob|previous(?:ly)?"
-    r"|the past|\(past\)|last"
-    r" (?!day|date|night|name|for\b|\d)\w+|damage|accident|incident|crash|theft|loss"
-    r"|purchased?|bought|since when|lost|lose|stolen|missing|broke\w*)",
-    re.I,
-)
-"""Words by which a question or a description speaks of what has happened."""
-
-
-def _is_past(param: Param, prompt: str) -> bool:
-    """Whether the parameter or the question speaks of what has happened."""
-    return (
-        not param.future
-        and _PAST.search(
-            f"{param.name.replace('_', ' ')}. {param.description}. {prompt or param.prompt}"
-        )
-        is not None
-    )

@@ -53,6 +53,9 @@ ORDINAL_DAYS = {word: day for day, word in enumerate(_ORDINALS, start=1)} | {
 }
 ORDINAL_DAYS |= {"thirtieth": 30, "thirty-first": 31, "thirty first": 31}
 
+NTH = "day of the month"
+"""The reason of a day that is named by its number alone."""
+
 Maker = Callable[["re.Match[str]", Day], "Day | None"]
 
 
@@ -75,6 +78,8 @@ def explicit(match: re.Match[str], today: Day) -> Day | None:
         n for n, name in enumerate(MONTHS, start=1) if name.startswith(match["month"].lower()[:3])
     )
     day = day_number(match["day"])
+    if day > int(match.groupdict().get("last") or day):
+        month = month - 1 or 12  # "the 28th to 3 april"
     if match["year"]:
         year = int(match["year"].lstrip("'’"))
         return safe(year if year > 99 else 1900 + year, month, day)
@@ -157,6 +162,16 @@ def nth(match: re.Match[str], today: Day) -> Day | None:
     return None
 
 
+def numbered(near: object, number: int, *, later: bool = True) -> Day | None:
+    """The day of this number in the month of another.
+
+    With `later`, one that would lie before the other is in the month after it.
+    """
+    other = Day.fromisoformat(str(near))
+    months = other.year * 12 + other.month - 1 + (later and number < other.day)
+    return safe(months // 12, months % 12 + 1, number)
+
+
 def relative(match: re.Match[str], today: Day) -> Day | None:
     """As in "tomorrow", "yesterday", "the day after tomorrow"."""
     words = match.group().lower()
@@ -193,19 +208,33 @@ def ahead(match: re.Match[str], today: Day) -> Day | None:
     )
 
 
+def ago(match: re.Match[str], today: Day) -> Day | None:
+    """As in "two weeks ago"."""
+    written, unit = match["count"].lower(), match["unit"].lower()
+    number = 2 if "couple" in written else count(written)
+    if number is None or number > 3_000:
+        return None
+    if unit.startswith("month"):
+        months = today.year * 12 + today.month - 1 - number
+        return safe(months // 12, months % 12 + 1, today.day)
+    return today - timedelta(
+        days=number * (14 if unit.startswith("fortnight") else 7 if unit.startswith("week") else 1)
+    )
+
+
 def weekday(match: re.Match[str], today: Day) -> Day | None:
     """The date of a weekday's name.
 
     A bare weekday or "this" one is the next to come, today excluded. "Next" one is in the next
-    week, which begins on Monday.
+    week, which begins on Monday; one of last week is in the week before this one.
     """
     wanted = next(n for n, name in enumerate(DAYS) if name.startswith(match["weekday"].lower()[:3]))
     groups = match.groupdict()
     which = (
         f"{groups.get('which') or ''} {groups.get('after') or ''} {groups.get('lead') or ''}"
     ).lower()
-    if "next" in which or "following" in which:
-        weeks = 2 if "after next" in which else 1
+    if "next" in which or "following" in which or "last" in which:
+        weeks = -1 if "last" in which else 2 if "after next" in which else 1
         return today - timedelta(days=today.weekday()) + timedelta(days=7 * weeks + wanted)
     return coming(match["weekday"], today)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date as Day
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, is_impossible
+from langmem_ext.waiting.extract.dates import days
 from langmem_ext.waiting.extract.english.tokens import before
 
 _TAKES_PLACE = re.compile(r"\b(?:new|instead|other|another)\b", re.I)
@@ -36,3 +38,11 @@ def without_old(param: Param, text: str, candidates: Sequence[Candidate]) -> lis
         )
         for candidate in candidates
     ]
+
+
+def in_month_of(day: Candidate, old: object, *, least: str) -> Candidate:
+    """A day named by its number alone, in the month of the day that it takes the place of."""
+    if day.reason != days.NTH:
+        return day
+    moved = days.numbered(old, Day.fromisoformat(str(day.value)).day, later=False)
+    return replace(day, value=f"{moved}") if moved and f"{moved}" >= least else day

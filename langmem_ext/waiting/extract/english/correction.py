@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.dates.replacement import in_month_of
 from langmem_ext.waiting.extract.reply import Reply
 
 Read = Callable[[Reply], list[Candidate]]
@@ -79,6 +80,9 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
             if candidate.fit >= 0 and _LEAD.fullmatch(text, start, start + candidate.start)
         ]
         if replacing:
+            if kind == ParamType.DATE:
+                today = reply.now.date().isoformat()
+                return [in_month_of(day, replaced[-1].value, least=today) for day in replacing]
             return _kept_half(replacing, replaced[-1])
     return None
 
