@@ -370,3 +370,33 @@ def test_what_another_day_and_time_take_the_place_of_is_neither(
 def test_minutes_alone_move_the_hour_that_is_known(text: str, value: str) -> None:
     assert find(NEW_TIME, text, now=NOW, filled={"new_time": "10:00"}).value == value
     assert find(NEW_TIME, "half past", now=NOW).status == "abstained"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("can we have the court 3-5pm", "15:00"),
+        ("from 11 to 1pm", "11:00"),
+        ("7.30-9am", "07:30"),
+        ("10 to 4pm", "16:00"),
+    ],
+)
+def test_the_beginning_of_a_range_shares_the_part_of_the_day(text: str, value: str) -> None:
+    assert answer(CLOCK, text).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a wash, fri 12 april 9.40, under Novak", "09:40"),
+        ("I'll be at yours at 8.30", "08:30"),
+        ("10.15 on monday", "10:15"),
+        ("a 9.40 refund on 12 march", None),
+        ("42.60 for a taxi yesterday", None),
+    ],
+)
+def test_hours_and_minutes_with_a_point_are_a_time_beside_a_day(
+    text: str, value: str | None
+) -> None:
+    morning = CLOCK.model_copy(update={"bounds": ("08:00", "18:00")})
+    assert find(morning, text, now=NOW).value == value

@@ -8,6 +8,7 @@ nothing does, both readings stay.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -88,6 +89,14 @@ _GRAMMAR = tuple(
             "time before or after another",
         ),
         (
+            rf"(?<![\d:.$€£])\b(?:(?<=from )|(?!(?<=between )|(?:5|10|20|25)\s+to\b))"
+            rf"{_HOUR}(?:[:.](?P<minute>\d{{2}}))?(?=\s*(?:[-–—]|\b(?:to|till?|until)\b)"
+            rf"\s*(?P<end>\d{{1,2}}|{_HOUR_WORD})(?:[:.]\d{{2}})?\s*"
+            rf"{_MERIDIEM})",
+            0.95,
+            "beginning of a range",
+        ),
+        (
             rf"(?<![\d:.])\b{_BEFORE}{_HOUR}\s?:\s?(?P<minute>\d{{2}})(?!\d|:\d){_AFTER}",
             0.97,
             "clock time",
@@ -157,7 +166,7 @@ _BARE = re.compile(
 _AT = re.compile(
     r"\b(?:(?:at|around|about|by|from|before|after|until|till)\s+(?:around\s+|about\s+)?|(?:morning"
     r"|afternoon|evening|tonight)[,\s]\s*)"
-    rf"{_HOUR}(?P<ish>-?ish\b)?(?![\w:/%]|[.,]\d|-\w)"
+    rf"{_HOUR}(?:[.](?P<minute>[0-5]\d))?(?P<ish>-?ish\b)?(?![\w:/%]|[.,]\d|-\w)"
     r"(?=\s*(?P<next>[A-Za-z'’]*))"
 )
 _FOLLOWS = word_set(
@@ -255,7 +264,10 @@ def _read(
     meridiem = groups.get("meridiem", "").lower()
     if hour > 24 or minute > 59 or abs(shift) > 180 or (meridiem and not 1 <= hour <= 23):
         return None
-    if meridiem:
+    if "end" in groups and hour <= 12:
+        end_hour = _hour(groups["end"]) % 12 + 12 * (meridiem == "p")
+        hour = hour % 12 + 12 * (hour % 12 + 12 < end_hour)
+    elif meridiem:
         hour = hour % 12 + 12 * (meridiem == "p") if hour <= 12 else hour
     elif 0 < hour <= 12 and not written.startswith("0") and "hours" not in groups:
         # With its minutes, an hour of two digits is mostly written on a clock of 24.
@@ -335,27 +347,47 @@ def times(text: str) -> list[Candidate]:
 @remembered
 def at_hours(text: str) -> list[Candidate]:
     """Hours after "at", "around" and the like that do not count or number what follows."""
-    candidates = []
+    found = []
     for match in _AT.finditer(text):
-        hour = _hour(match["hour"])
         name = match["next"].lower()
-        if (
-            not 1 <= hour <= 23
-            or (name and name not in _FOLLOWS)
-            or (match["hour"].lower() == "one" and name)
-        ):
+        if (name and name not in _FOLLOWS) or (match["hour"].lower() == "one" and name):
             continue
-        confidence, end = 0.75, match.end("ish") if match["ish"] else match.end("hour")
-        start = match.start("hour")
-        plain = hour <= 12 and not match["hour"].startswith("0")
-        candidates.append(
-            _candidate(start, end, 60 * hour, confidence, "hour after a preposition")
-            if plain
-            else Candidate(
-                start, end, _written(60 * hour), confidence, 0, "hour after a preposition"
-            )
+        end = max(match.end(group) for group in ("hour", "minute", "ish"))
+        found.append(_alone(match, end, "hour after a preposition"))
+    return _in_part(text, [hour for hour in found if hour])
+
+
+def _alone(match: re.Match[str], end: int, reason: str) -> Candidate | None:
+    """The time of an hour that bears no mark; None where the clock has none such."""
+    hour, minute = _hour(match["hour"]), int(match["minute"] or 0)
+    if not 1 <= hour <= 23 or minute > 59:
+        return None
+    start, plain = match.start("hour"), hour <= 12 and not match["hour"].startswith("0")
+    return (
+        _candidate(start, end, 60 * hour + minute, 0.75, reason)
+        if plain
+        else Candidate(start, end, _written(60 * hour + minute), 0.75, 0, reason)
+    )
+
+
+_DOTTED = re.compile(
+    r"(?<![\w.,:/$€£-])(?P<hour>\d{1,2})[.](?P<minute>[0-5]\d)(?![\w/%$€£]|[.,:-]\d)", re.I
+)
+_BESIDE_DAY = re.compile(r"[\s,]*(?:(?:at|on|the|from|about|around)\s+)?", re.I)
+
+
+def _beside_days(text: str, days: Sequence[tuple[int, int]]) -> list[Candidate]:
+    """Hours and minutes with a point between, next to a day: "thurs 12 march 9.40"."""
+    found = [
+        _alone(match, match.end(), "clock time beside a day")
+        for match in _DOTTED.finditer(text)
+        if any(
+            _BESIDE_DAY.fullmatch(text, end, match.start())
+            or _BESIDE_DAY.fullmatch(text, match.end(), start)
+            for start, end in days
         )
-    return _in_part(text, candidates)
+    ]
+    return _in_part(text, [hour for hour in found if hour])
 
 
 def _ahead(reply: Reply) -> list[Candidate]:
@@ -454,7 +486,7 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
         if not any(start <= c.start and c.end <= end for start, end in days)
     ]
     if reply.strict and not marked:
-        marked = outside(at_hours(reply.text), days)
+        marked = outside([*at_hours(reply.text), *_beside_days(reply.text, days)], days)
     paired = any(other.type == param.type for other in reply.others)
     in_role = with_roles(param, reply, marked, TIME_CUES) if paired else marked
     if in_role or reply.strict:
