@@ -29,7 +29,8 @@ _REJECTED = re.compile(
 _UNABLE = re.compile(
     r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|could(?:n['’]?t|"
     r" not))\s+(?:\w+\s+)?(?:make|come|do|be|manage)\b[^.,;!?]*$"
-    r"|\b(?:am|was|are|were|i['’]?m|we['’]?re)\s+(?:meant|supposed|due|booked|down)\b[^.,;!?]*$",
+    r"|\b(?:am|was|are|were|i['’]?m|we['’]?re)\s+(?:meant|supposed|due|booked|down)\b[^.,;!?]*$"
+    r"|\b(?:(?:was|were)\s+to|(?:is|it['’]?s|that['’]?s)\s+(?:meant|supposed|due))\b[^.,;!?]*$",
     re.I,
 )
 """A clause up to a value that is not possible, or was arranged; where no other is named, it may be

@@ -195,3 +195,42 @@ def test_none_and_a_single_one_count_only_where_that_was_asked() -> None:
 def test_the_ground_floor_is_number_zero() -> None:
     floor = Param(name="floor", type=ParamType.INTEGER, description="which floor")
     assert answer(floor, "ground floor, no lift", "Which floor?").value == 0
+
+
+LOCKERS = Param(name="how_many", type=ParamType.INTEGER, description="how many lockers")
+PAY_DAY = Param(name="pay_day", type=ParamType.INTEGER, description="day of the month it is paid")
+PUPIL_AGE = Param(name="age", type=ParamType.INTEGER, description="age of the pupil")
+WEIGHT = Param(name="weight", type=ParamType.NUMBER, description="weight in kilograms")
+REFUND = Param(name="refund", type=ParamType.MONEY, prompt="How much do you want back?")
+
+
+@pytest.mark.parametrize(
+    ("param", "text", "value"),
+    [
+        (LOCKERS, "two hours or so", None),
+        (LOCKERS, "3 kilos each", None),
+        (LOCKERS, "can we have lockers for friday, 2 of them", 2),
+        (PAY_DAY, "my pension comes late, so the 22nd", 22),
+        (PUPIL_AGE, "that's for Nadia, shes 7", 7),
+        (PUPIL_AGE, "I'm 10 minutes away", None),
+        (WEIGHT, "four and a half kilos", 4.5),
+        (PEOPLE, "just the one, me", 1),
+        (PEOPLE, "3 tix for the matinee", 3),
+    ],
+)
+def test_what_a_number_counts_decides_whose_it_is(
+    param: Param, text: str, value: float | None
+) -> None:
+    assert answer(param, text, "How many?").value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("it was 90 and they kept 20, so I want 70", 70),
+        ("45, no that was the other shop, 54", 54),
+        ("250, hang on that was the one with the case, mine was 199", 199),
+    ],
+)
+def test_of_several_sums_the_one_that_is_meant_counts(text: str, value: int) -> None:
+    assert answer(REFUND, text, "How much do you want back?").value == value

@@ -101,3 +101,18 @@ def test_a_day_that_takes_the_place_of_another_is_in_its_month() -> None:
     assert said(DAY, "12 may is no good, the 10th?") == "2026-05-10"
     filled = {"visit_day": "2026-05-12"}
     assert find(DAY, "make it the 14th", now=NOW, filled=filled).value == "2026-05-14"
+
+
+def test_the_day_of_a_return_is_no_last_day_off() -> None:
+    off = Param(name="last_day", type=ParamType.DATE, description="last day off", role="to")
+    assert said(off, "only tomorrow, I'm back in on friday") == "2026-03-05"
+    assert said(off, "back at work on friday") is None
+
+
+def test_what_was_arranged_is_not_what_is_wanted() -> None:
+    assert said(AHEAD, "It was to end on the 11th. Could it be the 18th?") == "2026-03-18"
+
+
+def test_a_correction_of_one_end_leaves_the_other() -> None:
+    text = "from sunday, and back on tuesday. no wednesday, I work tuesdays"
+    assert (said(FIRST, text, LAST), said(LAST, text, FIRST)) == ("2026-03-08", "2026-03-11")

@@ -409,23 +409,23 @@ def _in_months(text: str, found: list[Candidate], today: Day) -> list[Candidate]
     """
     told: list[Candidate] = []
     for at, day in enumerate(found):
-        if day.reason == days.NTH and len(found) > 1:
+        moved = None
+        if day.reason == days.NTH:
             number = Day.fromisoformat(str(day.value)).day
             first = next((one for one in reversed(told) if _has_month(text, one, today)), None)
             last = found[at + 1] if at + 1 < len(found) else None
-            moved = None
             if first:
                 between = (first.end, day.start)
                 later = _LATER.search(text, *between) and not _OTHER.search(text, *between)
                 moved = days.numbered(first.value, number, later=bool(later))
-            elif last and _has_month(text, last, today):
-                if _BOTH_ENDS.fullmatch(text, day.end, last.start):
-                    moved = days.numbered(last.value, number, later=False)
-                    if moved and moved > Day.fromisoformat(str(last.value)):
-                        moved = None
-            if moved and moved >= today:
-                day = replace(day, value=moved.isoformat())
-        told.append(day)
+            elif (
+                last
+                and _has_month(text, last, today)
+                and _BOTH_ENDS.fullmatch(text, day.end, last.start)
+                and number <= Day.fromisoformat(str(last.value)).day
+            ):
+                moved = days.numbered(last.value, number, later=False)
+        told.append(replace(day, value=moved.isoformat()) if moved and moved >= today else day)
     return told
 
 
@@ -513,7 +513,13 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             replace(day, fit=-1) if _SINCE.search(before(reply.text, day.start)) else day
             for day in candidates
         ]
-    return with_roles(param, reply, candidates, DATE_CUES)
+    candidates = with_roles(param, reply, candidates, DATE_CUES)
+    if not _LAST_OFF.search(f"{param.name.replace('_', ' ')} {param.description}"):
+        return candidates
+    return [
+        replace(day, fit=-1) if _BACK_IN.search(before(reply.text, day.start)) else day
+        for day in candidates
+    ]
 
 
 def _in_known_month(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
@@ -524,6 +530,13 @@ def _in_known_month(param: Param, reply: Reply, found: list[Candidate]) -> list[
     return [in_month_of(day, known, least=today) for day in found]
 
 
+_LAST_OFF = re.compile(
+    r"\blast (?:day|night|date)\b[^.]*\b(?:off|leave|absen\w+|holidays?|illness)\b", re.I
+)
+_BACK_IN = re.compile(
+    r"\bback\s+(?:in|(?:at|to)\s+(?:work|school|my desk|the office))\b[^,.;!?]{0,20}$", re.I
+)
+"""Words before the day on which somebody who was away is there again."""
 _BIRTH = re.compile(r"birth|born|\bdob\b", re.I)
 _SINCE = re.compile(r"\b(?:since|last)\s+(?:the\s+)?$", re.I)
 """Words before a day that has passed."""

@@ -18,6 +18,7 @@ _OPEN = frozenset(
 )
 """Types of which the words after a correction may be anything at all."""
 
+_OF_DAYS = frozenset((ParamType.DATE, ParamType.TIME))
 _MARK = re.compile(
     r"(?<![\s,.;:!–—-])"
     r"(?:[\s,.;:!–—-]+(?:no(?! idea\b)|nope|oops|sorry|wait|hang on|hold on|hmm+|scratch that"
@@ -27,10 +28,12 @@ _MARK = re.compile(
     re.I,
 )
 _LEAD = re.compile(
-    r"(?:(?:for|at|on|in|the|to|an?|it|it's|is|be|make|say|just|around|about|let'?s|do|we|we're|are"
+    r"(?:(?:that|this|it)(?:['’]?s|\s+(?:is|was))\b[^,.;!?\d]{0,60}[,.;!?]\s*)?"
+    r"(?:(?:for|at|on|in|the|to|an?|it|its|it's|that|thats|that's|mine|was|is|be|make|say|just|around|about|let'?s|do|we|we're|are"
     r"|there|will|with|my|want|i|by|of)\W+)*",
     re.I,
 )
+"""What stands between a correction and the new value: "no, that was the old one, mine was 89"."""
 _MARKS = 4
 """Corrections of one message that are looked at, the last of all."""
 _NEAR = 160
@@ -69,21 +72,34 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
     text = reply.text
     for stop, start in _cuts(text):
         before, behind = _near(text, stop, start)
-        replaced = read(replace(reply, text=text[slice(*before)]))
-        if not replaced:
+        earlier = read(replace(reply, text=text[slice(*before)]))
+        if not earlier:
             continue
+        replaced = max(earlier, key=lambda one: one.end)
+        if kind in _OF_DAYS and any(one.fit > replaced.fit for one in earlier):
+            return earlier  # the value of another parameter is taken back
         replacing = [
-            replace(candidate, start=start + candidate.start, end=start + candidate.end)
+            replace(
+                candidate,
+                start=start + candidate.start,
+                end=start + candidate.end,
+                fit=max(candidate.fit, replaced.fit) if kind in _OF_DAYS else candidate.fit,
+            )
             for candidate in read(
-                replace(reply, text=text[slice(*behind)], prompt=reply.prompt or "?")
+                replace(
+                    reply,
+                    text=text[slice(*behind)],
+                    prompt=reply.prompt or "?",
+                    others=() if kind in _OF_DAYS else reply.others,
+                )
             )
             if candidate.fit >= 0 and _LEAD.fullmatch(text, start, start + candidate.start)
         ]
         if replacing:
             if kind == ParamType.DATE:
                 today = reply.now.date().isoformat()
-                return [in_month_of(day, replaced[-1].value, least=today) for day in replacing]
-            return _kept_half(replacing, replaced[-1])
+                return [in_month_of(day, replaced.value, least=today) for day in replacing]
+            return _kept_half(replacing, replaced)
     return None
 
 

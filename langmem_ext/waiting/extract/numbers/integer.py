@@ -102,10 +102,22 @@ def _is_age(param: Param) -> bool:
     )
 
 
+_OF_AGE = re.compile(
+    r"\b(?:i['’]?m|(?:s?he|who)['’]?s|(?:i am|(?:s?he|who) is)|(?:s?he|i)(?:['’]ll| will) be)\s+"
+    r"(?:(?:only|just|nearly|now|turning)\s+)?(?P<age>\d{1,3})(?=\s*(?:$|[,;!?)]|\.(?!\d)"
+    r"|(?:and|but|now|so|next|this)\b))",
+    re.I,
+)
+
+
 def _ages(param: Param, text: str) -> list[Candidate]:
     """The ages of a text, for a parameter that is one."""
     ages = []
-    for match in AGE.finditer(text) if _is_age(param) else ():
+    if not _is_age(param):
+        return []
+    for match in _OF_AGE.finditer(text):
+        ages.append(Candidate(*match.span("age"), int(match["age"]), 0.9, 3, "age"))
+    for match in AGE.finditer(text):
         written = match["age"] or match["aged"]
         value = (
             int(written)
@@ -138,11 +150,30 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
         return 3, 0.8, end
     if people and _counts_people(lead, text, numeral):
         return 3, 0.85, end
+    if _OF_THEM.match(text, end) and _is_count(param) and not _has_rival(reply):
+        return 3, 0.8, end
     alone = not re.search(r"\w", lead + rest)
     counted = unit is not None and (
         re.match(r"\s+[a-z]{3,}s\b", rest) is not None or (people and _is_noun(unit[1]))
     )
     return (1 if alone or not counted else 0), 0.9 if alone else 0.55 if counted else 0.75, end
+
+
+_OF_THEM = re.compile(r"\s+of\s+(?:them|those|these|each)\b", re.I)
+_HOW_MANY = re.compile(r"\b(?:how many|number of|count of|quantity)\b", re.I)
+
+
+def _is_count(param: Param) -> bool:
+    """Whether a parameter says how many there are of something that is no unit of time."""
+    said = f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}"
+    return _HOW_MANY.search(said) is not None and not any(
+        _UNITS.fullmatch(word) for word in re.findall(r"[a-z]+", said.lower())
+    )
+
+
+def _has_rival(reply: Reply) -> bool:
+    """Whether another count is open."""
+    return any(other.type == ParamType.INTEGER and _is_count(other) for other in reply.others)
 
 
 def _by_noun(
@@ -165,12 +196,20 @@ def _by_noun(
         return 3, 0.9, unit.end() + behind.end()
     if _counts(param, noun) or stem(unit.group().strip().replace(" ", "")) in own_stems(param):
         return 3, 0.95, unit.end()
+    said = f"{param.name} {param.description} {reply.prompt}"
     if noun in {
         stem(word) for word in re.findall(r"[a-z]+", reply.prompt.lower()) if len(word) > 3
     }:
         return 2, 0.9, unit.end()
     if noun in ("day", "night") and (own_stems(param) & _STAYS or _HOW_LONG.search(reply.prompt)):
         return 2, 0.9, end
+    if (
+        param.type is ParamType.INTEGER
+        and _UNITS.fullmatch(unit[1])
+        and not (_IS_LENGTH.search(said) and not _is_age(param))
+        and not (_is_age(param) and noun.startswith("year"))
+    ):
+        return -1, 0.0, end
     if people and (
         unit[1].lower() in _OTHER_NOUNS or unit[1].lower().removesuffix("s") in _OTHER_NOUNS
     ):
@@ -183,6 +222,19 @@ def _by_noun(
     ):
         return 3, 0.55, end
     return None
+
+
+_UNITS = re.compile(
+    r"(?:sec(?:ond)?|min(?:ute)?|h(?:ou)?r|day|night|week|wk|month|year|yr|kilo|kg|gram|lb|pound|mile"
+    r"|kilomet(?:re|er)|km|met(?:re|er)|litre|euro|dollar|quid|buck|percent)s?",
+    re.I,
+)
+"""Units, which are no things that one has so many of."""
+_IS_LENGTH = re.compile(
+    r"\b(?:how (?:long|old|often|far|big|tall|heavy|wide|much)|size|length|duration|age|weigh\w*"
+    r"|distance|mileage|height|amount)\b",
+    re.I,
+)
 
 
 def _before_value(reply: Reply, end: int) -> bool:
@@ -215,8 +267,13 @@ def _is_ware(noun: str) -> bool:
     )
 
 
+_ONE_ME = re.compile(r"(?:1|one)\s*[,:;–-]?\s*(?:just |only )?(?:me|myself)\b", re.I)
+
+
 def _counts_people(lead: str, text: str, numeral: Numeral) -> bool:
     """Whether a number without a noun is one of people: "for 4", "party of 4", "we are 5"."""
+    if _ONE_ME.match(text, numeral.start):
+        return True
     match = _OF_PEOPLE.search(lead)
     if not match or not isinstance(numeral.value, int) or not 0 < numeral.value <= _MOST_PEOPLE:
         return False

@@ -15,7 +15,7 @@ from langmem_ext.waiting.extract.english.vocabulary import (
     split_name,
     stem,
 )
-from langmem_ext.waiting.extract.numbers.numerals import DIGITS, digits_value
+from langmem_ext.waiting.extract.numbers.numerals import DIGITS, WORDS, digits_value, words_value
 from langmem_ext.waiting.extract.reply import Reply
 
 _UNITS = {
@@ -29,7 +29,11 @@ _UNITS = {
     "litre": r"l|lit(?:er|re)s?",
 }
 _MEASURES = {
-    unit: re.compile(rf"(?<![\w.,$€£])(?P<digits>{DIGITS})[\s-]?(?:{written})(?!\w)", re.I)
+    unit: re.compile(
+        rf"(?<![\w.,$€£])(?P<digits>{DIGITS}|{WORDS})(?:\s+and\s+an?\s+(?P<share>half"
+        rf"|quarter))?[\s-]?(?:{written})(?!\w)(?:\s+and\s+an?\s+(?P<share2>half|quarter)\b)?",
+        re.I,
+    )
     for unit, written in _UNITS.items()
 }
 _NAMED = {unit: re.compile(rf"\b(?:{written})\b", re.I) for unit, written in _UNITS.items()}
@@ -50,6 +54,7 @@ _ORDINAL = re.compile(
     rf"\b(?:(?P<digits>\d{{1,3}})(?:st|nd|rd|th)|(?P<word>{_WORDS}))\b(?:\s+(?P<noun>[a-z]+))?",
     re.I,
 )
+_DAY_OF_MONTH = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)|{_WORDS})\b", re.I)
 _ALONE = re.compile(
     rf"^\W*(?:(?:it['’]?s|it is|i['’]?m|on|in|to|the|at|uh|um|ok|okay|then|so|well|maybe|yes|no"
     rf"|say)\W+)*(?P<value>(?:\d{{1,3}}(?:st|nd|rd|th)|{_WORDS})\b)"
@@ -79,11 +84,16 @@ def measures(param: Param, reply: Reply) -> list[Candidate]:
     candidates = []
     for unit in units:
         for match in _MEASURES[unit].finditer(reply.text):
+            written, share = match["digits"], (match["share"] or match["share2"] or "").lower()
+            amount = digits_value(written) if written[0].isdigit() else words_value(written)
+            if amount is None:
+                continue
+            shares = {"half": 0.5, "quarter": 0.25}.get(share, 0)
             candidates.append(
                 Candidate(
                     match.start(),
                     match.end(),
-                    digits_value(match["digits"]),
+                    amount + shares,
                     0.95,
                     3,
                     "measure in its unit",
@@ -115,12 +125,29 @@ def labels(param: Param) -> frozenset[str]:
 _GROUND = re.compile(r"\bground[\s-]+floor\b|^\W*(?:the |on )*ground\W*$", re.I)
 
 
+_IN_MONTH = re.compile(r"\bday of (?:the|each|every|a) month\b", re.I)
+_EACH_MONTH = re.compile(r"\s+(?:of|in)\s+(?:the|each|every)\s+month\b", re.I)
+
+
+def _days_of_month(reply: Reply) -> list[Candidate]:
+    """The days of a month; without a question only those of each month."""
+    return [
+        Candidate(*match.span(), _place(match.group()), 0.9, 3, "day of each month")
+        for match in _DAY_OF_MONTH.finditer(reply.text)
+        if not reply.strict or _EACH_MONTH.match(reply.text, match.end())
+    ]
+
+
 def ordinals(param: Param, reply: Reply) -> list[Candidate]:
     """Ordinals as values of a parameter that labels things: "3rd floor".
 
     An answer may also be "the second one".
     """
-    if not labels(param) or counts_people(param):
+    if counts_people(param):
+        return []
+    if _IN_MONTH.search(f"{param.name.replace('_', ' ')} {param.description} {param.prompt}"):
+        return _days_of_month(reply)
+    if not labels(param):
         return []
     candidates = []
     for match in _ORDINAL.finditer(reply.text):

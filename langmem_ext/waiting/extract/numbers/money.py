@@ -8,6 +8,7 @@ from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest, outside
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.dates.time import times
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.numbers.numerals import (
@@ -38,6 +39,7 @@ _MONEY = (
     ),
     re.compile(rf"\b(?P<words>{WORDS})[\s-]+{_UNIT}", re.I),
 )
+_PRONOUN = re.compile(r"one", re.I)
 _LONG = re.compile(r"0\d+|\d{7,}")
 """Digits that number something rather than say how much."""
 _CLOCK = re.compile(r"\bat\s+$", re.I)
@@ -91,7 +93,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     """The sums of a reply; else its bare numbers, without a question only if marked as sums."""
     sums = money(reply.text)
     if sums:
-        return sums
+        return _by_own_words(param, reply, sums)
     spans = [
         (c.start, c.end) for c in [*dates(reply.text, reply.now.date()), *times(reply.text)]
     ] + owned(reply.text)
@@ -99,11 +101,33 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         Candidate(n.start, n.end, n.value, 0.75, 0, "bare number")
         for n in numerals(reply.text)
         if n.value >= 0
+        and not (_PRONOUN.fullmatch(reply.text, n.start, n.end) and reply.text[n.end :].strip())
         and not _LONG.fullmatch(reply.text[n.start : n.end])
         and not _CLOCK.search(before(reply.text, n.start))
     ]
     sums = outside(bare, spans)
-    return [sum_ for sum_ in sums if _is_marked(param, reply.text, sum_)] if reply.strict else sums
+    if reply.strict:
+        return [sum_ for sum_ in sums if _is_marked(param, reply.text, sum_)]
+    return _by_own_words(param, reply, sums)
+
+
+def _by_own_words(param: Param, reply: Reply, sums: list[Candidate]) -> list[Candidate]:
+    """The sums, those first before which a word of the parameter or of its question stands.
+
+    "We paid 165 but got 40 back, so I am claiming 125".
+    """
+    asked = {stem(word) for word in re.findall(r"[a-z]+", f"{param.prompt} {reply.prompt}".lower())}
+    own = own_stems(param) | asked - _WITHOUT_MEANING
+    judged, previous = [], 0
+    for one in sums:
+        clause = re.split(r"[.;!?]\s", reply.text[max(previous, one.start - 80) : one.start])[-1]
+        named = any(stem(word) in own for word in re.findall(r"[a-z]+", clause.lower()))
+        judged.append(one.moved(1) if named else one)
+        previous = one.end
+    return judged if len(sums) > 1 else sums
+
+
+_WITHOUT_MEANING = frozenset(stem(word) for word in (*FUNCTION_WORDS, "much", "money", "sum"))
 
 
 def _is_marked(param: Param, text: str, bare: Candidate) -> bool:

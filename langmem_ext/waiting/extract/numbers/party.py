@@ -14,7 +14,7 @@ _PLURAL = (
     r"(?:people|peoples|persons?|person's|passengers?|riders?|travell?ers?|guests?|adults?"
     r"|individuals?|pax|ppl|friends?|members?|diners?"
     r"|men|women|guys|girls|boys|kids?|child(?:ren)?|couples?"
-    r"|seats?|tickets?|others?|mates?|babies|baby|infants?|toddlers?|teens?|teenagers?|sisters?"
+    r"|seats?|tickets?|tix|others?|mates?|babies|baby|infants?|toddlers?|teens?|teenagers?|sisters?"
     r"|brothers?|sons?|daughters?|cousins?"
     r"|colleagues?|co-?workers?|siblings?|buddies|buddy|pals?|grandkids|grandchildren|students?"
     r"|ladies|gentlemen)"
@@ -34,7 +34,7 @@ _COUNTED = re.compile(
 )
 _GENERIC = re.compile(
     r"(?:people|peoples|persons?|passengers?|riders?|travell?ers?|guests?|adults?|seats?|tickets?"
-    r"|pax|ppl)$",
+    r"|tix|pax|ppl)$",
     re.I,
 )
 _AND = re.compile(r"\s*(?:\band\b|\bplus\b|\+|&)\s*", re.I)
