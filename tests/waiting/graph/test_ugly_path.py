@@ -67,7 +67,8 @@ def test_a_removed_plan_ends_the_wait_and_the_next_message_is_a_new_request(wait
     assert turn["waiting_for"] is None
     assert turn["reply"].startswith("Do you mean: find out where an order is, or ")
     assert waiting.shop.calls() == []
-    assert waiting.say("I want to check my order")["waiting_for"] == "order_id"
+    assert waiting.say("I want to check my order")["waiting_for"] is None
+    assert waiting.shop.calls() == [("check_order", {"number": "O-10"})]
 
 
 @pytest.mark.parametrize(
