@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import EXCLUDED_METADATA_KEYS, CheckpointMetadata
 
 from langmem_ext._internal.secret_names import is_secret_name
-from langmem_ext.messages.proportion import load_json
+from langmem_ext.messages.size_limits import load_json
 
 EXPECTED_HEAD: Final = "expected_head"
 """Name in `configurable`: the id of the checkpoint that must be the thread's newest, or empty for a

@@ -27,9 +27,9 @@ from langmem_ext.context.cut.planning import Governed
 from langmem_ext.context.cut.request_cache import RequestMemory
 from langmem_ext.context.decisions import RESTORE, ContextEvent
 from langmem_ext.context.govern import govern
-from langmem_ext.context.plan import Plan
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.repair.provider import provider_of
+from langmem_ext.context.report import Plan
 from langmem_ext.context.summary.model_call import aask, ask
 from langmem_ext.context.summary.summary import ModelRequest
 from langmem_ext.context.summary.with_model import LARGE, Sending, aanswered, asking, summing_up

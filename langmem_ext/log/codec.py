@@ -30,16 +30,6 @@ from langmem_ext.log.extract import (
 from langmem_ext.log.message_cache import NO_TEMPLATES, load_list, pack_list, template_of
 from langmem_ext.log.restore import DataSerializer, RestoreHook, RestorePolicy, rebuild
 from langmem_ext.messages.annotations import is_marked, shown_text, title_of, tool_of
-from langmem_ext.messages.identity import (
-    CLASSES,
-    CODE_OF_TYPE,
-    DEFAULTS,
-    FIELD_CODES,
-    FIELDS,
-    message_of,
-    snapshot,
-    snapshots,
-)
 from langmem_ext.messages.manifest import LONGEST
 from langmem_ext.messages.packed import (
     array_count,
@@ -55,12 +45,22 @@ from langmem_ext.messages.packed import (
     text_key,
     unpack,
 )
-from langmem_ext.messages.proportion import (
+from langmem_ext.messages.size_limits import (
     SMALL,
     Extension,
     is_in_proportion,
     require_shallow,
     walk,
+)
+from langmem_ext.messages.snapshot import (
+    CLASSES,
+    CODE_OF_TYPE,
+    DEFAULTS,
+    FIELD_CODES,
+    FIELDS,
+    message_of,
+    snapshot,
+    snapshots,
 )
 from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of
 from langmem_ext.messages.token_costs.stored_tokens import ROLE_LENGTHS
@@ -488,7 +488,7 @@ def take_named(left: dict[int, T], data: bytes) -> T:
 def _may_be_named(messages: Sequence[Snapshot]) -> bool:
     """Whether a value may refer to its messages, so that each is stored once.
 
-    The limits are those of `messages.proportion`.
+    The limits are those of `messages.size_limits`.
     """
     if sum(map(len, messages)) <= SMALL:
         return True

@@ -21,9 +21,9 @@ from langgraph.types import Send
 from pydantic import BaseModel
 
 from langmem_ext.log.unbuilt import Unbuilt
-from langmem_ext.messages.identity import CLASSES, snapshot
 from langmem_ext.messages.packed import PACK_OPTIONS, pack
-from langmem_ext.messages.proportion import DEEPEST, LOOKED_AT, require_shallow
+from langmem_ext.messages.size_limits import DEEPEST, LOOKED_AT, require_shallow
+from langmem_ext.messages.snapshot import CLASSES, snapshot
 from langmem_ext.types import Snapshot
 
 EXT_MESSAGE: Final = 64

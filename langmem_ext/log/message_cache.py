@@ -26,7 +26,6 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
 from langmem_ext._internal.interruption import pass_on
-from langmem_ext.messages.identity import CLASS_OF_TYPE, CLASSES, DEFAULTS, snapshot, snapshots
 from langmem_ext.messages.packed import (
     Default,
     ExtHook,
@@ -37,6 +36,7 @@ from langmem_ext.messages.packed import (
     pack,
     unpack,
 )
+from langmem_ext.messages.snapshot import CLASS_OF_TYPE, CLASSES, DEFAULTS, snapshot, snapshots
 
 Template: TypeAlias = tuple[type[BaseMessage] | None, dict[str, Any]]
 """A message's class, None if it is not one of LangChain's or must be validated, and its plain

@@ -37,7 +37,7 @@ from pydantic import BaseModel
 
 from langmem_ext._internal.interruption import note, pass_on
 from langmem_ext.messages.packed import unpack
-from langmem_ext.messages.proportion import LOOKED_AT, require_shallow
+from langmem_ext.messages.size_limits import LOOKED_AT, require_shallow
 
 logger = logging.getLogger(__name__)
 

@@ -41,9 +41,9 @@ from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError, cause,
 from langmem_ext.log.codec import MessageCodec
 from langmem_ext.log.restore import DataSerializer, RestoreHook, RestorePolicy
 from langmem_ext.log.unbuilt import Unbuilt
-from langmem_ext.messages.identity import CLASSES
 from langmem_ext.messages.packed import opaque, unpack
-from langmem_ext.messages.proportion import LOOKED_AT, require_shallow
+from langmem_ext.messages.size_limits import LOOKED_AT, require_shallow
+from langmem_ext.messages.snapshot import CLASSES
 from langmem_ext.storage.rows.checkpoint import PackedCheckpoint
 from langmem_ext.storage.rows.clock import ms_of, now_ms
 from langmem_ext.storage.sqlite.saver_file import SourceCheckpoint, SourceWrite

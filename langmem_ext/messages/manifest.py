@@ -19,7 +19,7 @@ NUMBERS: Final = 1 << 32
 
 LONGEST: Final = 1 << 18
 """Messages that a list of messages may have. A longer one is stored whole, as any other value
-(`messages.proportion`)."""
+(`messages.size_limits`)."""
 
 
 def runs_of(numbers: Iterable[int], runs: Sequence[int] = ()) -> Runs:

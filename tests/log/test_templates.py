@@ -17,7 +17,7 @@ from samples import said
 from langmem_ext.log.codec import codec_of
 from langmem_ext.log.message_cache import AT_ONCE
 from langmem_ext.log.restore import DataSerializer
-from langmem_ext.messages.identity import CLASSES
+from langmem_ext.messages.snapshot import CLASSES
 from langmem_ext.storage.cache import KnownList
 from langmem_ext.types import PackedValue
 

@@ -16,7 +16,7 @@ from langmem_ext.cli.chat.session import Desk
 from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.errors import in_a_line
 from langmem_ext.context.governor import ContextGovernor
-from langmem_ext.context.plan import Plan, left_out
+from langmem_ext.context.report import Plan, left_out
 from langmem_ext.context.summary.summary import saves_enough
 from langmem_ext.errors import ConversationError, LangmemExtError
 from langmem_ext.log.scope import Source

@@ -20,9 +20,9 @@ from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
+from langmem_ext.context.cut.cut_point import PlannedCut
 from langmem_ext.context.cut.stand_in import messages_for
 from langmem_ext.context.cut.view import ThreadView
-from langmem_ext.context.cut.window import Cut
 from langmem_ext.context.decisions import ContextEvent, Decisions
 from langmem_ext.messages.pairing import safe_boundaries
 from langmem_ext.messages.text import text_of
@@ -130,7 +130,7 @@ def plan_old_outputs(thread: ThreadView, decisions: Decisions) -> list[ContextEv
     ]
 
 
-def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> Cut | None:
+def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> PlannedCut | None:
     """The dropped middle, between the first run and the newest messages; None if not too long.
 
     A question of the user's that is older than the newest messages stays, with system messages and
@@ -155,4 +155,4 @@ def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> Cut | None:
         for at in thread.pinned
         if at < tail and (at != thread.first_user or at == thread.latest_user)
     )
-    return Cut(tail, tuple(sorted({*kept, *pinned})))
+    return PlannedCut(tail, tuple(sorted({*kept, *pinned})))

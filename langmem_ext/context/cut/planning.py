@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from langmem_ext.context.cut.loops import Nudge, Stop, plan_nudge
-from langmem_ext.context.cut.shrink import Relief
+from langmem_ext.context.cut.relief import Relief
 from langmem_ext.context.cut.stand_in import LeftOut, Replacement
 from langmem_ext.context.cut.view import ThreadView
 from langmem_ext.context.decisions import ContextEvent, Decisions, decided, in_force
-from langmem_ext.context.plan import Plan, contributors
 from langmem_ext.context.policy import Aim
+from langmem_ext.context.report import Plan, contributors
 from langmem_ext.errors import ContextOverflow
 from langmem_ext.messages.annotations import INSERTED, notes_of
 

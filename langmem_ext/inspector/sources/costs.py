@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
 
-from langmem_ext.messages.identity import CODE_OF_TYPE
 from langmem_ext.messages.packed import pack
+from langmem_ext.messages.snapshot import CODE_OF_TYPE
 from langmem_ext.messages.token_costs.tokens import approximate_tokens
 from langmem_ext.threads.continuation.usage import Spent, spent_by
 
@@ -34,7 +34,7 @@ class MessageCost:
 
 
 def role_of(code: int | None) -> str:
-    """The role of a message of this class (`messages.identity.CLASSES`)."""
+    """The role of a message of this class (`messages.snapshot.CLASSES`)."""
     return "other" if code is None else _ROLES[code % len(_ROLES)]
 
 

@@ -35,8 +35,8 @@ from langmem_ext.inspector.sources.source import (
 )
 from langmem_ext.memory.facts.facts import Facts
 from langmem_ext.memory.memories import ConversationMemories
-from langmem_ext.messages.identity import FIELD_CODES
 from langmem_ext.messages.manifest import LONGEST
+from langmem_ext.messages.snapshot import FIELD_CODES
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.rows.clock import unix_ms
 from langmem_ext.storage.threads import list as listing_ops

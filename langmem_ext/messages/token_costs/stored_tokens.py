@@ -8,7 +8,7 @@ COUNTER: Final = "langchain-core/approximate"
 """Name of the counter, stored with the database: who reads a count knows what it is worth."""
 
 ROLE_LENGTHS: Final = {0: len("user"), 1: len("assistant"), 2: len("system")}
-"""Characters that the role's name adds, by the role's code (`messages.identity.CLASSES`)."""
+"""Characters that the role's name adds, by the role's code (`messages.snapshot.CLASSES`)."""
 
 
 def implied_tokens(role: object, text: object) -> int | None:

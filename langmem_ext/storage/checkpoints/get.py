@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, cause, safe_text
 from langmem_ext.messages.manifest import merged, ranges_of
-from langmem_ext.messages.proportion import MEMORY, SMALL, is_in_proportion, packed_size
+from langmem_ext.messages.size_limits import MEMORY, SMALL, is_in_proportion, packed_size
 from langmem_ext.storage.cache import KnownList, ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.lookup import (
@@ -370,7 +370,7 @@ def _read_once(reader: Reader, refs: Sequence[ValueRef]) -> Op[None]:
 def require_each(values: Sequence[PackedValue], place: tuple[bytes, str]) -> None:
     """Require that each value is in proportion to its messages, as it was when it was stored.
 
-    The limits are those of `messages.proportion`.
+    The limits are those of `messages.size_limits`.
 
     Args:
         values: The values.

@@ -15,7 +15,7 @@ from typing import Final
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import Runs, merged, numbers_of, ranges_of
 from langmem_ext.messages.packed import is_text
-from langmem_ext.messages.proportion import is_in_proportion
+from langmem_ext.messages.size_limits import is_in_proportion
 from langmem_ext.storage.cache import Item, KnownList, ThreadCache
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.lookup import learn_words, read_word
@@ -190,7 +190,7 @@ def read_messages(
 def out_of_proportion(what: str) -> DamagedRow:
     """The error of what names the same rows so often that reading it would fill the memory.
 
-    The limits are those of `messages.proportion`.
+    The limits are those of `messages.size_limits`.
     """
     return DamagedRow(
         f"{what} names the same messages or values so often that it would fill the memory, as no"

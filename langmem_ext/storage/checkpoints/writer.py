@@ -202,7 +202,7 @@ class Writer:
             body: The word.
             pattern: Whether it can be stored in its row instead. Then the result is None if the
                 thread has too many words already, or if the word is large: a row of a few bytes
-                would stand for all of it (`messages.proportion`).
+                would stand for all of it (`messages.size_limits`).
         """
         cache = self.cache
         number = cache.words.get(body)

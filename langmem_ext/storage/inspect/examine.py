@@ -18,9 +18,9 @@ from langmem_ext.storage.inspect import derive as derive_ops
 from langmem_ext.storage.inspect import read as inspect_ops
 from langmem_ext.storage.inspect import sql
 from langmem_ext.storage.inspect.findings import MOST, Finding, Findings
-from langmem_ext.storage.inspect.proportion import find_large, read_together
 from langmem_ext.storage.inspect.read import Contents, Cursor, Examined, Table
 from langmem_ext.storage.inspect.search import KIND, examine_index, examine_words, repair_words
+from langmem_ext.storage.inspect.size_limits import find_large, read_together
 from langmem_ext.storage.operation import fetch, fetch_one, operation
 
 Progress: TypeAlias = Callable[[int, int], None]

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, MissingExtra, safe_text
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
-from langmem_ext.messages.proportion import load_json
+from langmem_ext.messages.size_limits import load_json
 from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.lookup import header_of, key_of, read_value, read_word
 from langmem_ext.storage.checkpoints.writes import read_writes

@@ -45,7 +45,7 @@ an empty `parents`."""
 
 PATTERN_BYTES: Final = 1 << 14
 """The maximum bytes of a form that is stored as a word, to which a row of a few bytes refers
-(`messages.proportion`). A larger form is stored in the row."""
+(`messages.size_limits`). A larger form is stored in the row."""
 
 
 MOST_NAMED: Final = 16 * LONGEST

@@ -46,7 +46,7 @@ damaged or forged."""
 
 RATIO: Final = 256
 """How many bytes one compressed byte may expand to: a file that somebody sends must not hold far
-more than it seems to (`messages.proportion`). Content that shrinks further is mostly one byte
+more than it seems to (`messages.size_limits`). Content that shrinks further is mostly one byte
 repeated; it is stored as it is."""
 
 HEAD_BYTES: Final = 12

@@ -33,7 +33,7 @@ def split_keys(packed: bytes) -> tuple[bytes, bytes]:
 def is_in_keeping(skeleton: bytes, leaves: bytes) -> bool:
     """Whether there are so few keys that a row with these values may refer to them.
 
-    The limits are those of `messages.proportion`.
+    The limits are those of `messages.size_limits`.
     """
     return len(skeleton) <= KEYS * len(leaves)
 

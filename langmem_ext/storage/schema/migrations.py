@@ -110,7 +110,7 @@ _M001_TABLES = (
     ) WITHOUT ROWID""",
     # Which labels are of a run: only these are in it.
     f"CREATE INDEX word_by_run ON word ({RUN}) WHERE {RUN} IS NOT NULL",
-    # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest.
+    # A message. role: position in messages.snapshot.CLASSES; NULL for a message kept whole in rest.
     # seconds: from the thread's epoch, which is in Unix seconds: small numbers are short. tokens:
     # NULL where it is what role and length of the text say (messages.token_costs.stored_tokens).
     # rest: what the columns do not hold, as a dict; or, with a shape (a word with its keys), the

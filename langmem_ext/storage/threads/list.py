@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any, Final, TypeVar
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, safe_text
-from langmem_ext.messages.identity import AI_CODES, HUMAN_CODES
-from langmem_ext.messages.proportion import load_json
+from langmem_ext.messages.size_limits import load_json
+from langmem_ext.messages.snapshot import AI_CODES, HUMAN_CODES
 from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints import sql as rows_sql
 from langmem_ext.storage.checkpoints.lookup import read_word

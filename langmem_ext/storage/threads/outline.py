@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.errors import DamagedRow
-from langmem_ext.messages.identity import AI_CODES
 from langmem_ext.messages.manifest import (
     Runs,
     below,
@@ -26,6 +25,7 @@ from langmem_ext.messages.manifest import (
     tail_of,
 )
 from langmem_ext.messages.packed import fields_of
+from langmem_ext.messages.snapshot import AI_CODES
 from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.get import Reader, read_entries, read_packed, require_each

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from langmem_ext.messages.call_ids import call_ids_in
-from langmem_ext.messages.identity import HUMAN_CODES, SYSTEM_CODES, TOOL_CODES
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of
 from langmem_ext.messages.packed import fields_of
+from langmem_ext.messages.snapshot import HUMAN_CODES, SYSTEM_CODES, TOOL_CODES
 from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.messages import read_messages

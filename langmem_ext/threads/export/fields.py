@@ -12,8 +12,8 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Final, TypeAlias, TypeVar
 
-from langmem_ext.messages.identity import CODE_OF_TYPE
 from langmem_ext.messages.manifest import NUMBERS
+from langmem_ext.messages.snapshot import CODE_OF_TYPE
 from langmem_ext.storage.rows.clock import moment_of, unix_ms
 from langmem_ext.storage.rows.compression import MARK
 from langmem_ext.storage.rows.ids import decode_id, encode_id, is_behind

@@ -27,9 +27,9 @@ from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, MissingExtra, cause, safe_text
 from langmem_ext.log.codec import MessageCodec
 from langmem_ext.log.restore import RestorePolicy
-from langmem_ext.messages.identity import CLASSES
 from langmem_ext.messages.packed import fields_of, is_foreign, is_text
-from langmem_ext.messages.proportion import load_json
+from langmem_ext.messages.size_limits import load_json
+from langmem_ext.messages.snapshot import CLASSES
 from langmem_ext.messages.token_costs.stored_tokens import implied_tokens
 from langmem_ext.storage.operation import Row
 from langmem_ext.storage.rows import checksum as checks

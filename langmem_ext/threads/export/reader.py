@@ -27,8 +27,8 @@ from langmem_ext.maintenance.row_reader import Contents
 from langmem_ext.messages.token_costs.stored_tokens import COUNTER
 from langmem_ext.storage.driver import Running
 from langmem_ext.storage.inspect.examine import Examination
-from langmem_ext.storage.inspect.proportion import LARGE
 from langmem_ext.storage.inspect.read import NEXT_STEP
+from langmem_ext.storage.inspect.size_limits import LARGE
 from langmem_ext.storage.operation import Row, Rows
 from langmem_ext.storage.rows.clock import now_ms
 from langmem_ext.storage.sqlite.driver import SqliteDriver

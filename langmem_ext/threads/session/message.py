@@ -13,7 +13,7 @@ from pydantic import JsonValue, ValidationError
 from langmem_ext._internal.json import json_object, json_value, plain_text
 from langmem_ext.errors import InvalidInput, cause
 from langmem_ext.messages.annotations import NAMESPACE, notes_of
-from langmem_ext.messages.identity import CLASS_OF_TYPE, CODE_OF_TYPE, DEFAULTS
+from langmem_ext.messages.snapshot import CLASS_OF_TYPE, CODE_OF_TYPE, DEFAULTS
 from langmem_ext.messages.text import text_of
 
 Role: TypeAlias = Literal["user", "agent", "tool"]

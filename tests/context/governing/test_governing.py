@@ -15,8 +15,8 @@ from rich.console import Console
 from langmem_ext.context.cut.planning import Governed
 from langmem_ext.context.decisions import RESTORE, ContextEvent
 from langmem_ext.context.govern import govern
-from langmem_ext.context.plan import Plan
 from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.context.report import Plan
 from langmem_ext.errors import ContextOverflow, InvalidInput
 from langmem_ext.messages.token_costs.tokens import ApproximateCounter
 

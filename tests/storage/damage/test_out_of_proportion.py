@@ -43,11 +43,11 @@ from samples import Order
 
 from langmem_ext import DamagedRow, DeltaSaver, InvalidInput, MalformedExport, Threads, examine
 from langmem_ext.log import codec
-from langmem_ext.messages import proportion
+from langmem_ext.messages import size_limits
 from langmem_ext.messages.manifest import LONGEST
-from langmem_ext.messages.proportion import MEMORY
+from langmem_ext.messages.size_limits import MEMORY
 from langmem_ext.storage.checkpoints import get as read_ops
-from langmem_ext.storage.inspect import proportion as inspect_proportion
+from langmem_ext.storage.inspect import size_limits as inspect_limits
 from langmem_ext.storage.rows import checkpoint as header
 from langmem_ext.threads.export import reader as export_reader
 
@@ -265,9 +265,9 @@ def test_a_read_names_the_row_on_each_kind_of_database(
 
 def allow_little(patch: pytest.MonkeyPatch) -> None:
     """Let what may be read together be small."""
-    for module in (proportion, codec, read_ops, inspect_proportion):
+    for module in (size_limits, codec, read_ops, inspect_limits):
         patch.setattr(module, "SMALL", 2000)
-    patch.setattr(proportion, "MEMORY", 2_000_000)
+    patch.setattr(size_limits, "MEMORY", 2_000_000)
 
 
 # -- whatever somebody writes ----------------------------------------------------------------------
@@ -592,7 +592,7 @@ def test_what_could_not_be_read_again_is_refused_before_anything_is_stored(
         monkeypatch.setattr(header, "MOST_NAMED", 100)
         with pytest.raises(InvalidInput, match="more messages than can be listed"):
             put(saver, "t", config("t"), 1, {f"c{number}": SAID * 5 for number in range(20)})
-        monkeypatch.setattr(proportion, "MEMORY", 100_000)
+        monkeypatch.setattr(size_limits, "MEMORY", 100_000)
         deep = functools.reduce(
             lambda inner, _: Order("n", [inner]), range(60), Order("x" * 10_000)
         )

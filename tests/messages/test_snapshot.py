@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from langmem_ext.log.codec import MessageCodec, codec_of
 from langmem_ext.log.restore import DataSerializer, RestorePolicy
-from langmem_ext.messages.identity import CLASSES, FIELD_CODES, FIELDS
+from langmem_ext.messages.snapshot import CLASSES, FIELD_CODES, FIELDS
 from langmem_ext.messages.token_costs.stored_tokens import COUNTER, implied_tokens
 from langmem_ext.messages.token_costs.tokens import approximate_tokens
 from langmem_ext.storage.schema.migrations import MIGRATIONS

@@ -9,7 +9,7 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import merged, ranges_of
-from langmem_ext.messages.proportion import SMALL, TIMES
+from langmem_ext.messages.size_limits import SMALL, TIMES
 from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.get import Distrusted, Reader, assemble
 from langmem_ext.storage.checkpoints.lookup import find_checkpoint, find_writes
@@ -50,7 +50,7 @@ def find_large(thread: Examined) -> list[tuple[int, bytes]]:
 
 @operation_once
 def read_together(thread: Examined, contents: Contents, space: int, checkpoint: bytes) -> Op[bool]:
-    """Read a checkpoint with distrust (`messages.proportion`); whether there was a finding."""
+    """Read a checkpoint with distrust (`messages.size_limits`); whether there was a finding."""
     cache = ThreadCache(thread.number)
     place = f"checkpoint {thread.number}/{space}/{readable(checkpoint)}"
     row = yield from find_checkpoint(cache, space, checkpoint)

@@ -15,9 +15,9 @@ from langchain_core.messages import HumanMessage
 from langmem_ext.log import codec
 from langmem_ext.log.codec import MessageCodec
 from langmem_ext.log.restore import RestorePolicy
-from langmem_ext.messages import proportion
+from langmem_ext.messages import size_limits
 from langmem_ext.messages.packed import pack, unpack
-from langmem_ext.messages.proportion import (
+from langmem_ext.messages.size_limits import (
     MEMORY,
     SMALL,
     TIMES,
@@ -69,11 +69,11 @@ def test_a_value_that_would_be_out_of_proportion_is_stored_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(codec, "SMALL", 1000)
-    monkeypatch.setattr(proportion, "SMALL", 1000)
+    monkeypatch.setattr(size_limits, "SMALL", 1000)
     packer = MessageCodec(RestorePolicy())
     said = HumanMessage("x" * 1000, id="1")
     assert packer.pack_value([said] * 100).body is None
-    monkeypatch.setattr(proportion, "MEMORY", 200_000)
+    monkeypatch.setattr(size_limits, "MEMORY", 200_000)
     for value in ([said] * 100, {"said": [said] * 100}):
         packed = packer.pack_value(value)
         assert (packed.body is not None, packed.messages) == (True, ())
@@ -126,7 +126,7 @@ def test_a_value_is_looked_at_however_deep_it_is() -> None:
 def test_extension_types_in_each_other_are_not_copied_again_and_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(proportion, "MEMORY", 10_000)
+    monkeypatch.setattr(size_limits, "MEMORY", 10_000)
     value = pack("x" * 2000)
     for _ in range(100):
         value = pack(ormsgpack.Ext(7, value))

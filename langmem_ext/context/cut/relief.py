@@ -11,10 +11,10 @@ from typing import Any, Final, TypeAlias
 
 from langchain_core.messages import SystemMessage
 
+from langmem_ext.context.cut.cut_point import PlannedCut, Room, plan_cut, plan_outputs
 from langmem_ext.context.cut.head_tail import plan_old_outputs, plan_zoned_cut
 from langmem_ext.context.cut.stand_in import MARKER_TOKENS, LeftOut, Replacement, known, marker
 from langmem_ext.context.cut.view import Request, ThreadView
-from langmem_ext.context.cut.window import Cut, Room, plan_cut, plan_outputs
 from langmem_ext.context.decisions import ContextEvent, Decisions
 from langmem_ext.context.policy import Aim
 from langmem_ext.context.summary.summary import saves_enough
@@ -113,14 +113,14 @@ class Relief:
             for at in sorted(thread.pinned)
             if at < end and isinstance(thread.messages[at], SystemMessage)
         ]
-        cut = Cut(end, tuple(systems))
+        cut = PlannedCut(end, tuple(systems))
         if not self._unread(self._decisions, cut):
             return []
         return (yield from self._with_text(self._decisions, cut, compact=True))
 
     def pins_alone(self) -> list[ContextEvent]:
         """What is decided where nothing else fits: only what must be shown is."""
-        cut = Cut(len(self._thread), tuple(sorted(self._thread.pinned)))
+        cut = PlannedCut(len(self._thread), tuple(sorted(self._thread.pinned)))
         return (
             [self._event(self._decisions, cut, Replacement("", "marker"))]
             if len(self._thread)
@@ -134,9 +134,9 @@ class Relief:
 
     # -- the cut
 
-    def _cut(self, decisions: Decisions) -> Cut | None:
+    def _cut(self, decisions: Decisions) -> PlannedCut | None:
         """A cut that fits with its text and is valid; its text is shortened if need be."""
-        cuts: list[tuple[int, Cut]] = []
+        cuts: list[tuple[int, PlannedCut]] = []
         for text in dict.fromkeys((self._longest, MARKER_TOKENS, 0)):
             less = 0
             for _ in range(ATTEMPTS):
@@ -157,7 +157,7 @@ class Relief:
         )
         return cut
 
-    def _shows(self, cut: Cut, at: int) -> bool:
+    def _shows(self, cut: PlannedCut, at: int) -> bool:
         """Whether all messages from there on are shown word for word."""
         keys = {self._thread.key(place) for place in range(at, len(self._thread))}
         return at == len(self._thread) or (
@@ -182,12 +182,12 @@ class Relief:
         ]
         return list(dict.fromkeys(map(self._thread.whole, marked)))
 
-    def _size(self, decisions: Decisions, cut: Cut) -> int:
+    def _size(self, decisions: Decisions, cut: PlannedCut) -> int:
         if not self._covered(decisions, cut):
             return self._thread.request(decisions.and_then(cut.events)).tokens
         return self._tokens(decisions, cut, Replacement("", "marker"))
 
-    def _worth(self, decisions: Decisions, cut: Cut) -> bool:
+    def _worth(self, decisions: Decisions, cut: PlannedCut) -> bool:
         """Whether the cut leaves out enough, or anything at all if the request must be cut."""
         gained = self._now.tokens - self._size(decisions, cut) - self._text
         if not self._must and (
@@ -202,7 +202,9 @@ class Relief:
 
     # -- what replaces what is cut
 
-    def _with_text(self, decisions: Decisions, cut: Cut, *, compact: bool = False) -> Relieving:
+    def _with_text(
+        self, decisions: Decisions, cut: PlannedCut, *, compact: bool = False
+    ) -> Relieving:
         """The cut with its replacement text; with less where it saves too little or is too long."""
         left = self._left_out(decisions, cut)
         replacement = (yield left) if self._text >= MARKER_TOKENS else Replacement("", "marker")
@@ -234,7 +236,9 @@ class Relief:
         cut = self._refilled(decisions, cut, fits)
         return [*self._noted(failed), *cut.events, self._event(decisions, cut, fits)]
 
-    def _refilled(self, decisions: Decisions, cut: Cut, replacement: Replacement) -> Cut:
+    def _refilled(
+        self, decisions: Decisions, cut: PlannedCut, replacement: Replacement
+    ) -> PlannedCut:
         """The cut with more shown of its outputs, where the text took less than was kept for it."""
         if not cut.events or self._tokens(decisions, cut, replacement) >= self._aim.floor:
             return cut
@@ -250,7 +254,7 @@ class Relief:
             return cut
         return again
 
-    def _tokens(self, decisions: Decisions, cut: Cut, replacement: Replacement) -> int:
+    def _tokens(self, decisions: Decisions, cut: PlannedCut, replacement: Replacement) -> int:
         return self._thread.request(
             decisions.and_then([*cut.events, self._event(decisions, cut, replacement)])
         ).tokens
@@ -258,7 +262,7 @@ class Relief:
     def _noted(self, failed: bool) -> list[ContextEvent]:
         return [{"kind": "failed", "at": len(self._thread)}] if failed else []
 
-    def _left_out(self, decisions: Decisions, cut: Cut) -> LeftOut:
+    def _left_out(self, decisions: Decisions, cut: PlannedCut) -> LeftOut:
         thread, failed = self._thread, decisions.failed
         messages = tuple(thread.messages[at] for at in self._unread(decisions, cut))
         previous = (
@@ -271,7 +275,7 @@ class Relief:
             messages, previous, cut.start - len(cut.kept), self._text - self._known_tokens, may
         )
 
-    def _unread(self, decisions: Decisions, cut: Cut) -> list[int]:
+    def _unread(self, decisions: Decisions, cut: PlannedCut) -> list[int]:
         """The left-out messages that no text replaces yet.
 
         Where a text failed or had no room, that is all it was to replace.
@@ -280,13 +284,15 @@ class Relief:
             return [at for at in range(cut.start) if at not in cut.kept]
         return self._covered(decisions, cut)
 
-    def _covered(self, decisions: Decisions, cut: Cut) -> list[int]:
+    def _covered(self, decisions: Decisions, cut: PlannedCut) -> list[int]:
         """The messages that were shown until now and are not any more."""
         thread, old = self._thread, self._thread.start(decisions)
         shown = [*thread.before(old, decisions), *range(old, cut.start)]
         return [at for at in shown if at not in cut.kept]
 
-    def _event(self, decisions: Decisions, cut: Cut, replacement: Replacement) -> ContextEvent:
+    def _event(
+        self, decisions: Decisions, cut: PlannedCut, replacement: Replacement
+    ) -> ContextEvent:
         thread = self._thread
         return {
             "kind": "cut",

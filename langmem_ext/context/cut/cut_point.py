@@ -56,7 +56,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PlannedCut:
     """A cut that is planned.
 
     Attributes:
@@ -179,7 +179,7 @@ def _cost_of(thread: ThreadView, at: int, chars: int) -> int:
 
 def plan_cut(
     thread: ThreadView, decisions: Decisions, room: Room, important: Iterable[Sequence[int]] = ()
-) -> Cut | None:
+) -> PlannedCut | None:
     """Where the thread is cut so that the request fits; None if it fits nowhere.
 
     Args:
@@ -215,7 +215,7 @@ def plan_cut(
     # A cut that leaves too many messages whatever it does leaves as few as it can.
     start = _start(thread, few or later, room, room.recent if few else len(thread))
     if start is not None:
-        return _fuller(thread, decisions, room, pins, Cut(start, pins.at(start)), sizes)
+        return _fuller(thread, decisions, room, pins, PlannedCut(start, pins.at(start)), sizes)
     return _squeezed(thread, decisions, room, pins, sizes)
 
 
@@ -301,9 +301,9 @@ def _fuller(
     decisions: Decisions,
     room: Room,
     pins: _Pins,
-    cut: Cut,
+    cut: PlannedCut,
     sizes: dict[int, int],
-) -> Cut:
+) -> PlannedCut:
     """The cut, or one a round earlier with shortened outputs, if too little would be sent."""
     earlier = max((at for at in sizes if at < cut.start), default=None)
     if (
@@ -320,13 +320,13 @@ def _fuller(
     return (
         cut
         if events is None
-        else Cut(earlier, tuple(at for at in cut.kept if at < earlier), tuple(events))
+        else PlannedCut(earlier, tuple(at for at in cut.kept if at < earlier), tuple(events))
     )
 
 
 def _squeezed(
     thread: ThreadView, decisions: Decisions, room: Room, pins: _Pins, sizes: dict[int, int]
-) -> Cut | None:
+) -> PlannedCut | None:
     """The latest round with its outputs shortened; without it if too long; None if nothing fits."""
     for start in (thread.latest_round, len(thread)):
         if start not in sizes:
@@ -337,7 +337,7 @@ def _squeezed(
                 thread, decisions, range(start, len(thread)), sizes[start] + text - most
             )
             if events is not None:
-                return Cut(start, pins.at(start), tuple(events))
+                return PlannedCut(start, pins.at(start), tuple(events))
     return None
 
 
