@@ -61,6 +61,7 @@ from langmem_ext.waiting.understand.intents.classifier import (
 )
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
+from langmem_ext.waiting.understand.remainder import likely_values
 from langmem_ext.waiting.understand.requests import Commands, Understanding, chat_of, request_of
 from langmem_ext.waiting.understand.values import (
     Reading,
@@ -290,8 +291,11 @@ def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
     first = starts[0]
     assert isinstance(first, Start)
     intent, known = playbook.intents[first.intent], dict(first.values)
-    params = [playbook.catalog.params[name] for name in intent.param_names if name not in known]
-    left = left_open(params, Reading(heard.text, heard.now, about=about(intent)))
+    every = [playbook.catalog.params[name] for name in intent.param_names]
+    params = [param for param in every if param.name not in known]
+    reading = Reading(heard.text, heard.now, about=about(intent))
+    likely = likely_values(every, reading, intent.required)
+    left = {**likely, **left_open(params, reading)}
     return [
         (
             Refuse(name, claim.problem, why=claim.reason)

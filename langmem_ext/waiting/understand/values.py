@@ -71,12 +71,8 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
     text, open_params = reading.text, list(params)
     claims = {param.name: _claim(param, params, reading, text) for param in open_params}
     asked = next((param for param in params if param.name == reading.asked), None)
-    if (
-        asked is not None
-        and asked.type in _OPEN
-        and _is_anothers(claims[asked.name], params, claims, text, reading.now)
-    ):
-        claims[asked.name] = Extraction("abstained", reason="a value of another parameter")
+    if asked is not None and asked.type in _OPEN:
+        claims[asked.name] = _without_others(asked, params, claims, reading)
     ties = 0
     for _ in range(_ROUNDS):
         ranked = sorted(
@@ -138,29 +134,33 @@ def _without_repeats(
     }
 
 
-def _is_anothers(
-    answer: Extraction,
-    params: Sequence[Param],
-    claims: Mapping[str, Extraction],
-    text: str,
-    now: datetime,
-) -> bool:
-    """Whether an open answer is nothing but a value of another, closed type.
+def _without_others(
+    asked: Param, params: Sequence[Param], claims: Mapping[str, Extraction], reading: Reading
+) -> Extraction:
+    """An open answer without surer values of other parameters; none where nothing else is left.
 
-    A telephone number is no thing that was lost.
+    A telephone number is no thing that was lost, and an address is not what is to be collected.
     """
+    answer = claims[asked.name]
     if answer.status != "filled" or answer.span is None:
-        return False
-    rest = text
+        return answer
+    rest = reading.text
     for param in params:
         other = claims[param.name]
         surer = other.confidence > max(SURE, answer.confidence)
-        if param.type not in _OPEN and other.status == "filled" and surer:
+        if param is not asked and param.type not in _WORDS and other.status == "filled" and surer:
             while other.status == "filled" and other.span:  # "after 4 if possible. half 4?"
                 rest = _blanked(rest, other.span)
-                other = find(param, rest, now=now)
-    words = re.findall(r"[^\W_]+", rest[answer.span[0] : answer.span[1]].lower())
-    return rest != text and all(word in FUNCTION_WORDS for word in words)
+                other = find(param, rest, now=reading.now)
+    start, end = answer.span
+    left = re.findall(r"[^\W_]+", rest[start:end].lower())
+    if rest[start:end] == answer.raw or not all(word in FUNCTION_WORDS for word in left):
+        return answer
+    return Extraction("abstained", reason="a value of another parameter")
+
+
+_WORDS: Final = frozenset({ParamType.TEXT, ParamType.BOOLEAN})
+"""Types that have no form of their own."""
 
 
 _OPEN: Final = frozenset(

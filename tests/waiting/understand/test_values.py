@@ -9,6 +9,7 @@ import pytest
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.understand.daytime import chosen, likely
+from langmem_ext.waiting.understand.remainder import likely_values
 from langmem_ext.waiting.understand.values import Reading, left_open, read_values
 
 NOW = datetime(2026, 3, 4, 10, 15)
@@ -138,3 +139,69 @@ def test_a_free_text_is_none_where_the_message_holds_but_values_of_others() -> N
 def test_what_a_request_moves_is_no_new_time(about: str, time: str | None) -> None:
     read_now = read([param("at", "time")], "S-100 at 10am but I can't make that", about=about)
     assert read_now.get("at") == time
+
+
+VISIT = [
+    param("pet", "name", description="name of the pet"),
+    param("day", "date", description="day of the visit"),
+    param("phone", "phone", description="telephone number"),
+]
+TOUR = [
+    param("city", "place", description="where the tour goes"),
+    param("day", "date", description="day of the tour"),
+    param("people", "integer", description="how many people"),
+]
+LOST = [
+    param("item", "text", description="what was lost"),
+    param("spot", "text", description="where it was lost"),
+    param("day", "date", description="day it was lost"),
+]
+REPAIR = [
+    param("fault", "text", description="what is wrong"),
+    param("address", "address", description="address of the house"),
+]
+
+
+def likely_in(params: list[Param], text: str, about: str) -> dict[str, Any]:
+    found = likely_values(params, Reading(text, NOW, about=about), [one.name for one in params])
+    assert all(one.choices == (one.value,) for one in found.values())
+    return {name: one.value for name, one in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("params", "text", "expected"),
+    [
+        (VISIT, "can you see luna tomorrow", {"pet": "luna"}),
+        (TOUR, "we would love to see Bath next saturday", {"city": "Bath"}),
+        (VISIT, "Could Dr Brown see Otis on Monday?", {}),
+        (VISIT, "need the vet for my dog, 07700 900123", {}),
+        (TOUR, "tour of rome for 4 on friday", {"city": "rome"}),
+        (TOUR, "norway, 14 march, 3 people", {"city": "norway"}),
+        (TOUR, "a tour for my parents please", {}),
+        (
+            LOST,
+            "left my blue rucksack on the tram",
+            {"item": "blue rucksack", "spot": "on the tram"},
+        ),
+        (LOST, "lost a grey umbrella on monday", {"item": "grey umbrella"}),
+        (LOST, "have you found a phone?", {}),
+        (REPAIR, "the oven wont heat up, 12 Vale Road", {"fault": "the oven wont heat up"}),
+        (REPAIR, "can I book a repair", {}),
+    ],
+)
+def test_what_is_left_of_a_request_may_be_the_value_of_the_one_open_parameter(
+    params: list[Param], text: str, expected: dict[str, Any]
+) -> None:
+    about = "Book a visit, a tour or a repair; report a lost thing; can you see my dog, the vet"
+    assert likely_in(params, text, about) == expected
+
+
+def test_what_is_left_goes_to_neither_of_two_alike() -> None:
+    owner = param("owner", "person", description="who brings it")
+    assert likely_in([*VISIT, owner], "could Otto come on friday", "Book a visit") == {}
+
+
+def test_an_answer_that_is_an_address_is_no_thing() -> None:
+    params = [param("thing", "text", description="what is stored"), REPAIR[1]]
+    found = read(params, "14 hazel close", asked="thing", prompt="Which thing?")
+    assert found == {"address": "14 hazel close"}

@@ -86,7 +86,7 @@ def local_phones(text: str, *, strict: bool) -> list[Candidate]:
             continue
         if match["plain"] and strict and not _CALL.search(before(text, match.start())):
             continue
-        if len(digits) == 7 or 10 <= len(digits) <= 11:
+        if len(digits) == 7 or 10 <= len(digits) <= (12 if digits[0] == "0" else 11):
             candidates.append(
                 Candidate(match.start(), match.end(), digits, 0.75, 0, "local telephone number")
             )

@@ -14,7 +14,7 @@ _OPENERS = re.compile(
     r"|of course|certainly|absolutely|definitely"
     r"|great|perfect|cool|fine|thanks?(?: you)?|please|maybe|perhaps|probably|i think|i guess|i"
     r" believe|i suppose|let me see|let'?s see"
-    r"|how about|what about|let'?s say|say|kindly|sorry|just|only"
+    r"|how about|what about|let'?s say|say|kindly|sorry|just|only|hang on|hold on|wait"
     r")\b(?:\s|[,.;:!\-–—])*",
     re.I,
 )

@@ -42,8 +42,8 @@ POLITENESS = word_set(
     " um umm uh uhh oh ah ahh aw wow however besides otherwise moreover anyway unfortunately"
     " currently thankyou great perfect fine good nice cool awesome alright right correct absolutely"
     " definitely certainly exactly actually sorry maybe perhaps probably just only really cheers ta"
-    " mate thankyou thx ty tks nvm lol innit ya yeh yas righto kindly course bye goodbye excellent"
-    " wonderful sounds super not now later today again instead still already"
+    " mate thankyou thx ty tks np nvm lol innit ya yeh yas righto kindly course bye goodbye"
+    " excellent wonderful sounds super not now later today again instead still already"
 )
 VERBS = word_set(
     "want wanted need needs like likes liked love prefer looking look find finding search searching"

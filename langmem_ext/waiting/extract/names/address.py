@@ -10,6 +10,7 @@ from langmem_ext.waiting.extract.candidate import Candidate, longest
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
+from langmem_ext.waiting.extract.english.roles import PLACE_CUES, with_roles
 from langmem_ext.waiting.extract.names.openness import is_no_answer
 from langmem_ext.waiting.extract.remembered import remembered
 from langmem_ext.waiting.extract.reply import Reply
@@ -144,7 +145,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         if not reply.strict or c.confidence >= 0.85 or _is_led(reply, c)
     ]
     if candidates or reply.strict:
-        return [_with_town(reply, place) for place in candidates]
+        candidates = [_with_town(reply, place) for place in candidates]
+        return with_roles(param, reply, candidates, PLACE_CUES) if param.role else candidates
     start, end = answer_span(reply.text)
     written = reply.text[start:end]
     spoken = (

@@ -31,7 +31,7 @@ _CALLED = re.compile(
     re.I,
 )
 _SURE = re.compile(r"\b(?:called|named|name is|titled|title is)\s*:?\s*$", re.I)
-_PETS = frozenset(stem(word) for word in ("pet", "animal", "dog", "cat"))
+PETS = frozenset(stem(word) for word in ("pet", "animal", "dog", "cat"))
 _PET = re.compile(
     r"\b(?:dog|puppy|pup|cat|kitten|kitty|rabbit|bunny|hamster|guinea"
     r" pig|parrot|budgie|bird|horse|pony|tortoise|turtle|ferret|pet"
@@ -45,7 +45,7 @@ _WHERE = re.compile(r"\b(?:in|near|around|from|located in|based in)\s+(?:the\s+)
 
 def _judge(param: Param, text: str, start: int, *, alone: bool) -> int:
     lead = before(text, start)
-    if own_stems(param) & _PETS and _PET.search(lead):
+    if own_stems(param) & PETS and _PET.search(lead):
         return 2
     if _SURE.search(lead) or named_before(param, text, start):
         return 2
@@ -62,7 +62,7 @@ def _capitals(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> 
         for run in runs(text, words, masked)
         if not (run.last - run.first == 1 and words[run.first].low in GENERIC_NOUNS)
     ]
-    candidates, pets = [], own_stems(param) & _PETS
+    candidates, pets = [], own_stems(param) & PETS
     for run in named:
         fit = _judge(param, text, run.start, alone=len(named) == 1)
         lone = not any(

@@ -326,6 +326,8 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
     if is_no_answer(reply.text) or _REMARK.match(reply.text):
         return []
     start, end = answer_span(reply.text)
+    lead = _ME_FIRST.match(reply.text)
+    start = max(start, lead.end() if lead else 0)
     group = [word for word in tokens(reply.text) if word.start >= start and word.end <= end]
     group = [word for word in group if word.low.strip(".") not in _TITLES]
     if not _plain(group):
@@ -362,6 +364,12 @@ def _named_small(text: str, masked: Sequence[tuple[int, int]]) -> list[Token]:
         ):
             return group
     return []
+
+
+def _is_all(group: Sequence[Token], text: str) -> bool:
+    """Whether an answer holds nothing else: "me, dean whitlock"."""
+    lead = _ME_FIRST.match(text)
+    return len(group) == len(tokens(text[lead.end() if lead else 0 :]))
 
 
 _ME_FIRST = re.compile(r"\W*(?:(?:oh|yes|yeah|it['’]?s|me|i['’]?m|for|and)\b\W*)*", re.I)
@@ -488,7 +496,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         small = _named_small(text, masked) or _marked_small(param, text)
         small = small if small or reply.strict else _small(reply, masked)
         groups, confidence = (
-            ([small], 0.6 if len(small) > 1 and len(small) == len(tokens(text)) else 0.5)
+            ([small], 0.6 if len(small) > 1 and _is_all(small, text) else 0.5)
             if small
             else ([], confidence)
         )

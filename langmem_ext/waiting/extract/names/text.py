@@ -12,7 +12,6 @@ from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.codes.identifier import by_pattern
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import (
-    AUXILIARIES,
     FUNCTION_WORDS,
     GENERIC_NOUNS,
     NEVER_NAMES,
@@ -24,6 +23,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
 from langmem_ext.waiting.extract.english.tokens import Token, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.openness import is_no_answer
+from langmem_ext.waiting.extract.names.phrase import named_in, place_in
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
 
 _EMPTY = word_set(
@@ -56,18 +56,14 @@ _NARRATIVE = frozenset(
     stem(word)
     for word in word_set(
         "reason note comment message description detail problem issue fault complaint symptom"
-        " question request wish remark purpose feedback instruction text story matter concern"
+        " question request wish remark purpose feedback instruction text matter concern"
         " incident explanation statement happened happen wrong tell describe anything say write"
         " occasion"
     )
 )
 """Words of a parameter whose values are whole sentences."""
 _SHORT = 3
-"""Words of an answer that is no sentence, at most."""
-_SAYING = (
-    AUXILIARIES | VERBS | word_set("i we you he she it they i'm i've i'd it's that's we're never")
-)
-"""Words of a sentence that a name for something has not."""
+"""Words of an example that is no sentence, at most."""
 _OFFER = re.compile(
     r"\W*(?:(?:is|are) there|any|do (?:you|they)|have you|can|could|tell me|give me|please)\b", re.I
 )
@@ -289,25 +285,36 @@ def _served(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
 def _free(param: Param, reply: Reply) -> list[Candidate]:
     """The whole answer; only what follows "because" when it gives a reason.
 
-    A sentence for what is named in a word or two ("which carrier?") is the least sure of all
-    values.
+    Of an answer to a question for a thing ("which carrier?") only the words that name one.
     """
     text = reply.text
     reason = _REASON.search(text)
+    if reason is None and not is_narrative(param):
+        return _thing(param, text)
     start, end = trim(text, reason.end(), len(text)) if reason else answer_span(text, framed=False)
     if start >= end or not re.search(r"\w", text[start:end]):
         return []
     if all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):
         return []
-    words = tokens(text[start:end])
-    sentence = len(words) > _SHORT and any(word.low in _SAYING for word in words)
-    expected = reason or not sentence or _is_narrative(param)
-    return [
-        Candidate(start, end, text[start:end], 0.45 if expected else 0.35, 0, "the whole answer")
-    ]
+    return [Candidate(start, end, text[start:end], 0.45, 0, "the whole answer")]
 
 
-def _is_narrative(param: Param) -> bool:
+def _thing(param: Param, text: str) -> list[Candidate]:
+    """The words that name a thing; less sure where the answer says something else as well."""
+    named = named_in(text)
+    if named is None and _OF_PLACE.search(f"{param.description} {param.prompt}"):
+        named = place_in(text)
+    if named is None:
+        return []
+    value = text[named.start : named.end]
+    sure = 0.45 if named.alone else 0.35
+    return [Candidate(named.start, named.end, value, sure, 0, "what the answer names")]
+
+
+_OF_PLACE = re.compile(r"\b(?:where|place|location|spot)\b", re.I)
+
+
+def is_narrative(param: Param) -> bool:
     """Whether the parameter's values are whole sentences."""
     words = [
         *split_name(param.name),

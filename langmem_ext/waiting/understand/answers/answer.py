@@ -21,6 +21,7 @@ from langmem_ext.waiting.extract.choices.enum import nearest
 from langmem_ext.waiting.extract.english.attitude import says_no
 from langmem_ext.waiting.extract.english.concepts import ASPECTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
+from langmem_ext.waiting.extract.names.person import is_of_person
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -469,6 +470,8 @@ def _values(
         rivals = [other for other in values.values() if overlap(answer, other)]
         if not rivals:
             values[name] = answer
+    if name and not values and answer is not None and answer.status == "abstained":
+        values = _to_another(playbook, open_names, name, heard)
     if name and name not in values:  # then the message may be about something else altogether
         values = {
             other: value
@@ -480,6 +483,24 @@ def _values(
         for other, value in values.items()
         if playbook.value_error(plan, other, value.value) is None
     }
+
+
+def _to_another(
+    playbook: Playbook, open_names: Sequence[str], name: str, heard: Heard
+) -> dict[str, Extraction]:
+    """The person that a whole message names, where another thing is asked and one person is open.
+
+    "Gavin Stroud" is no kind of treatment.
+    """
+    params = [playbook.param(other) for other in open_names if other != name]
+    people = [param for param in params if param.type is ParamType.PERSON or is_of_person(param)]
+    if len(people) != 1 or playbook.param(name).type in OPEN_TYPES:
+        return {}
+    [param] = people
+    found = extract(param, Reply(heard.text, prompt=param.prompt or "?", now=heard.now))
+    whole = re.findall(r"[^\W_]+", found.raw) == re.findall(r"[^\W_]+", heard.text)
+    named = found.status == "filled" and whole and found.confidence > SURE
+    return {param.name: found} if named and len(found.raw.split()) > 1 else {}
 
 
 def _is_sure(param: Param, extraction: Extraction, text: str) -> bool:

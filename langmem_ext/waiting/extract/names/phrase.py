@@ -1,0 +1,252 @@
+"""Phrases that name a thing or a place, told apart from sentences about something else.
+
+"a fridge, two chairs" names things; "not sure, have to ask my wife" and "can it be the 5th" do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from langmem_ext.waiting.extract.english.leadin import answer_span
+from langmem_ext.waiting.extract.english.lexicon import (
+    AUXILIARIES,
+    DETERMINERS,
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    PRONOUNS,
+    VERBS,
+    word_set,
+)
+from langmem_ext.waiting.extract.english.tokens import Token, tokens
+from langmem_ext.waiting.extract.english.vocabulary import stem
+
+_CUT = re.compile(
+    r"[.,;:!?\n…]+(?=\s|$)|\s{3,}|\s[–—-]\s|\s(?=(?:but|because|cos|cause|though|if)\b)", re.I
+)
+"""Where a part of a message ends. Blanks stand for what is read already."""
+_DETERMINED = r"(?:an?|the|my|our|your|his|her|their|this|some|one|two|three|four|\d+)\b"
+_LEAD = re.compile(
+    r"(?:(?:it|that|this|there|they|these|those)(?:['’]?(?:s|re)|\s+(?:is|are))\s+(?!\w+(?:ing|ed)\b)"
+    r"|(?:it|that|this|there|he|she)(?:['’]?s|\s+(?:is|was))\s+(?:just\s+)?"
+    rf"(?={_DETERMINED}|(?:in|on|at|by|near|behind|under|outside)\b)"
+    r"|(?:(?:i|we)(?:['’]?(?:ve|d))?\s+)?(?:got|have|need|want|lost|left|would like|like)\s+"
+    rf"(?:just\s+)?(?={_DETERMINED}))",
+    re.I,
+)
+"""Words that only lead to what they name: "it's a dachshund"."""
+_SUBJECTS = word_set(
+    "i we he she they it you there someone somebody everybody nobody hes shes theyre youre theyll"
+    " itll theres who what when where why how which"
+)
+_RELATIVES = word_set("that which who i we you he she they")
+"""Words that go on with a thing that an article began: "the bag that I had", "the one we use"."""
+_WHERE = re.compile(
+    r"\b(?:in|on|at|by|near|behind|under|outside|inside|opposite|between|beside|below|above|along"
+    r"|next to|in front of|close to|round|around|off)"
+    r"\s+(?!\d{1,2}(?::|\s?[ap]m)|it\b|me\b|you\b)\w",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """What a message names.
+
+    Attributes:
+        start: Offset of its first character.
+        end: Offset after its last character.
+        alone: Whether the message says nothing else.
+    """
+
+    start: int
+    end: int
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    start: int
+    end: int
+    names: bool
+    led: bool
+
+
+def named_in(text: str) -> Phrase | None:
+    """The phrase that names something; None where there are only sentences."""
+    parts = [part for start, end in _bounds(text) if (part := _part(text, start, end)) is not None]
+    naming = [part for part in parts if part.names]
+    if not naming:
+        return None
+    if len(naming) == len(parts):
+        return Phrase(naming[0].start, naming[-1].end, True)
+    chosen = next((part for part in naming if part.led), naming[0])
+    return Phrase(chosen.start, chosen.end, False)
+
+
+def place_in(text: str) -> Phrase | None:
+    """The words that say where, within a sentence: "you find it behind the church"."""
+    for start, end in _bounds(text):
+        match = _WHERE.search(text, start, end)
+        begin, stop = answer_span(text, match.start(), end, framed=False) if match else (0, 0)
+        if any(_tells(word) for word in tokens(text[begin:stop])):
+            return Phrase(begin, stop, False)
+    return None
+
+
+def _bounds(text: str) -> list[tuple[int, int]]:
+    cuts = [(0, 0), *(match.span() for match in _CUT.finditer(text)), (len(text), len(text))]
+    return [
+        (end, start) for (_, end), (start, _) in zip(cuts, cuts[1:], strict=False) if end < start
+    ]
+
+
+def _part(text: str, start: int, end: int) -> _Part | None:
+    """A part of a message; None where it says nothing."""
+    start, end = answer_span(text, start, end, framed=False)
+    lead = _LEAD.match(text, start, end)
+    begin = lead.end() if lead else start
+    words = tokens(text[begin:end])
+    if not any(_tells(word) for word in words):
+        return None if not re.search(r"\w{2}", text[start:end]) else _Part(start, end, False, False)
+    led = lead is not None or words[0].low in DETERMINERS or words[0].text.isdigit()
+    return _Part(begin, end, not _is_sentence(words, led=led), led)
+
+
+def _tells(word: Token) -> bool:
+    return re.search(r"[^\W\d_]", word.text) is not None and word.low not in FUNCTION_WORDS
+
+
+def _is_sentence(words: Sequence[Token], *, led: bool) -> bool:
+    """Whether somebody does or is something in these words, or is told to do it."""
+    for at, word in enumerate(words):
+        if led and at and word.low in _RELATIVES:
+            return False
+        if word.low in _SUBJECTS | AUXILIARIES:
+            return True
+    if led or len(words) < 2:
+        return False
+    second = words[1].low
+    third = words[2].low if len(words) > 2 else "the"
+    return (
+        second in _OBJECT_FIRST
+        or (second in _PARTICLES and third in FUNCTION_WORDS)
+        or (words[0].low in VERBS and second in DETERMINERS | PRONOUNS | PREPOSITIONS)
+    )
+
+
+_OBJECT_FIRST = word_set("the a an my our your his her their it him them me us")
+_PARTICLES = word_set("up back out down off away over along")
+"""What only a verb has behind it: "forget the bike", "went up to the loft"."""
+
+
+_COUNTS = word_set("a an some one two three four five six seven eight nine ten several")
+_JOINS = word_set("and n & plus")
+_NO_THING = word_set(
+    "look bit minute moment second sec while hand lot load chance go word time day week month year"
+    " hour night problem issue question thing favour note call quote morning afternoon evening"
+    " reason way idea problems questions days weeks hours nights minutes months years people times"
+)
+"""What follows an article and is no thing."""
+
+
+def things_in(text: str, known: AbstractSet[str]) -> list[tuple[int, int]]:
+    """The things that a message names with "a", "some" or a number: "a sofa and two chairs".
+
+    Without any of these, what something is done to.
+
+    Args:
+        text: The message.
+        known: Stems of words for what it is about, which are no things of their own.
+    """
+    found: list[tuple[int, int]] = []
+    words, at = tokens(text), 0
+    while at < len(words):
+        last = _thing(text, words, at, known)
+        if last == at:
+            at += 1
+            continue
+        first = at + 1 if words[at].low in ("a", "an", "some") else at
+        start, end = words[first].start, words[last - 1].end
+        joined = text[found[-1][1] : words[at].start].strip().lower() if found else ""
+        if found and (joined == "," or joined in _JOINS):
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+        at = last
+    return found or objects_in(text, known)
+
+
+def _thing(text: str, words: Sequence[Token], at: int, known: AbstractSet[str]) -> int:
+    """Behind the last word of the thing that begins with the article at `at`; `at` for none."""
+    if words[at].low not in _COUNTS and not words[at].text.isdigit():
+        return at
+    last = at + 1
+    while last < len(words) and not text[words[last - 1].end : words[last].start].strip():
+        word = words[last]
+        joins = word.low == "of" and last > at + 1
+        if len(text[words[last - 1].end : word.start]) > 1 or not (
+            joins or _is_noun(word, first=last == at + 1)
+        ):
+            break
+        last += 1
+    while last > at + 1 and words[last - 1].low == "of":
+        last -= 1
+    head = words[last - 1]
+    telling = last > at + 1 and stem(head.low) not in known and head.low not in _NO_THING
+    return last if telling else at
+
+
+def _is_noun(word: Token, *, first: bool) -> bool:
+    if word.low in FUNCTION_WORDS | VERBS | _SUBJECTS or word.low == "behind":
+        return False
+    return first or re.search(r"\w{3}(?:ed|ing)$", word.low) is None
+
+
+_RUN = r"[^\W\d_]+(?:[ -][^\W_]+){0,2}?"
+_STOP = (
+    r"(?=\s*(?:\Z|[.,;:!?\n])|\s{2}|\s(?:to|in|on|at|by|from|for|with|behind|near|under|somewhere"
+    r"|please|pls|and|that|which|this|next|dumped|left|asap)\b)"
+)
+_BARE = re.compile(rf"\s(?P<thing>{_RUN}){_STOP}")
+_OWNED = re.compile(rf"\s(?:my|our|her|his|their|the)\s(?P<thing>{_RUN}){_STOP}", re.I)
+_BEFORE = re.compile(rf"(?P<thing>{_RUN})\sto\s(?P<verb>[^\W\d_]+)", re.I)
+_ASKING = word_set("to you u i we can please pls someone somebody and")
+_THERE = word_set("there's theres got")
+
+
+def objects_in(text: str, known: AbstractSet[str]) -> list[tuple[int, int]]:
+    """What something is done to, without "a": "wardrobe to collect", "left my scarf at yours"."""
+    words = tokens(text)
+    found: list[tuple[int, int]] = []
+    for at, word in enumerate(words):
+        opens = at == 0 or text[words[at - 1].end : word.start].strip() != ""
+        does = word.low in VERBS or stem(word.low) in known
+        match = _OWNED.match(text, word.end) if does or word.low not in FUNCTION_WORDS else None
+        if does and (opens or words[at - 1].low in _ASKING) or word.low in _THERE:
+            match = match or _BARE.match(text, word.end)
+        before = _BEFORE.match(text, word.start) if opens else None
+        if match is None and before and stem(before["verb"]) in known:
+            match = before
+        if match and _is_object(match["thing"], known):
+            found.append(match.span("thing"))
+    return found
+
+
+def _is_object(thing: str, known: AbstractSet[str]) -> bool:
+    words = [word.low for word in tokens(thing)]
+    return (
+        not any(word in FUNCTION_WORDS | VERBS | _NO_THING for word in words)
+        and stem(words[-1]) not in known
+        and not _PEOPLE.fullmatch(words[-1])
+    )
+
+
+_PEOPLE = re.compile(
+    r"(?:wife|husband|partner|mother|mum|mom|father|dad|sister|brother|son|daughter|friend|kids?"
+    r"|child|children|boss|neighbou?rs?|mate|name|lad|parents|grandma|grandpa|nan)",
+    re.I,
+)
+"""Whom one has, which is no thing."""

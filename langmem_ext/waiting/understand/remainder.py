@@ -1,0 +1,212 @@
+"""What is left of a request once its certain values are taken out of it, and whose value it may be.
+
+"walk Luna on saturday" names one thing more than the day; where one open parameter alone is a name,
+it may be that one. Nothing marks such a value, so it is always confirmed before it counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeAlias
+
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.extract import Reply
+from langmem_ext.waiting.extract.closed_spans import closed_spans
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES
+from langmem_ext.waiting.extract.english.tokens import runs, tokens, trim
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.extract.names.address import addresses
+from langmem_ext.waiting.extract.names.name import PETS
+from langmem_ext.waiting.extract.names.person import is_of_person
+from langmem_ext.waiting.extract.names.phrase import objects_in, place_in, things_in
+from langmem_ext.waiting.extract.names.text import is_kind, is_narrative
+from langmem_ext.waiting.understand.acts import WISHES, without_part
+from langmem_ext.waiting.understand.clauses import clauses_of, without
+from langmem_ext.waiting.understand.values import Reading, read_values
+
+Span: TypeAlias = tuple[int, int]
+
+DOUBTFUL: Final = 0.3
+"""Confidence in what nothing marks as a value."""
+
+_HELD: Final = ("hello", "thanks", "bye", "help", "talk", "question")
+"""What clauses do that hold no value."""
+
+
+def likely_values(
+    params: Sequence[Param], reading: Reading, required: Sequence[str]
+) -> dict[str, Extraction]:
+    """The values that a request may give for parameters which nothing in it marks.
+
+    Args:
+        params: The parameters of the request.
+        reading: The message.
+        required: Names of those that it needs.
+
+    Returns:
+        By parameter, at most one of each kind; each is to be confirmed.
+    """
+    read = read_values(params, reading)
+    rest = _rest(reading, [found.span for found in read.values() if found.span])
+    known = _vocabulary(params, reading.about)
+    found: dict[str, Extraction] = {}
+    for kind, spans in _KINDS:
+        fitting = [
+            param
+            for param in params
+            if param.name in required and param.name not in read and kind(param)
+        ]
+        if len(fitting) != 1:
+            continue
+        [param] = fitting
+        if len(left := spans(param, rest, known)) != 1:
+            continue
+        [(start, end)] = left
+        raw = reading.text[start:end]
+        found[param.name] = Extraction(
+            "filled", raw, raw, (start, end), DOUBTFUL, "what is left", (raw,)
+        )
+        rest = without_part(rest, (start, end))
+    return found
+
+
+def _rest(reading: Reading, taken: Sequence[Span]) -> str:
+    """The message without values of closed types, and without clauses that hold no value."""
+    text = reading.text
+    idle = [clause for clause in clauses_of(text) if clause.act in _HELD]
+    spans = closed_spans(Param(name="rest"), Reply(text, now=reading.now))
+    rest = without(text, idle)
+    for span in (*taken, *spans):
+        rest = without_part(rest, span)
+    return rest
+
+
+def _vocabulary(params: Sequence[Param], about: str) -> frozenset[str]:
+    """Stems of the words that the request says of itself: none of them is a value of it."""
+    written = " ".join([about, *(f"{param.description} {param.prompt}" for param in params)])
+    words = [word for param in params for word in split_name(param.name)]
+    return frozenset(map(stem, [*words, *re.findall(r"[^\W\d_]+", written.lower())]))
+
+
+def _is_name(param: Param) -> bool:
+    return param.type in (ParamType.NAME, ParamType.PERSON, ParamType.PLACE)
+
+
+def _is_thing(param: Param) -> bool:
+    free = param.type is ParamType.TEXT and not (is_kind(param) or is_narrative(param))
+    return free and not param.pattern and not _says_where(param)
+
+
+def _is_story(param: Param) -> bool:
+    return param.type is ParamType.TEXT and is_narrative(param) and not param.pattern
+
+
+def _is_where(param: Param) -> bool:
+    return param.type is ParamType.TEXT and _says_where(param)
+
+
+def _says_where(param: Param) -> bool:
+    return re.search(r"\bwhere\b", f"{param.description} {param.prompt}", re.IGNORECASE) is not None
+
+
+def _is_address(param: Param) -> bool:
+    return param.type is ParamType.ADDRESS
+
+
+def _addresses(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
+    return [(place.start, place.end) for place in addresses(text)]
+
+
+def _names(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
+    """Capitalised words within a sentence; else a word in a name's place, in small letters."""
+    words = tokens(text)
+    found = [
+        (run.start, run.end)
+        for run in runs(text, words)
+        if not _opens(text, run.start)
+        and not all(
+            stem(word.low) in known or word.low in GENERIC_NOUNS or not word.text.isalpha()
+            for word in words[run.first : run.last]
+        )
+    ]
+    if found or is_of_person(param):
+        return found
+    if param.type is ParamType.PLACE:
+        return _small_places(text, known)
+    return objects_in(text, known) if own_stems(param) & PETS else []
+
+
+def _opens(text: str, start: int) -> bool:
+    return re.search(r"(?:^|[.!?\n])\W*$", text[max(0, start - 20) : start]) is not None
+
+
+_TO: Final = re.compile(
+    r"(?:\b(?:to|for|in|visit|of)\s+|(?:^|[:,.!?;\n]\s*)(?:(?:and|for|to)\s+)?)"
+    r"(?P<place>[^\W\d_]{3,}(?:\s[^\W\d_]{3,}){0,2}?)"
+    r"(?=\s*(?:$|[,.!?;:]|\s{2}|(?:from|on|for|at|in|with|and|please|pls|next|this|leaving|then)\b))",
+    re.IGNORECASE,
+)
+
+
+def _small_places(text: str, known: AbstractSet[str]) -> list[Span]:
+    """Words behind "to", "for" and "in", or alone between commas, that mean nothing else."""
+    return [
+        match.span("place")
+        for match in _TO.finditer(text)
+        if all(
+            word not in NEVER_NAMES | GENERIC_NOUNS and stem(word) not in known
+            for word in match["place"].lower().split()
+        )
+    ]
+
+
+def _things(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
+    return things_in(text, known)
+
+
+def _wheres(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
+    where = place_in(text)
+    return [(where.start, where.end)] if where else []
+
+
+_SHORTEST: Final = 3
+"""Words of a statement that tells something, at least."""
+
+_PART: Final = re.compile(r"[,.;:!?\n]+(?=\s|$)|\s{3,}")
+
+
+def _stories(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
+    """The clauses of a message that wish for nothing, without words that say nothing at an edge."""
+    found = []
+    for clause in clauses_of(text):
+        if clause.act != "say" or WISHES.search(clause.text):
+            continue
+        cuts = [clause.start, *(m.end() + clause.start for m in _PART.finditer(clause.text))]
+        parts = [
+            trim(text, start, end)
+            for start, end in zip(cuts, [*cuts[1:], clause.end], strict=True)
+            if _telling(text[start:end], known)
+        ]
+        if sum(len(_telling(text[start:end], known)) for start, end in parts) >= _SHORTEST:
+            found.append((parts[0][0], parts[-1][1]))
+    return found
+
+
+def _telling(text: str, known: AbstractSet[str]) -> list[str]:
+    """The words of a text that are neither function words nor the request's own."""
+    words = [word.low for word in tokens(text) if word.low not in FUNCTION_WORDS]
+    return [word for word in words if stem(word) not in known and not word.isdigit()]
+
+
+_KINDS: Final[
+    Sequence[tuple[Callable[[Param], bool], Callable[[Param, str, AbstractSet[str]], list[Span]]]]
+] = (
+    (_is_address, _addresses),
+    (_is_name, _names),
+    (_is_where, _wheres),
+    (_is_thing, _things),
+    (_is_story, _stories),
+)
+"""The kinds of parameters that nearly any words may be a value of, and where to look for them."""
