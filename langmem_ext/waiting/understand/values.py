@@ -22,6 +22,7 @@ from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.correction import corrects
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.understand.acts import yes_or_no
 from langmem_ext.waiting.understand.daytime import likely
 
 ASKED: Final = 0.6
@@ -144,6 +145,8 @@ def _without_others(
     answer = claims[asked.name]
     if answer.status != "filled" or answer.span is None:
         return answer
+    if asked.type is ParamType.TEXT and yes_or_no(reading.text, (), ""):
+        return Extraction("abstained", reason="says yes")
     rest = reading.text
     for param in params:
         other = claims[param.name]

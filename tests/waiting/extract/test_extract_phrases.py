@@ -114,3 +114,15 @@ def test_addresses_have_roles(text: str) -> None:
 @pytest.mark.parametrize("text", ["me, tess okafor", "its me, tess okafor", "tess okafor"])
 def test_who_answers_says_who(text: str) -> None:
     assert answered(DRIVER, text, "Who will drive?") == ("tess okafor", True)
+
+
+def test_an_address_ends_with_its_sentence() -> None:
+    address = Param(name="address", type=ParamType.ADDRESS)
+    said = "Flat 3, 27 Mill Lane. note for the driver: ring twice"
+    assert answered(address, said, "Where?")[0] == "Flat 3, 27 Mill Lane"
+    assert answered(address, "12 Vale Road, apt. 4", "Where?")[0] == "12 Vale Road, apt. 4"
+
+
+def test_a_secret_is_whatever_is_said() -> None:
+    secret = Param(name="pass", type=ParamType.TEXT, sensitive=True)
+    assert answered(secret, "hunter2 is it")[0] == "hunter2 is it"

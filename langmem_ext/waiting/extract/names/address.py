@@ -23,8 +23,8 @@ _KIND = (
     r"|route|mall|center|centre)"
 )
 _UNIT = (
-    r"(?:\s*,?\s*(?:(?:#|apt\.?|apartment|suite|ste\.?|unit|no\.?|floor|fl\.?|room|rm\.?|building"
-    r"|bldg\.?)\s*#?\s*[\w-]+))?"
+    r"(?:\s*,?\s*(?:#|(?:apt|apartment|suite|ste|unit|floor|fl|room|rm|building|bldg)\b\.?\s*#?"
+    r"|no\b\.?\s*(?=\d))\s*[\w-]+)?"
 )
 _TAIL = (
     r"(?:,\s*(?:\d{4,6}\s+)?(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This"

@@ -111,8 +111,14 @@ def _part(text: str, start: int, end: int) -> _Part | None:
     words = tokens(text[begin:end])
     if not any(_tells(word) for word in words):
         return None if not re.search(r"\w{2}", text[start:end]) else _Part(start, end, False, False)
+    if _BESIDE.match(text, start):
+        return _Part(start, end, False, False)
     led = lead is not None or words[0].low in DETERMINERS or words[0].text.isdigit()
     return _Part(begin, end, not _is_sentence(words, led=led), led)
+
+
+_BESIDE = re.compile(r"(?:but|because|cos|cause|though|if)\b", re.I)
+"""Words that begin a condition or a reason."""
 
 
 def _tells(word: Token) -> bool:
@@ -223,8 +229,9 @@ def objects_in(text: str, known: AbstractSet[str]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for at, word in enumerate(words):
         opens = at == 0 or text[words[at - 1].end : word.start].strip() != ""
-        does = word.low in VERBS or stem(word.low) in known
-        match = _OWNED.match(text, word.end) if does or word.low not in FUNCTION_WORDS else None
+        acts = word.low not in FUNCTION_WORDS
+        does = acts and (word.low in VERBS or stem(word.low) in known)
+        match = _OWNED.match(text, word.end) if acts else None
         if does and (opens or words[at - 1].low in _ASKING) or word.low in _THERE:
             match = match or _BARE.match(text, word.end)
         before = _BEFORE.match(text, word.start) if opens else None

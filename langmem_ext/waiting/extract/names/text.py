@@ -289,7 +289,7 @@ def _free(param: Param, reply: Reply) -> list[Candidate]:
     """
     text = reply.text
     reason = _REASON.search(text)
-    if reason is None and not is_narrative(param):
+    if reason is None and not (is_narrative(param) or param.sensitive):
         return _thing(param, text)
     start, end = trim(text, reason.end(), len(text)) if reason else answer_span(text, framed=False)
     if start >= end or not re.search(r"\w", text[start:end]):

@@ -407,6 +407,8 @@ def _answer(
     name = session.waiting_for
     if name is None:
         return None
+    if playbook.param(name).type is ParamType.TEXT and yes_or_no(text, (), ""):
+        return Extraction("abstained", reason="says yes")
     others = alike(
         playbook.param(name),
         [playbook.param(other) for other in playbook.missing(plan, session.params)],
