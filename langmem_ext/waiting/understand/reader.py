@@ -295,7 +295,17 @@ def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
     params = [param for param in every if param.name not in known]
     reading = Reading(heard.text, heard.now, about=about(intent))
     likely = likely_values(every, reading, intent.required)
-    left = {**likely, **left_open(params, reading)}
+    taken = [
+        value.span
+        for name, value in read_values(every, reading).items()
+        if name in known and value.span and value.span[0] < value.span[1]
+    ]
+    left = {
+        name: claim
+        for name, claim in left_open(params, reading).items()
+        if claim.problem or len(claim.choices) != 1 or not _within(claim.span, taken)
+    }
+    left = {**likely, **left}
     return [
         (
             Refuse(name, claim.problem, why=claim.reason)
@@ -305,6 +315,11 @@ def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
         for name, claim in left.items()
         if claim.problem or name not in playbook.sensitive
     ]
+
+
+def _within(span: tuple[int, int] | None, taken: Sequence[tuple[int, int]]) -> bool:
+    """Whether words are a part of others: what is another's value is not to be confirmed."""
+    return span is not None and any(start <= span[0] and span[1] <= end for start, end in taken)
 
 
 def _since(session: Session) -> str:

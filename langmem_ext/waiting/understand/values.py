@@ -150,6 +150,8 @@ def _without_others(
     rest = reading.text
     for param in params:
         other = claims[param.name]
+        if param.type is ParamType.PERSON and other.status != "filled":
+            other = find(param, rest, now=reading.now)  # whoever of several it may be
         surer = other.confidence > max(SURE, answer.confidence)
         if param is not asked and param.type not in _WORDS and other.status == "filled" and surer:
             while other.status == "filled" and other.span:  # "after 4 if possible. half 4?"

@@ -126,3 +126,23 @@ def test_an_address_ends_with_its_sentence() -> None:
 def test_a_secret_is_whatever_is_said() -> None:
     secret = Param(name="pass", type=ParamType.TEXT, sensitive=True)
     assert answered(secret, "hunter2 is it")[0] == "hunter2 is it"
+
+
+@pytest.mark.parametrize("text", ["nothing like that", "if poss"])
+def test_words_beside_a_thing_name_none(text: str) -> None:
+    assert answered(SPOT, text)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "value"),
+    [
+        ("Shall we deliver it?", "ill come and collect it", False),
+        ("Shall we deliver it?", "we can pick it up", False),
+        ("Shall we collect it?", "we will bring it ourselves", False),
+        ("Shall we deliver it?", "can i collect it on sunday? no idea", None),
+        ("Shall we deliver it?", "its raining", None),
+    ],
+)
+def test_what_is_done_instead_says_no(prompt: str, text: str, value: object) -> None:
+    wanted = Param(name="wanted", type=ParamType.BOOLEAN, description="what is wanted")
+    assert answered(wanted, text, prompt)[0] is value

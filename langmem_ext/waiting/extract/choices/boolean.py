@@ -16,6 +16,8 @@ from langmem_ext.waiting.extract.english.attitude import (
     says_no,
     says_yes,
 )
+from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
+from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.english.tokens import sentences, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.reply import Reply
@@ -206,6 +208,31 @@ def _inverted(prompt: str) -> bool:
     return re.search(r"\b(?:do|would) you mind\b", prompt, re.I) is not None
 
 
+_OPPOSITES = {"deliver": "collect", "collect": "deliver"}
+"""What is done by the one side where the other does not do it."""
+
+
+def _opposite(param: Param, reply: Reply) -> list[Candidate]:
+    """No, said by what is done instead: "I'll collect it", where a delivery is offered."""
+    asked, said = (_done(text) for text in (f"{param.description} {reply.prompt}", reply.text))
+    if len(asked) != 1 or said != {_OPPOSITES[next(iter(asked))]} or asks_back(reply.text):
+        return []
+    start, end = trim(reply.text, 0, len(reply.text))
+    return (
+        []
+        if _negated(reply.text)
+        else [Candidate(start, end, False, 0.7, 0, "does it another way")]
+    )
+
+
+def _done(text: str) -> set[str]:
+    """Which of the opposites a text speaks of."""
+    low = text.lower().replace("’", "'")
+    concepts = [CONCEPTS.get(stem(word), frozenset()) for word in _WORD.findall(low)]
+    concepts += [names for _, _, names in phrases_in(low)]
+    return {name for names in concepts for name in names if name in _OPPOSITES}
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """Yes or no from a reply; without a question, only where a sentence names the parameter."""
     text = reply.text
@@ -232,7 +259,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return []
     match = YES.match(text) if says_yes(text) else NO.match(text) if says_no(text) else None
     if not match:
-        return _inside(text)
+        return _inside(text) or _opposite(param, reply)
     start, end = trim(text, match.start(), match.end())
     agreed = says_yes(text)
     if _inverted(reply.prompt) and not agreed:

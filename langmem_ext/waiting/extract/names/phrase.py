@@ -46,7 +46,7 @@ _RELATIVES = word_set("that which who i we you he she they")
 _WHERE = re.compile(
     r"\b(?:in|on|at|by|near|behind|under|outside|inside|opposite|between|beside|below|above|along"
     r"|next to|in front of|close to|round|around|off)"
-    r"\s+(?!\d{1,2}(?::|\s?[ap]m)|it\b|me\b|you\b)\w",
+    r"\s+(?!\d{1,2}(?::|\s?[ap]m)|(?:it|me|you|in|on|at|to|by|about|all)\b)\w",
     re.I,
 )
 
@@ -111,7 +111,8 @@ def _part(text: str, start: int, end: int) -> _Part | None:
     words = tokens(text[begin:end])
     if not any(_tells(word) for word in words):
         return None if not re.search(r"\w{2}", text[start:end]) else _Part(start, end, False, False)
-    if _BESIDE.match(text, start):
+    idle = lead is None and all(word.low in FUNCTION_WORDS | VERBS for word in words)
+    if _BESIDE.match(text, start) or (idle and len(words) > 1 and words[0].low in FUNCTION_WORDS):
         return _Part(start, end, False, False)
     led = lead is not None or words[0].low in DETERMINERS or words[0].text.isdigit()
     return _Part(begin, end, not _is_sentence(words, led=led), led)
@@ -201,7 +202,8 @@ def _thing(text: str, words: Sequence[Token], at: int, known: AbstractSet[str]) 
     while last > at + 1 and words[last - 1].low == "of":
         last -= 1
     head = words[last - 1]
-    telling = last > at + 1 and stem(head.low) not in known and head.low not in _NO_THING
+    named = stem(head.low) not in known or any(word.low == "of" for word in words[at:last])
+    telling = last > at + 1 and named and head.low not in _NO_THING
     return last if telling else at
 
 
