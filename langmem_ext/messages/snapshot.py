@@ -55,17 +55,6 @@ CLASSES: Final[tuple[type[BaseMessage], ...]] = (
 )
 """LangChain's message classes. A class's position is its code in the database: append only."""
 
-
-def _codes_of(role: type[BaseMessage]) -> tuple[int, ...]:
-    return tuple(code for code, cls in enumerate(CLASSES) if issubclass(cls, role))
-
-
-HUMAN_CODES: Final = _codes_of(HumanMessage)
-AI_CODES: Final = _codes_of(AIMessage)
-SYSTEM_CODES: Final = _codes_of(SystemMessage)
-TOOL_CODES: Final = _codes_of(ToolMessage)
-"""The codes of a role's classes, the message and its chunk. As text, each is a list in SQL."""
-
 CODE_OF_TYPE: Final = {
     str(cls.model_fields["type"].default): code for code, cls in enumerate(CLASSES)
 }

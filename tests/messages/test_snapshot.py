@@ -27,6 +27,12 @@ from langmem_ext.log.restore import DataSerializer, RestorePolicy
 from langmem_ext.messages.snapshot import CLASSES, FIELD_CODES, FIELDS
 from langmem_ext.messages.token_costs.stored_tokens import COUNTER, implied_tokens
 from langmem_ext.messages.token_costs.tokens import approximate_tokens
+from langmem_ext.storage.rows.message import (
+    AI_CODES,
+    HUMAN_CODES,
+    SYSTEM_CODES,
+    TOOL_CODES,
+)
 from langmem_ext.storage.schema.migrations import MIGRATIONS
 from langmem_ext.types import PackedValue
 
@@ -265,6 +271,21 @@ def test_a_token_count_that_a_row_implies_is_that_of_a_message_of_nothing_but_te
     cls: type[BaseMessage], text: str
 ) -> None:
     assert implied_tokens(CLASSES.index(cls), text) == approximate_tokens(cls(content=text))
+
+
+@pytest.mark.parametrize(
+    ("codes", "cls"),
+    [
+        (HUMAN_CODES, HumanMessage),
+        (AI_CODES, AIMessage),
+        (SYSTEM_CODES, SystemMessage),
+        (TOOL_CODES, ToolMessage),
+    ],
+)
+def test_the_codes_of_a_role_are_those_of_its_classes(
+    codes: tuple[int, ...], cls: type[BaseMessage]
+) -> None:
+    assert codes == tuple(at for at, own in enumerate(CLASSES) if issubclass(own, cls))
 
 
 @pytest.mark.parametrize("role", [3, 6, None, "0"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langmem_ext.messages.snapshot import HUMAN_CODES
+from langmem_ext.storage.rows.message import HUMAN_CODES
 from langmem_ext.storage.schema.dialect import HAS_SIZES, OF_THREAD, PAGES, SIZES, bytes_of
 
 COUNT_ROWS = (

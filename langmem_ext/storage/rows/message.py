@@ -15,6 +15,14 @@ from langmem_ext.storage.rows.skeleton import is_in_keeping, join_keys
 from langmem_ext.storage.schema.dialect import NUMBER
 from langmem_ext.types import Codec, ItemRow, Snapshot
 
+HUMAN_CODES: Final = (0, 6)
+AI_CODES: Final = (1, 7)
+SYSTEM_CODES: Final = (2, 8)
+TOOL_CODES: Final = (3, 9)
+"""The codes of a role's classes, the message and its chunk; as text, each is a list in SQL. They
+are the classes' positions in `messages.snapshot.CLASSES`, which cannot be asked here: it needs
+LangChain."""
+
 _TEXTS: Final = frozenset({str, type(None)})
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, safe_text
 from langmem_ext.messages.size_limits import load_json
-from langmem_ext.messages.snapshot import AI_CODES, HUMAN_CODES
 from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints import sql as rows_sql
 from langmem_ext.storage.checkpoints.lookup import read_word
@@ -27,7 +26,7 @@ from langmem_ext.storage.operation import (
 )
 from langmem_ext.storage.rows import checksum as checks
 from langmem_ext.storage.rows.clock import MINUTE_MS, moment_of, unix_ms
-from langmem_ext.storage.rows.message import damaged_item, decode_item
+from langmem_ext.storage.rows.message import AI_CODES, HUMAN_CODES, damaged_item, decode_item
 from langmem_ext.storage.schema.dialect import BEHIND, ITEM_OF_THREAD, KEY, NUMBER, OF_ID
 from langmem_ext.storage.threads import sql
 from langmem_ext.types import Codec, Snapshot, ThreadInfo, ThreadKey, ThreadStatistics

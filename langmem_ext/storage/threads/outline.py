@@ -25,7 +25,6 @@ from langmem_ext.messages.manifest import (
     tail_of,
 )
 from langmem_ext.messages.packed import fields_of
-from langmem_ext.messages.snapshot import AI_CODES
 from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.get import Reader, read_entries, read_packed, require_each
@@ -43,7 +42,7 @@ from langmem_ext.storage.operation import Op, fetch, operation
 from langmem_ext.storage.rows.checkpoint import Header, ValueRef, Versions
 from langmem_ext.storage.rows.checksum import CHANGED, changed_items
 from langmem_ext.storage.rows.ids import decode_id, encode_id
-from langmem_ext.storage.rows.message import damaged_item, decode_item, rest_of_item
+from langmem_ext.storage.rows.message import AI_CODES, damaged_item, decode_item, rest_of_item
 from langmem_ext.storage.schema.dialect import KEY, NUMBER, WITHIN, bytes_of
 from langmem_ext.storage.threads.edit import find_head
 from langmem_ext.types import Codec, PackedValue, Snapshot, StoredWrite, ThreadKey

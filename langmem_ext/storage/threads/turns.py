@@ -15,7 +15,6 @@ from typing import Final
 from langmem_ext.messages.call_ids import call_ids_in
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of
 from langmem_ext.messages.packed import fields_of
-from langmem_ext.messages.snapshot import HUMAN_CODES, SYSTEM_CODES, TOOL_CODES
 from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.messages import read_messages
@@ -23,6 +22,7 @@ from langmem_ext.storage.operation import PAUSE, PAUSE_EVERY, Op, fetch, operati
 from langmem_ext.storage.rows.checkpoint import ValueRef
 from langmem_ext.storage.rows.compression import MARK
 from langmem_ext.storage.rows.ids import encode_id
+from langmem_ext.storage.rows.message import HUMAN_CODES, SYSTEM_CODES, TOOL_CODES
 from langmem_ext.storage.schema.dialect import INSTR, KEY, NUMBER, WITHIN
 from langmem_ext.storage.threads.history import list_of_conversation
 from langmem_ext.types import Codec, Snapshot, ThreadKey
