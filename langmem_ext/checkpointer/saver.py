@@ -70,7 +70,7 @@ from langmem_ext.log.retention import (
     require_retention,
     run_steps,
 )
-from langmem_ext.log.shown import Shown
+from langmem_ext.log.shown import ReprFacts
 from langmem_ext.log.sweeper import EVERY, AsyncSweeper, Sweeper
 from langmem_ext.storage.checkpoints import get as read_ops
 from langmem_ext.storage.checkpoints import put as checkpoint_ops
@@ -203,8 +203,8 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
 
         return DeltaStore(self)
 
-    def _shown(self) -> Shown:
-        return Shown(self.log.driver, self.owner)
+    def _repr_facts(self) -> ReprFacts:
+        return ReprFacts(self.log.driver, self.owner)
 
     def setup(self) -> Awaitable[None]:
         """Does nothing: opening migrates. For code that calls it, with or without `await`."""

@@ -19,7 +19,7 @@ from langmem_ext._internal.forking import renew_in_child
 from langmem_ext._internal.secret_names import masked_parameters
 from langmem_ext._internal.url import Address, parts_of, require_path, text_of
 from langmem_ext.errors import InvalidInput, InvalidThreadId, MissingExtra, StorageUnavailable
-from langmem_ext.log.shown import Showing, Shown
+from langmem_ext.log.shown import ReprFacts, Showing
 from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.late_writes import PATIENCE, Buried, certain
 from langmem_ext.storage.driver import Driver
@@ -151,8 +151,8 @@ class MessageLog(Showing):
             " a URL"
         )
 
-    def _shown(self) -> Shown:
-        return Shown(self.driver)
+    def _repr_facts(self) -> ReprFacts:
+        return ReprFacts(self.driver)
 
     def has_database_of(self, other: MessageLog) -> bool:
         """Whether another log has open the same file, or the same tables on a server."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DatabaseView:
     """A database as a view uses it.
 
     Attributes:
@@ -41,7 +41,7 @@ class Source:
     serde: SerializerProtocol | None = None
 
     @classmethod
-    def of(cls, log: Database, owner: object) -> Source:
+    def of(cls, log: Database, owner: object) -> DatabaseView:
         """What a caller means: a log, a saver with its serializer and owner, or a path or URL.
 
         Raises:

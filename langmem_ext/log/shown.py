@@ -14,8 +14,8 @@ from langmem_ext.types import ThreadKey
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What is to be shown.
+class ReprFacts:
+    """What a `repr` says of a database.
 
     Attributes:
         driver: The database.
@@ -72,7 +72,7 @@ class Showing:
     what a cell ends with is shown with its counts.
     """
 
-    def _shown(self) -> Shown:
+    def _repr_facts(self) -> ReprFacts:
         """What is shown; each class that shows itself says it."""
         raise NotImplementedError
 
@@ -86,9 +86,9 @@ class Showing:
     def _as_text(self, *, counted: bool) -> str:
         parts = ["…"]  # of one that is not made yet
         with suppress(Exception):
-            shown = self._shown()
-            parts = shown.parts(counted=False)
-            parts = shown.parts(counted=counted)  # a damaged row may hold anything
+            facts = self._repr_facts()
+            parts = facts.parts(counted=False)
+            parts = facts.parts(counted=counted)  # a damaged row may hold anything
         return f"{type(self).__name__}({', '.join(parts)})"
 
 

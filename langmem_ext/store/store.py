@@ -28,7 +28,7 @@ from langmem_ext.checkpointer.opening import Done
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log.closing import Closing
 from langmem_ext.log.message_log import Database, MessageLog, bound_owner, is_address
-from langmem_ext.log.shown import Shown
+from langmem_ext.log.shown import ReprFacts
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.prune.store_items import delete_expired
 from langmem_ext.storage.rows.clock import now_ms
@@ -167,8 +167,8 @@ class DeltaStore(Closing, BaseStore):
         """Does nothing: opening migrates. For code that calls it, with or without `await`."""
         return Done()
 
-    def _shown(self) -> Shown:
-        return Shown(self.log.driver, self.owner)
+    def _repr_facts(self) -> ReprFacts:
+        return ReprFacts(self.log.driver, self.owner)
 
     # -- batches -------------------------------------------------------------------------------
 

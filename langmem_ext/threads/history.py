@@ -27,8 +27,8 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.log.closing import Closing
 from langmem_ext.log.message_cache import AT_ONCE
 from langmem_ext.log.message_log import Database, is_address, thread_key
-from langmem_ext.log.scope import Source
-from langmem_ext.log.shown import Shown
+from langmem_ext.log.scope import DatabaseView
+from langmem_ext.log.shown import ReprFacts
 from langmem_ext.messages.annotations import NAMESPACE, is_marked, notes_of
 from langmem_ext.messages.token_costs.tokens import ApproximateCounter, TokenCounter
 from langmem_ext.messages.turns import first_whole_turn
@@ -64,10 +64,10 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
         owner: str | None = None,
     ) -> None:
         thread_key(thread_id)  # what is invalid is said before there is a file
-        self._source = Source.of(log, owner)
+        self._view = DatabaseView.of(log, owner)
         self._opened = is_address(log)
-        self._key = self._source.key(thread_id)
-        self.log = self._source.log
+        self._key = self._view.key(thread_id)
+        self.log = self._view.log
         self._channel = channel
 
     @classmethod
@@ -86,8 +86,8 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
         """
         return await asyncio.to_thread(partial(cls, thread_id, log, channel=channel, owner=owner))
 
-    def _shown(self) -> Shown:
-        return Shown(self.log.driver, thread=self._key)
+    def _repr_facts(self) -> ReprFacts:
+        return ReprFacts(self.log.driver, thread=self._key)
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # a plain attribute there, read-only here
@@ -122,9 +122,7 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
             return message, max(1, count(message))
 
         newest, everything = self.log.run(
-            history_ops.read_back(
-                self._key, self._channel, max_tokens, weigh, **self._source.tools
-            ),
+            history_ops.read_back(self._key, self._channel, max_tokens, weigh, **self._view.tools),
             write=False,
         )
         if everything:
@@ -168,28 +166,28 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
         await self.log.arun(self._clear(), write=True)
 
     def _read(self) -> Operation[list[Snapshot]]:
-        return history_ops.read_history(self._key, self._channel, **self._source.tools)
+        return history_ops.read_history(self._key, self._channel, **self._view.tools)
 
     def _add(self, messages: Sequence[BaseMessage]) -> Operation[None]:
-        return adding(self._source, self._key, messages, self._channel)
+        return adding(self._view, self._key, messages, self._channel)
 
     def _clear(self) -> Operation[None]:
         return change_channels(
             self._key,
             (),
             lambda _: {},
-            self._source.new_edit(),
+            self._view.new_edit(),
             emptied=self._channel,
-            **self._source.tools,
+            **self._view.tools,
         )
 
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
-        loaded: list[BaseMessage] = self._source.load(PackedValue(messages=packed), self._key.id)
+        loaded: list[BaseMessage] = self._view.load(PackedValue(messages=packed), self._key.id)
         return loaded
 
 
 def adding(
-    source: Source,
+    view: DatabaseView,
     key: ThreadKey,
     messages: Sequence[BaseMessage],
     channel: str = MESSAGES_CHANNEL,
@@ -231,18 +229,18 @@ def adding(
         if isinstance(message, HumanMessage) and not is_marked(vars(message))
     ]
     try:
-        packed = source.codec.pack_messages(named)
+        packed = view.codec.pack_messages(named)
     except TypeError as error:  # ormsgpack's, in words that quote nothing
         raise InvalidInput(
             f"a message contains a value that cannot be stored ({error}): pass it as text, or"
             " omit it"
         ) from error
-    return _add_packed(source, key, packed, channel, fresh, open_to, edit or source.new_edit())
+    return _add_packed(view, key, packed, channel, fresh, open_to, edit or view.new_edit())
 
 
 @operation
 def _add_packed(
-    source: Source,
+    view: DatabaseView,
     key: ThreadKey,
     messages: Sequence[Snapshot],
     channel: str,
@@ -252,15 +250,15 @@ def _add_packed(
 ) -> Op[None]:
     """Append messages; those from `open_to` on, which may be sensitive answers, are marked."""
     packed = list(messages)
-    risks = (yield from history_ops.find_risks(key, channel, **source.tools)) if open_to else []
+    risks = (yield from history_ops.find_risks(key, channel, **view.tools)) if open_to else []
     if risks:
         for at in open_to:
-            message = source.codec.load_message(packed[at])
+            message = view.codec.load_message(packed[at])
             kwargs = {
                 **message.additional_kwargs,
                 NAMESPACE: {**notes_of(vars(message)), "sensitive": risks},
             }
-            [packed[at]] = source.codec.pack_messages(
+            [packed[at]] = view.codec.pack_messages(
                 [message.model_copy(update={"additional_kwargs": kwargs})]
             )
-    yield from history_ops.add_to_history(key, channel, packed, edit, fresh=fresh, **source.tools)
+    yield from history_ops.add_to_history(key, channel, packed, edit, fresh=fresh, **view.tools)

@@ -19,7 +19,7 @@ from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.log.message_log import Database, bound_owner, is_address, thread_key
 from langmem_ext.log.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
-from langmem_ext.log.scope import Source
+from langmem_ext.log.scope import DatabaseView
 from langmem_ext.log.sweeper import EVERY, AsyncSweeper, Sweeper
 from langmem_ext.messages.turns import ConversationTurn
 from langmem_ext.storage.operation import Operation
@@ -92,11 +92,11 @@ class LimitedThreads(ThreadRows):
         self.retention = Retention(ttl=ttl or None, tool_ttl=tool_ttl or None)
         self._limits = Limits(max_turns or None, on_limit, on_damage)
         self._emitter = Emitter(telemetry)
-        self._source = Source.of(log, owner)
-        super().__init__(self._source.log, self._source.owner)
+        self._view = DatabaseView.of(log, owner)
+        super().__init__(self._view.log, self._view.owner)
         self._opened = is_address(log)
-        self._codec = self._source.codec
-        self._reader = TurnReader(self._source, self.retention, self._limits)
+        self._codec = self._view.codec
+        self._reader = TurnReader(self._view, self.retention, self._limits)
 
     @classmethod
     async def aopen(cls, log: Database, **options: Unpack[ThreadsOptions]) -> Self:
@@ -197,7 +197,7 @@ class LimitedThreads(ThreadRows):
         return await self.aget(key)
 
     def _saver(self) -> DeltaSaver:
-        return DeltaSaver(self.log, serde=self._source.serde, owner=self.owner)
+        return DeltaSaver(self.log, serde=self._view.serde, owner=self.owner)
 
     # -- counting ----------------------------------------------------------------------------------
 

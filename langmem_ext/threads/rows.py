@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from langmem_ext.errors import InvalidInput, ThreadExists
 from langmem_ext.log.closing import Closing
 from langmem_ext.log.message_log import thread_key
-from langmem_ext.log.shown import Shown
+from langmem_ext.log.shown import ReprFacts
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.prune import prune as forget_ops
 from langmem_ext.storage.rows.clock import now_ms
@@ -54,8 +54,8 @@ class ThreadRows(Closing):
         self.owner = owner
         self._opened = False
 
-    def _shown(self) -> Shown:
-        return Shown(self.log.driver, self.owner)
+    def _repr_facts(self) -> ReprFacts:
+        return ReprFacts(self.log.driver, self.owner)
 
     # -- finding -----------------------------------------------------------------------------------
 

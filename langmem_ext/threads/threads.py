@@ -102,10 +102,10 @@ class Threads(SearchedThreads):
     ) -> Operation[T]:
         if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
             raise InvalidInput(f"last must be at least 1, not {last!r}")
-        return read(self._source.key(thread_id), last, caches=self.log.caches, codec=self._codec)
+        return read(self._view.key(thread_id), last, caches=self.log.caches, codec=self._codec)
 
     def _load(self, thread_id: ThreadId, packed: Sequence[Snapshot]) -> Messages:
-        loaded: Messages = self._source.load(PackedValue(messages=packed), thread_id)
+        loaded: Messages = self._view.load(PackedValue(messages=packed), thread_id)
         return loaded
 
     # -- clearing ----------------------------------------------------------------------------------
@@ -134,14 +134,14 @@ class Threads(SearchedThreads):
         return await self.log.arun(self._clear(thread_id), write=True)
 
     def _clear(self, thread_id: ThreadId) -> Operation[int]:
-        source, emptied = self._source, {"summary": self._codec.pack_value(None)}
+        view, emptied = self._view, {"summary": self._codec.pack_value(None)}
         return clear_view(
-            source.key(thread_id),
+            view.key(thread_id),
             MESSAGES_CHANNEL,
             emptied,
-            source.new_edit(),
-            source.new_edit(),
-            **source.tools,
+            view.new_edit(),
+            view.new_edit(),
+            **view.tools,
         )
 
     # -- copying -----------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class Threads(SearchedThreads):
                 raise InvalidInput(f"{name} must be a string, not {place!r}")
         target = str(uuid4()) if to is None else thread_key(to)
         op = fork_thread(
-            self._source.key(thread_id),
+            self._view.key(thread_id),
             Copy(target, new_generation()),
             checkpoint=checkpoint_id,
             message=message_id,

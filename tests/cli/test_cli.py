@@ -43,7 +43,7 @@ from langmem_ext.cli.app import app
 from langmem_ext.cli.chat.chat import talk
 from langmem_ext.cli.chat.commands import COMMANDS
 from langmem_ext.cli.chat.graph_choice import choose_graph
-from langmem_ext.cli.chat.session import Desk
+from langmem_ext.cli.chat.open_chat import OpenChat
 from langmem_ext.cli.chat.terminal import Terminal
 from langmem_ext.cli.commands.threads.listing import table_of
 from langmem_ext.cli.control_characters import json_line, printable
@@ -309,7 +309,7 @@ def test_a_turn_that_cannot_be_finished_is_left_behind_by_the_next_message(folde
     left = chat_here("--graph", "others.py:stuck", lines=["hello"])
     assert (left.exit_code, "the graph failed with RuntimeError" in left.stderr) == (0, True)
     with DeltaSaver.open("memory.db") as saver:
-        said = Desk(
+        said = OpenChat(
             choose_graph("others.py:stuck", None)(saver), saver, Settings()
         ).thread.messages()
     assert [message.text for message in said] == ["fail", "hello", "hello"]
@@ -501,7 +501,7 @@ class Interrupted:
 def test_ctrl_c_between_two_turns_does_not_end_the_chat(folder: Path) -> None:
     with DeltaSaver() as saver:
         screen = Interrupted()
-        assert talk(Desk(choose_graph(None, None)(saver), saver, Settings()), screen) == 0
+        assert talk(OpenChat(choose_graph(None, None)(saver), saver, Settings()), screen) == 0
     assert next(screen.lines, None) is None
 
 

@@ -8,9 +8,9 @@ from uuid import uuid4
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.cli.chat.commands import COMMANDS, run_command
 from langmem_ext.cli.chat.graph_choice import choose_graph
+from langmem_ext.cli.chat.open_chat import OpenChat
 from langmem_ext.cli.chat.pipe import Pipe
 from langmem_ext.cli.chat.screen import Screen
-from langmem_ext.cli.chat.session import Desk
 from langmem_ext.cli.chat.terminal import Terminal
 from langmem_ext.cli.chat.thread import ChatThread
 from langmem_ext.cli.commands.threads.listing import there
@@ -71,31 +71,31 @@ def chat_with(
         db, synchronous=settings.synchronous, compress=settings.compress, own=True
     )
     with DeltaSaver(log, owner=settings.owner or None) as saver:
-        desk = Desk(compiled_with(saver), saver, settings, kept=kept)
+        chat = OpenChat(compiled_with(saver), saver, settings, kept=kept)
         if resume is not None or latest:
-            key = (desk.latest() if resume is None else desk.find(resume)).id
-        warning = desk.open(key)
-        threads = partial(desk.threads.list, status=None)
+            key = (chat.latest() if resume is None else chat.find(resume)).id
+        warning = chat.open(key)
+        threads = partial(chat.threads.list, status=None)
         screen: Screen = (
-            Terminal(COMMANDS, desk.thread.prompts(), threads)
+            Terminal(COMMANDS, chat.thread.prompts(), threads)
             if interactive
             else Pipe(as_json=as_json)
         )
         place = f"in {masked(db)}" if kept else "is not stored"
-        screen.note(f"thread {desk.thread.id} {place} ({desk.summary()}); /help lists the commands")
+        screen.note(f"thread {chat.thread.id} {place} ({chat.summary()}); /help lists the commands")
         if warning is not None:
             screen.note(warning)
-        with desk.sweeping():
-            return talk(desk, screen)
+        with chat.sweeping():
+            return talk(chat, screen)
 
 
-def talk(desk: Desk, screen: Screen) -> int:
+def talk(chat: OpenChat, screen: Screen) -> int:
     """Chat until the input ends; return 1 if something failed without a person to retry, else 0."""
-    if not _finish(desk, screen) and not screen.interactive and desk.thread.waits:
+    if not _finish(chat, screen) and not screen.interactive and chat.thread.waits:
         return 1  # another graph's turn that fails again is left behind by the next message
     while True:
         try:
-            exit_code = _step(desk, screen)
+            exit_code = _step(chat, screen)
         except KeyboardInterrupt:  # between the turns; a person is at the prompt again at once
             if not screen.interactive:
                 raise
@@ -104,14 +104,14 @@ def talk(desk: Desk, screen: Screen) -> int:
             return exit_code
 
 
-def _finish(desk: Desk, screen: Screen) -> bool:
+def _finish(chat: OpenChat, screen: Screen) -> bool:
     """Finish what an earlier run left, and show the question that waits; False if that failed."""
-    return not desk.thread.in_progress() or _deliver(desk, screen, "", left=True)
+    return not chat.thread.in_progress() or _deliver(chat, screen, "", left=True)
 
 
-def _step(desk: Desk, screen: Screen) -> int | None:
+def _step(chat: OpenChat, screen: Screen) -> int | None:
     """Read a line and do what it says; the exit code at the end."""
-    line = screen.read(desk.thread.unsent())
+    line = screen.read(chat.thread.unsent())
     word = (line or "").strip()
     if line is None or word == "/quit":
         return 0
@@ -120,30 +120,30 @@ def _step(desk: Desk, screen: Screen) -> int | None:
     if (
         word.startswith("/")
         and not word.startswith("//")
-        and not (word == "/reset" and desk.thread.waits)
+        and not (word == "/reset" and chat.thread.waits)
     ):
-        if not run_command(desk, screen, word) or _finish(desk, screen):
+        if not run_command(chat, screen, word) or _finish(chat, screen):
             return None
         return None if screen.interactive else 1
     text = line.replace("/", "", 1) if word.startswith("//") else line
-    return None if _deliver(desk, screen, text) or screen.interactive else 1
+    return None if _deliver(chat, screen, text) or screen.interactive else 1
 
 
-def _deliver(desk: Desk, screen: Screen, text: str, *, left: bool = False) -> bool:
+def _deliver(chat: OpenChat, screen: Screen, text: str, *, left: bool = False) -> bool:
     """Deliver a message and show the reply; False if that failed.
 
     The message is stored in any case.
 
     Args:
-        desk: Where the thread is open.
+        chat: Where the thread is open.
         screen: Where the reply is shown.
         text: The message.
         left: Whether it only finishes what an earlier run left.
     """
-    thread, show = desk.thread, screen.question if left else screen.reply
+    thread, show = chat.thread, screen.question if left else screen.reply
     try:
         if text.strip() not in ("", "/reset"):
-            desk.require_room()
+            chat.require_room()
         with screen.working() as callbacks:
             speaks = text.strip() or thread.in_progress()
             turn = thread.say(text, callbacks, left=left) if speaks else Turn(reply="")

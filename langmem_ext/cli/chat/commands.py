@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from langmem_ext.cli.chat.compaction import compacted
+from langmem_ext.cli.chat.open_chat import OpenChat
 from langmem_ext.cli.chat.screen import Screen
-from langmem_ext.cli.chat.session import Desk
 from langmem_ext.cli.commands.threads.line import Line, line_of
 from langmem_ext.cli.commands.threads.listing import as_data, columns_of, counted, table_of
 from langmem_ext.cli.commands.threads.search import hit_columns, hit_data, shown
@@ -69,7 +69,7 @@ TAKES: Final[Mapping[str, str]] = {
 """What follows a command; in brackets what may be left out."""
 
 
-def run_command(desk: Desk, screen: Screen, word: str) -> bool:
+def run_command(chat: OpenChat, screen: Screen, word: str) -> bool:
     """Run a slash command; return whether the open thread is another one now, or looks different.
 
     Errors are shown to a person as notes.
@@ -82,7 +82,7 @@ def run_command(desk: Desk, screen: Screen, word: str) -> bool:
     """
     name, _, rest = word.partition(" ")
     try:
-        return _command(name)(desk, screen, rest.strip())
+        return _command(name)(chat, screen, rest.strip())
     except LangmemExtError as error:
         if not screen.interactive:
             raise
@@ -90,7 +90,7 @@ def run_command(desk: Desk, screen: Screen, word: str) -> bool:
         return False
 
 
-def _command(name: str) -> Callable[[Desk, Screen, str], bool]:
+def _command(name: str) -> Callable[[OpenChat, Screen, str], bool]:
     if name not in _COMMANDS:
         raise InvalidInput(
             f"unknown command {name}: see /help; to send a message that starts with a slash,"
@@ -102,7 +102,7 @@ def _command(name: str) -> Callable[[Desk, Screen, str], bool]:
 # -- looking ---------------------------------------------------------------------------------------
 
 
-def _help(desk: Desk, screen: Screen, rest: str) -> bool:
+def _help(chat: OpenChat, screen: Screen, rest: str) -> bool:
     name = f"/{rest.removeprefix('/')}"
     if rest:
         _command(name)
@@ -127,9 +127,9 @@ def _help(desk: Desk, screen: Screen, rest: str) -> bool:
     return False
 
 
-def _sessions(desk: Desk, screen: Screen, rest: str) -> bool:
-    threads = list(islice(desk.threads.each(), desk.settings.list_limit or None))
-    length = desk.settings.title_length
+def _sessions(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    threads = list(islice(chat.threads.each(), chat.settings.list_limit or None))
+    length = chat.settings.title_length
     table = [table_of(threads, datetime.now(UTC), length)] if threads else []
     screen.rows(table, (columns_of(thread, length) for thread in threads), map(as_data, threads))
     if not threads:
@@ -137,9 +137,9 @@ def _sessions(desk: Desk, screen: Screen, rest: str) -> bool:
     return False
 
 
-def _history(desk: Desk, screen: Screen, rest: str) -> bool:
-    system, turns = cut_turns(desk.thread.messages())
-    most = desk.settings.max_turns or len(turns)
+def _history(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    system, turns = cut_turns(chat.thread.messages())
+    most = chat.settings.max_turns or len(turns)
     messages = [*system, *(message for turn in turns[-most:] for message in turn.messages)]
     lines: list[Line] = [line for message in messages if (line := line_of(message)).text]
     if len(turns) > most:
@@ -149,14 +149,14 @@ def _history(desk: Desk, screen: Screen, rest: str) -> bool:
         )
     screen.history(lines)
     if not lines:
-        screen.note("no messages since /clear" if _stored(desk) else "no messages yet")
+        screen.note("no messages since /clear" if _stored(chat) else "no messages yet")
     return False
 
 
-def _files(desk: Desk, screen: Screen, rest: str) -> bool:
-    _, turns = cut_turns(desk.thread.messages())
+def _files(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    _, turns = cut_turns(chat.thread.messages())
     noted = newest_first((turn.files for turn in turns), None)
-    files = noted[: desk.settings.max_recent_files or None]
+    files = noted[: chat.settings.max_recent_files or None]
     contents = [file.sha256[:12] if file.sha256 else "no content" for file in files]
     rows = (
         Text.assemble(printable(file.path), (f"  {content}", "dim"))
@@ -176,27 +176,27 @@ def _files(desk: Desk, screen: Screen, rest: str) -> bool:
     return False
 
 
-def _stored(desk: Desk) -> int:
+def _stored(chat: OpenChat) -> int:
     """How many messages the thread holds, those that were set aside, too."""
     try:
-        return desk.stored.get(desk.thread.id).stored_messages
+        return chat.stored.get(chat.thread.id).stored_messages
     except ThreadNotFound:
         return 0
 
 
-def _search(desk: Desk, screen: Screen, rest: str) -> bool:
+def _search(chat: OpenChat, screen: Screen, rest: str) -> bool:
     if not rest:
         raise InvalidInput("nothing to search for: /search the broken lamp")
     with screen.working():
-        hits = desk.threads.search(rest)
+        hits = chat.threads.search(rest)
     screen.rows(shown(hits, datetime.now(UTC)), map(hit_columns, hits), map(hit_data, hits))
     if not hits:
         screen.note("nothing found")
     return False
 
 
-def _params(desk: Desk, screen: Screen, rest: str) -> bool:
-    params: Any = desk.thread.report().get("params") or {}
+def _params(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    params: Any = chat.thread.report().get("params") or {}
     lines = [
         f"{name}\t{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in params.items()
@@ -207,41 +207,41 @@ def _params(desk: Desk, screen: Screen, rest: str) -> bool:
     return False
 
 
-def _state(desk: Desk, screen: Screen, rest: str) -> bool:
-    screen.state(desk.thread.report())
+def _state(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    screen.state(chat.thread.report())
     return False
 
 
 # -- keeping ---------------------------------------------------------------------------------------
 
 
-def _save(desk: Desk, screen: Screen, rest: str) -> bool:
+def _save(chat: OpenChat, screen: Screen, rest: str) -> bool:
     if rest:
-        return _export(desk, screen, rest)
-    if desk.kept:
+        return _export(chat, screen, rest)
+    if chat.kept:
         screen.note("already saved: every turn is stored as it happens; /save PATH writes a copy")
     else:
         screen.note("this chat is not stored (the setting enabled): /save PATH writes a copy")
     return False
 
 
-def _begun(desk: Desk) -> ThreadInfo:
+def _begun(chat: OpenChat) -> ThreadInfo:
     """The thread that is open, as it is stored."""
     try:
-        return desk.stored.get(desk.thread.id)
+        return chat.stored.get(chat.thread.id)
     except ThreadNotFound as error:
         raise InvalidInput("no messages yet: the first message creates the conversation") from error
 
 
-def _export(desk: Desk, screen: Screen, rest: str) -> bool:
-    key = _begun(desk).id
+def _export(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    key = _begun(chat).id
     if not rest:
-        page = "".join(desk.threads.export_lines(key, format="markdown")).rstrip("\n")
+        page = "".join(chat.threads.export_lines(key, format="markdown")).rstrip("\n")
         screen.rows([Text(printable(page))], page.splitlines(), [{"markdown": page}])
         return False
     target = rest if "://" in rest else str(Path(rest).expanduser())
     form = format_for(rest)
-    done = desk.threads.export_to(target, key, format=form)
+    done = chat.threads.export_to(target, key, format=form)
     screen.note(
         f"written to {masked(rest)} as {'Markdown' if form == 'markdown' else 'JSON lines'}:"
         f" {counted(done.messages, 'message')}"
@@ -249,17 +249,17 @@ def _export(desk: Desk, screen: Screen, rest: str) -> bool:
     return False
 
 
-def _title(desk: Desk, screen: Screen, rest: str) -> bool:
-    info = _begun(desk)
-    info = desk.threads.rename(info.id, rest) if rest else info
+def _title(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    info = _begun(chat)
+    info = chat.threads.rename(info.id, rest) if rest else info
     screen.note(f"title: {info.title!r}" if info.title else "no title yet: /title TEXT sets one")
     return False
 
 
-def _compact(desk: Desk, screen: Screen, rest: str) -> bool:
+def _compact(chat: OpenChat, screen: Screen, rest: str) -> bool:
     try:
         with screen.working():
-            done = compacted(desk)
+            done = compacted(chat)
     except KeyboardInterrupt:
         if not screen.interactive:
             raise
@@ -269,61 +269,61 @@ def _compact(desk: Desk, screen: Screen, rest: str) -> bool:
         screen.note("nothing worth compacting yet")
         return False
     screen.rows([done.table()], map("\t".join, done.rows), [done.data])
-    return desk.thread.in_progress()
+    return chat.thread.in_progress()
 
 
-def _shrink(desk: Desk, screen: Screen, rest: str) -> bool:
-    screen.note(f"the file is {desk.saver.compact():,} bytes smaller")
+def _shrink(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    screen.note(f"the file is {chat.saver.compact():,} bytes smaller")
     return False
 
 
 # -- moving ----------------------------------------------------------------------------------------
 
 
-def _new(desk: Desk, screen: Screen, rest: str) -> bool:
+def _new(chat: OpenChat, screen: Screen, rest: str) -> bool:
     key = thread_key(rest or str(uuid4()))
     with suppress(ThreadNotFound):
-        desk.stored.get(key)
+        chat.stored.get(key)
         raise InvalidInput(f"thread {key!r} exists already: /load {key} continues it")
-    return _move(desk, screen, key)
+    return _move(chat, screen, key)
 
 
-def _load(desk: Desk, screen: Screen, rest: str) -> bool:
+def _load(chat: OpenChat, screen: Screen, rest: str) -> bool:
     if not rest:
         raise InvalidInput("which conversation? /sessions lists them, /load ID opens one")
-    return _move(desk, screen, desk.find(rest).id)
+    return _move(chat, screen, chat.find(rest).id)
 
 
-def _fork(desk: Desk, screen: Screen, rest: str) -> bool:
-    return _move(desk, screen, desk.threads.fork(_begun(desk).id, to=rest or None).id)
+def _fork(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    return _move(chat, screen, chat.threads.fork(_begun(chat).id, to=rest or None).id)
 
 
-def _move(desk: Desk, screen: Screen, key: str) -> bool:
-    warning = desk.open(key)
-    screen.note(warning or f"thread {desk.thread.id} ({desk.summary()})")
-    screen.recall(desk.thread.prompts())
+def _move(chat: OpenChat, screen: Screen, key: str) -> bool:
+    warning = chat.open(key)
+    screen.note(warning or f"thread {chat.thread.id} ({chat.summary()})")
+    screen.recall(chat.thread.prompts())
     return True
 
 
 # -- forgetting ------------------------------------------------------------------------------------
 
 
-def _reset(desk: Desk, screen: Screen, rest: str) -> bool:
+def _reset(chat: OpenChat, screen: Screen, rest: str) -> bool:
     # A waiting graph hears this word itself, and never gets here with it.
     screen.note("nothing to reset: this graph has no parameters and no requests")
     return False
 
 
-def _clear(desk: Desk, screen: Screen, rest: str) -> bool:
-    if not desk.thread.waits and desk.thread.in_progress():
+def _clear(chat: OpenChat, screen: Screen, rest: str) -> bool:
+    if not chat.thread.waits and chat.thread.in_progress():
         # Only the waiting graph is known to ask again without what was said before.
         raise InvalidInput(
             "a question is waiting, and the graph may need the earlier messages: answer it first,"
             " then /clear"
         )
     try:
-        with desk.saver.lease(desk.thread.id):
-            count = desk.threads.clear(desk.thread.id)
+        with chat.saver.lease(chat.thread.id):
+            count = chat.threads.clear(chat.thread.id)
     except ThreadNotFound:
         count = 0
     screen.note(
@@ -334,10 +334,10 @@ def _clear(desk: Desk, screen: Screen, rest: str) -> bool:
     return bool(count)
 
 
-def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
+def _forget(chat: OpenChat, screen: Screen, rest: str) -> bool:
     words = rest.split()
     named = " ".join(word for word in words if word != "--yes")
-    thread = desk.find_exactly(named) if named else _begun(desk)
+    thread = chat.find_exactly(named) if named else _begun(chat)
     if "--yes" not in words:
         if not screen.interactive:
             raise InvalidInput(
@@ -350,17 +350,17 @@ def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
         ):
             screen.note("nothing was deleted")
             return False
-    with desk.saver.lease(thread.id):
-        pruned = desk.threads.delete(thread.id)
-    give_space_back(desk.saver.log, screen.note)
+    with chat.saver.lease(thread.id):
+        pruned = chat.threads.delete(thread.id)
+    give_space_back(chat.saver.log, screen.note)
     screen.note(f"deleted {thread.id}: {counted(pruned.items, 'message')}, {pruned.bytes:,} bytes")
-    if thread.id != desk.thread.id:
+    if thread.id != chat.thread.id:
         return False
-    desk.open(thread.id)
+    chat.open(thread.id)
     return True
 
 
-_COMMANDS: Final[Mapping[str, Callable[[Desk, Screen, str], bool]]] = {
+_COMMANDS: Final[Mapping[str, Callable[[OpenChat, Screen, str], bool]]] = {
     "/help": _help,
     "/sessions": _sessions,
     "/new": _new,

@@ -12,14 +12,14 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from langmem_ext.cli.chat.session import Desk
+from langmem_ext.cli.chat.open_chat import OpenChat
 from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.errors import in_a_line
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.context.report import Plan, left_out
 from langmem_ext.context.summary.summary import saves_enough
 from langmem_ext.errors import ConversationError, LangmemExtError
-from langmem_ext.log.scope import Source
+from langmem_ext.log.scope import DatabaseView
 from langmem_ext.messages.token_costs.tokens import TokenCounter
 from langmem_ext.threads.session.channels import CHANNELS, SessionChannels
 from langmem_ext.waiting.policy.running_summary import Part, extracted, plan_part
@@ -65,7 +65,7 @@ class Compacted:
         return table
 
 
-def compacted(desk: Desk) -> Compacted | None:
+def compacted(chat: OpenChat) -> Compacted | None:
     """Compact the open thread under its lease; None if that would not make it much shorter.
 
     Raises:
@@ -74,10 +74,10 @@ def compacted(desk: Desk) -> Compacted | None:
         ContextOverflow: What must be shown costs more than a request may.
         ThreadBusy: Another caller drives it.
     """
-    compact = _sum_up if desk.thread.waits else _govern
+    compact = _sum_up if chat.thread.waits else _govern
     try:
-        with desk.saver.lease(desk.thread.id):
-            return compact(desk)
+        with chat.saver.lease(chat.thread.id):
+            return compact(chat)
     except LangmemExtError:
         raise
     except Exception as error:  # whatever a model's provider raises
@@ -86,18 +86,18 @@ def compacted(desk: Desk) -> Compacted | None:
         ) from error
 
 
-def _govern(desk: Desk) -> Compacted | None:
+def _govern(chat: OpenChat) -> Compacted | None:
     """Have a governor decide what is left out of the next requests."""
-    plan = desk.governor.compact(desk.graph, desk.thread.config)
+    plan = chat.governor.compact(chat.graph, chat.thread.config)
     return Compacted.of_plan(plan) if plan.added else None
 
 
-def _sum_up(desk: Desk) -> Compacted | None:
+def _sum_up(chat: OpenChat) -> Compacted | None:
     """Extend the summary of a waiting graph to all but the newest turn.
 
     It is written as a session writes, so a question that waits still does.
     """
-    thread = desk.thread
+    thread = chat.thread
     if thread.in_progress() and thread.report()["question"] is None:
         raise ConversationError(
             "the last turn is unfinished: press Enter to finish it, then /compact"
@@ -106,14 +106,14 @@ def _sum_up(desk: Desk) -> Compacted | None:
     part = plan_part(messages, read_summary(thread.values()), NEWEST_TURN)
     if part is None:
         return None
-    governor = desk.governor
+    governor = chat.governor
     summary = _summary(part, governor)
     sizes = _sizes(messages, part, summary, governor.counter)
     if not saves_enough(*sizes, governor.policy.least_saved):
         return None
-    source = Source.of(desk.saver, None)
-    channels = SessionChannels(source, source.key(thread.id), CHANNELS)
-    desk.saver.log.run(
+    view = DatabaseView.of(chat.saver, None)
+    channels = SessionChannels(view, view.key(thread.id), CHANNELS)
+    chat.saver.log.run(
         channels.set("summary", {"text": summary["text"], "through": summary["through"]}),
         write=True,
     )

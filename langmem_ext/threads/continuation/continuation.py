@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNotFound
-from langmem_ext.log.shown import Showing, Shown
+from langmem_ext.log.shown import ReprFacts, Showing
 from langmem_ext.messages.annotations import NAMESPACE, FileReference, notes_of
 from langmem_ext.messages.text import text_of
 from langmem_ext.messages.turns import ConversationTurn
@@ -94,11 +94,11 @@ class Continuation(Showing):
         self.id = thread_id
         self.tool = checked_tool(tool)
         self._reader = reader
-        self._driver = reader.source.log.driver
-        self._key = reader.source.key(thread_id)
+        self._driver = reader.view.log.driver
+        self._key = reader.view.key(thread_id)
 
-    def _shown(self) -> Shown:
-        return Shown(self._driver, thread=self._key, noted={"tool": self.tool})
+    def _repr_facts(self) -> ReprFacts:
+        return ReprFacts(self._driver, thread=self._key, noted={"tool": self.tool})
 
     @property
     def config(self) -> RunnableConfig:
@@ -106,7 +106,7 @@ class Continuation(Showing):
 
         Use it as `graph.invoke({"messages": [thread.message(…)]}, thread.config)`.
         """
-        owner = self._reader.source.owner
+        owner = self._reader.view.owner
         return {
             "configurable": {"thread_id": self.id} | ({} if owner is None else {"owner": owner})
         }
@@ -311,7 +311,7 @@ class Continuation(Showing):
         return self._noted(HumanMessage(content, id=prompt.message_id, additional_kwargs=kwargs))
 
     def _say(self, prompt: _Prompt) -> Operation[HumanMessage]:
-        return self._store_prompt(self._key, self._message(prompt), self._reader.source.new_edit())
+        return self._store_prompt(self._key, self._message(prompt), self._reader.view.new_edit())
 
     @operation
     def _store_prompt(
@@ -319,11 +319,11 @@ class Continuation(Showing):
     ) -> Op[HumanMessage]:
         yield from hold_thread(key)
         message = yield from made
-        yield from adding(self._reader.source, key, [message], edit=edit)
+        yield from adding(self._reader.view, key, [message], edit=edit)
         return message
 
     def _add(self, messages: Sequence[BaseMessage]) -> Operation[None]:
-        return self._store(self._key, messages, adding(self._reader.source, self._key, messages))
+        return self._store(self._key, messages, adding(self._reader.view, self._key, messages))
 
     @operation
     def _store(
@@ -336,7 +336,7 @@ class Continuation(Showing):
     def _run(self, op: Operation[T], *, write: bool) -> T | None:
         """An operation's result; None if the thread is damaged, and that is no error."""
         try:
-            return self._reader.source.log.run(op, write=write)
+            return self._reader.view.log.run(op, write=write)
         except DamagedRow as error:
             self._reader.pass_over(self.id, error)
             return None

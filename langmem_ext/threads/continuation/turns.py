@@ -19,7 +19,7 @@ from langmem_ext.errors import (
     TurnLimitReached,
 )
 from langmem_ext.log.retention import Retention
-from langmem_ext.log.scope import Source
+from langmem_ext.log.scope import DatabaseView
 from langmem_ext.messages.annotations import files_of
 from langmem_ext.messages.packed import fields_of
 from langmem_ext.messages.turns import ConversationTurn, cut_turns
@@ -127,13 +127,13 @@ class TurnReader:
     """Reads threads as turns.
 
     Args:
-        source: The database.
+        view: The database.
         retention: How long threads live.
         limits: How they are continued.
     """
 
-    def __init__(self, source: Source, retention: Retention, limits: Limits) -> None:
-        self.source = source
+    def __init__(self, view: DatabaseView, retention: Retention, limits: Limits) -> None:
+        self.view = view
         self.limits = limits
         self._retention = retention
         self._warned: set[str] = set()
@@ -141,9 +141,9 @@ class TurnReader:
     def live(self, thread_id: object) -> Operation[ThreadInfo]:
         """The operation that reads the row of a thread that has not expired (`read_live`)."""
         return read_live(
-            self.source.key(thread_id),
+            self.view.key(thread_id),
             self._retention.cutoff(now_ms()),
-            LangGraphFacts(self.source.codec),
+            LangGraphFacts(self.view.codec),
         )
 
     def read(
@@ -170,10 +170,10 @@ class TurnReader:
             DamagedRow: It is damaged, and that is an error.
         """
         reading = self._read(
-            self.live(thread_id), self.source.key(thread_id), count, numbered, with_files
+            self.live(thread_id), self.view.key(thread_id), count, numbered, with_files
         )
         try:
-            info, tail, earlier = self.source.log.run(reading, write=False)
+            info, tail, earlier = self.view.log.run(reading, write=False)
         except DamagedRow as error:
             self.pass_over(thread_id, error)
             try:
@@ -195,10 +195,10 @@ class TurnReader:
         with_files: bool,
     ) -> Op[tuple[ThreadInfo, Tail, list[Snapshot]]]:
         info = yield from live
-        tail = yield from read_tail(key, count, numbered=numbered, **self.source.tools)
+        tail = yield from read_tail(key, count, numbered=numbered, **self.view.tools)
         wanted = _contents_before(tail) if with_files else set()
         earlier = (
-            (yield from read_naming(key, wanted, before=tail.begin, **self.source.tools))
+            (yield from read_naming(key, wanted, before=tail.begin, **self.view.tools))
             if wanted
             else []
         )
@@ -212,19 +212,19 @@ class TurnReader:
         Raises:
             DamagedRow: The turns themselves are damaged.
         """
-        log, key = self.source.log, self.source.key(thread_id)
+        log, key = self.view.log, self.view.key(thread_id)
         info, tail, earlier = log.run(
             self._read(self.live(thread_id), key, count, numbered, with_files=False), write=False
         )
         for digest in sorted(_contents_before(tail)) if with_files else ():
             with suppress(DamagedRow):
                 earlier += log.run(
-                    read_naming(key, {digest}, before=tail.begin, **self.source.tools), write=False
+                    read_naming(key, {digest}, before=tail.begin, **self.view.tools), write=False
                 )
         return info, tail, earlier
 
     def _load(self, thread_id: object, packed: list[Snapshot]) -> list[BaseMessage]:
-        loaded: list[BaseMessage] = self.source.load(PackedValue(messages=packed), thread_id)
+        loaded: list[BaseMessage] = self.view.load(PackedValue(messages=packed), thread_id)
         return loaded
 
     def find_contents(
@@ -240,7 +240,7 @@ class TurnReader:
         Raises:
             ThreadExpired: The thread has expired.
         """
-        return self._find_contents(self.live(thread_id), self.source.key(thread_id), digests, but)
+        return self._find_contents(self.live(thread_id), self.view.key(thread_id), digests, but)
 
     @operation
     def _find_contents(
@@ -252,7 +252,7 @@ class TurnReader:
             raise
         except ThreadNotFound:  # its first message will make it
             return {}
-        packed = (yield from read_naming(key, digests, **self.source.tools)) if digests else []
+        packed = (yield from read_naming(key, digests, **self.view.tools)) if digests else []
         return contents_in(message for message in self._load(key.id, packed) if message.id != but)
 
     def open(self, thread_id: str) -> str:
@@ -270,7 +270,7 @@ class TurnReader:
                 raise self._full(thread_id, read.left_out + len(read.turns))
             return thread_id
         try:
-            self.source.log.run(self.live(thread_id), write=False)
+            self.view.log.run(self.live(thread_id), write=False)
         except DamagedRow as error:
             self.pass_over(thread_id, error)
         return thread_id
@@ -287,8 +287,8 @@ class TurnReader:
                 exists.
             DamagedRow: An answer is damaged.
         """
-        key = self.source.key(thread_id)
-        answers, packed = self.source.log.run(
+        key = self.view.key(thread_id)
+        answers, packed = self.view.log.run(
             self._count(key, lambda packed: pick(self._load(thread_id, [packed])[0])), write=False
         )
         return answers, cut_turns(self._load(thread_id, packed))[1]
@@ -297,9 +297,9 @@ class TurnReader:
     def _count(
         self, key: ThreadKey, pick: Callable[[Snapshot], T | None]
     ) -> Op[tuple[list[T], list[Snapshot]]]:
-        answers = yield from read_answers(key, pick, **self.source.tools)
+        answers = yield from read_answers(key, pick, **self.view.tools)
         try:
-            return answers, (yield from read_conversation(key, None, **self.source.tools))
+            return answers, (yield from read_conversation(key, None, **self.view.tools))
         except InvalidInput:
             return answers, []
 
@@ -324,7 +324,7 @@ class TurnReader:
         most = self.limits.max_turns
         if self.limits.on_limit == "trim" or most is None:
             return
-        key, tools = self.source.key(thread_id), self.source.tools
+        key, tools = self.view.key(thread_id), self.view.tools
         try:
             tail = yield from read_tail(key, most, numbered=True, **tools)
             fresh = []

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from langmem_ext._internal.json import json_object, plain_text
 from langmem_ext.checkpointer.values import MESSAGES_CHANNEL, WAITING_CHANNEL
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log.scope import Source
+from langmem_ext.log.scope import DatabaseView
 from langmem_ext.messages.text import column_name
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.threads import history as history_ops
@@ -67,12 +67,12 @@ class SessionChannels:
     """The channels of one session.
 
     Attributes:
-        source: The database.
+        view: The database.
         key: The thread.
         names: Channel by what it holds (the keys of `CHANNELS`).
     """
 
-    source: Source
+    view: DatabaseView
     key: ThreadKey
     names: Mapping[str, str]
 
@@ -81,11 +81,9 @@ class SessionChannels:
     def history(self) -> list[Message]:
         """The messages, oldest first."""
         dated = self._run(
-            history_ops.read_dated_history(self.key, self.names["messages"], **self.source.tools)
+            history_ops.read_dated_history(self.key, self.names["messages"], **self.view.tools)
         )
-        loaded = self.source.load(
-            PackedValue(messages=[packed for packed, _ in dated]), self.key.id
-        )
+        loaded = self.view.load(PackedValue(messages=[packed for packed, _ in dated]), self.key.id)
         times = (datetime.fromtimestamp(seconds, UTC).isoformat() for _, seconds in dated)
         return [
             Message.from_langchain(message, stored_at=time)
@@ -94,13 +92,13 @@ class SessionChannels:
 
     def get(self, name: str) -> Any:
         """The value of one channel."""
-        read = self._run(read_channels(self.key, [self.names[name]], **self.source.tools))
+        read = self._run(read_channels(self.key, [self.names[name]], **self.view.tools))
         return self._load(read.values, name)
 
     def waiting(self) -> str | None:
         """The parameter a thread waits for: its open question's, or the one noted."""
         channels = [self.names[name] for name in ("waiting_for", "plan_execution", "params")]
-        read = self._run(read_channels(self.key, channels, pending=True, **self.source.tools))
+        read = self._run(read_channels(self.key, channels, pending=True, **self.view.tools))
         name = self._load(read.values, "waiting_for")
         if not isinstance(name, str):
             return None
@@ -140,11 +138,11 @@ class SessionChannels:
         )
 
     def _run(self, op: Operation[Any]) -> Any:
-        return self.source.log.run(op, write=False)
+        return self.view.log.run(op, write=False)
 
     def _load(self, values: Values, name: str) -> Any:
         packed = values.get(self.names[name])
-        return EMPTY[name] if packed is None else self.source.load(packed, self.key.id)
+        return EMPTY[name] if packed is None else self.view.load(packed, self.key.id)
 
     # -- changing ----------------------------------------------------------------------------------
 
@@ -155,19 +153,19 @@ class SessionChannels:
                 f"a session takes a Message, not {type(message).__name__}: convert LangChain"
                 " messages with Message.from_langchain"
             )
-        return adding(self.source, self.key, [message.to_langchain()], self.names["messages"])
+        return adding(self.view, self.key, [message.to_langchain()], self.names["messages"])
 
     def prune(self, max_messages: int) -> Operation[None]:
         """Keep the newest messages of the list, which must not begin with a tool's result."""
         if isinstance(max_messages, bool) or not isinstance(max_messages, int) or max_messages < 0:
             raise InvalidInput("max_messages must be a whole number of 0 or more")
-        channel, edit = self.names["messages"], self.source.new_edit()
+        channel, edit = self.names["messages"], self.view.new_edit()
         return history_ops.narrow_history(
-            self.key, channel, max_messages, self._answers_a_call, edit, **self.source.tools
+            self.key, channel, max_messages, self._answers_a_call, edit, **self.view.tools
         )
 
     def _answers_a_call(self, packed: Snapshot) -> bool:
-        [message] = self.source.load(PackedValue(messages=[packed]), self.key.id)
+        [message] = self.view.load(PackedValue(messages=[packed]), self.key.id)
         return bool(getattr(message, "tool_call_id", None))
 
     def merge(self, params: Mapping[str, JsonValue]) -> Operation[None]:
@@ -195,7 +193,7 @@ class SessionChannels:
             )
 
         channels, emptied = [self.names[name] for name in EMPTY], self.names["messages"]
-        shown, edit = self._shown(None), self.source.new_edit()
+        shown, edit = self._shown(None), self.view.new_edit()
         return change_channels(
             self.key,
             channels,
@@ -203,7 +201,7 @@ class SessionChannels:
             edit,
             emptied=emptied,
             waiting_for=shown,
-            **self.source.tools,
+            **self.view.tools,
         )
 
     def _change(
@@ -218,19 +216,19 @@ class SessionChannels:
         def changed(values: Values) -> Values:
             return self._differing({name: change(self._load(values, name))}, values)
 
-        edit = self.source.new_edit()
+        edit = self.view.new_edit()
         return change_channels(
             self.key,
             [self.names[name]],
             changed,
             edit,
             waiting_for=waiting_for,
-            **self.source.tools,
+            **self.view.tools,
         )
 
     def _differing(self, wanted: Mapping[str, JsonValue], values: Values) -> dict[str, PackedValue]:
         """Those of the values that are not there yet, to the byte: 1 is neither True nor 1.0."""
-        pack = self.source.codec.pack_value
+        pack = self.view.codec.pack_value
         changed: dict[str, PackedValue] = {}
         for name, value in wanted.items():
             packed, now = pack(value), values.get(self.names[name]) or pack(EMPTY[name])

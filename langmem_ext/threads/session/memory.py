@@ -20,8 +20,8 @@ from langmem_ext._internal.json import json_object, json_value
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log.closing import Closing
 from langmem_ext.log.message_log import Database, is_address
-from langmem_ext.log.scope import Source
-from langmem_ext.log.shown import Showing, Shown
+from langmem_ext.log.scope import DatabaseView
+from langmem_ext.log.shown import ReprFacts, Showing
 from langmem_ext.storage.operation import Operation
 from langmem_ext.threads.session.channels import CHANNELS, SessionChannels, checked_name, known_of
 from langmem_ext.threads.session.message import Message
@@ -50,12 +50,12 @@ class ConversationMemory(Closing):
         self, log: Database, *, owner: str | None = None, channels: Mapping[str, str] | None = None
     ) -> None:
         self._channels = _checked_channels(channels or {})
-        self._source = Source.of(log, owner)
+        self._view = DatabaseView.of(log, owner)
         self._opened = is_address(log)
-        self.log = self._source.log
+        self.log = self._view.log
 
-    def _shown(self) -> Shown:
-        return Shown(self.log.driver, self._source.owner)
+    def _repr_facts(self) -> ReprFacts:
+        return ReprFacts(self.log.driver, self._view.owner)
 
     @classmethod
     async def aopen(
@@ -74,7 +74,7 @@ class ConversationMemory(Closing):
         Raises:
             InvalidThreadId: The id is empty, or neither a string, an int nor a UUID.
         """
-        return SessionHandle(self._source, session_id, self._channels)
+        return SessionHandle(self._view, session_id, self._channels)
 
     def for_interaction(self, interaction: object) -> SessionHandle:
         """The handle of an interaction's session: its `context.session_id`, or else its `id`.
@@ -118,14 +118,14 @@ class SessionHandle(Showing):
     """
 
     def __init__(
-        self, source: Source, session_id: str | int | UUID, channels: Mapping[str, str]
+        self, view: DatabaseView, session_id: str | int | UUID, channels: Mapping[str, str]
     ) -> None:
-        self._log = source.log
-        self._channels = SessionChannels(source, source.key(session_id), channels)
+        self._log = view.log
+        self._channels = SessionChannels(view, view.key(session_id), channels)
         self.session_id = self._channels.key.id
 
-    def _shown(self) -> Shown:
-        return Shown(self._log.driver, thread=self._channels.key)
+    def _repr_facts(self) -> ReprFacts:
+        return ReprFacts(self._log.driver, thread=self._channels.key)
 
     # -- messages ----------------------------------------------------------------------------------
 

@@ -41,9 +41,7 @@ def checkpoints(saver: DeltaSaver) -> int:
 
 
 def add(saver: DeltaSaver, text: str) -> Operation[None]:
-    return adding(
-        ThreadChatMessageHistory("t", saver)._source, ThreadKey("t"), [HumanMessage(text)]
-    )
+    return adding(ThreadChatMessageHistory("t", saver)._view, ThreadKey("t"), [HumanMessage(text)])
 
 
 def run(saver: DeltaSaver, op: Operation[Any]) -> Any:

@@ -21,7 +21,7 @@ from test_foreign_interrupts import FORMS, GRAPHS
 
 from langmem_ext import DeltaSaver, examine
 from langmem_ext.cli.chat.chat import talk
-from langmem_ext.cli.chat.session import Desk
+from langmem_ext.cli.chat.open_chat import OpenChat
 from langmem_ext.settings.model import Settings
 from langmem_ext.threads.states.held import Standing
 
@@ -35,7 +35,7 @@ class Typist:
         self.lines: list[str] = []
         self.shown: list[str] = []
 
-    def type(self, at: Desk, *lines: str) -> None:
+    def type(self, at: OpenChat, *lines: str) -> None:
         """Chat until these lines are typed."""
         self.lines = [*lines]
         assert talk(at, self) == 0
@@ -185,7 +185,7 @@ def test_whatever_is_typed_the_thread_can_be_answered_afterwards(
     folder, (make, first) = tmp_path_factory.mktemp("chat"), KINDS[kind]
     with brief_saver(backend, folder) as saver:
         graph = make(saver, folder)
-        at, person = Desk(graph, saver, Settings()), Typist()
+        at, person = OpenChat(graph, saver, Settings()), Typist()
         at.open("t")
 
         def state() -> StateSnapshot:

@@ -11,7 +11,7 @@ from langgraph.store.base import IndexConfig
 
 from langmem_ext.cli.attribute import load
 from langmem_ext.cli.commands.threads.listing import counted, opened_log, settings_for
-from langmem_ext.cli.commands.threads.transfer import Shown
+from langmem_ext.cli.commands.threads.transfer import SafeOutput
 from langmem_ext.cli.control_characters import escaped, json_line, printable
 from langmem_ext.cli.errors import in_a_line
 from langmem_ext.errors import InvalidInput, LangmemExtError
@@ -68,7 +68,9 @@ def export_with(db: str | None, owner: str | None, to: str) -> None:
         LangmemExtError: An item is damaged, or the file cannot be written.
     """
     target = (
-        (Shown(sys.stdout, escaped) if sys.stdout.isatty() else sys.stdout) if to == "-" else to
+        (SafeOutput(sys.stdout, escaped) if sys.stdout.isatty() else sys.stdout)
+        if to == "-"
+        else to
     )
     count = -1  # but for the first line
     with _opened(db, owner, read_only=True) as store, written(target) as write:

@@ -199,15 +199,15 @@ def list_with(
 
 def _expired(threads: ThreadRows, wanted: Any) -> Iterator[ThreadInfo]:
     """Those of the threads whose question has expired."""
-    from langmem_ext.log.scope import Source  # noqa: PLC0415 - as above
+    from langmem_ext.log.scope import DatabaseView  # noqa: PLC0415 - as above
     from langmem_ext.threads.session.channels import (  # noqa: PLC0415
         CHANNELS,
         SessionChannels,
     )
 
-    source, now = Source.of(threads.log, threads.owner), datetime.now(UTC)
+    view, now = DatabaseView.of(threads.log, threads.owner), datetime.now(UTC)
     for thread in threads.each(**wanted):
-        end = SessionChannels(source, source.key(thread.id), CHANNELS).expires_at()
+        end = SessionChannels(view, view.key(thread.id), CHANNELS).expires_at()
         if end is not None and end <= now:
             yield thread
 

@@ -57,9 +57,9 @@ def export_with(
         ids = [find(threads, name).id for name in names]
         target: Place = to
         if to == "-" and wanted == "markdown":
-            target = Shown(sys.stdout, printable)
+            target = SafeOutput(sys.stdout, printable)
         elif to == "-" and sys.stdout.isatty():
-            target = Shown(sys.stdout, escaped)
+            target = SafeOutput(sys.stdout, escaped)
         done = threads.export_to(
             target, *dict.fromkeys(ids), format=wanted, include_sensitive=sensitive
         )
@@ -78,7 +78,7 @@ def format_for(path: str) -> Format:
     return "markdown" if path.lower().endswith(_MARKDOWN) else "jsonl"
 
 
-class Shown(StringIO):
+class SafeOutput(StringIO):
     """Passes text on without what could steer a terminal.
 
     Args:
