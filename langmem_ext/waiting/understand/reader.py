@@ -294,10 +294,11 @@ def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
     every = [playbook.catalog.params[name] for name in intent.param_names]
     params = [param for param in every if param.name not in known]
     reading = Reading(heard.text, heard.now, about=about(intent))
-    likely = likely_values(every, reading, intent.required)
+    read = read_values(every, reading)
+    likely = likely_values(every, reading, read, intent.required)
     taken = [
         value.span
-        for name, value in read_values(every, reading).items()
+        for name, value in read.items()
         if name in known and value.span and value.span[0] < value.span[1]
     ]
     left = {

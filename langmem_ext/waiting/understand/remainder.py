@@ -7,7 +7,7 @@ it may be that one. Nothing marks such a value, so it is always confirmed before
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias
 
@@ -24,7 +24,7 @@ from langmem_ext.waiting.extract.names.phrase import objects_in, place_in, thing
 from langmem_ext.waiting.extract.names.text import is_kind, is_narrative
 from langmem_ext.waiting.understand.acts import WISHES, without_part
 from langmem_ext.waiting.understand.clauses import clauses_of, without
-from langmem_ext.waiting.understand.values import Reading, read_values
+from langmem_ext.waiting.understand.values import Reading
 
 Span: TypeAlias = tuple[int, int]
 
@@ -36,19 +36,22 @@ _HELD: Final = ("hello", "thanks", "bye", "help", "talk", "question")
 
 
 def likely_values(
-    params: Sequence[Param], reading: Reading, required: Sequence[str]
+    params: Sequence[Param],
+    reading: Reading,
+    read: Mapping[str, Extraction],
+    required: Sequence[str],
 ) -> dict[str, Extraction]:
     """The values that a request may give for parameters which nothing in it marks.
 
     Args:
         params: The parameters of the request.
         reading: The message.
+        read: The values that it certainly gives.
         required: Names of those that it needs.
 
     Returns:
         By parameter, at most one of each kind; each is to be confirmed.
     """
-    read = read_values(params, reading)
     rest = _rest(reading, [found.span for found in read.values() if found.span])
     known = _vocabulary(params, reading.about)
     found: dict[str, Extraction] = {}

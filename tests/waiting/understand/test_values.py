@@ -163,7 +163,9 @@ REPAIR = [
 
 
 def likely_in(params: list[Param], text: str, about: str) -> dict[str, Any]:
-    found = likely_values(params, Reading(text, NOW, about=about), [one.name for one in params])
+    reading = Reading(text, NOW, about=about)
+    read = read_values(params, reading)
+    found = likely_values(params, reading, read, [one.name for one in params])
     assert all(one.choices == (one.value,) for one in found.values())
     return {name: one.value for name, one in found.items()}
 
