@@ -219,6 +219,8 @@ def test_a_boolean_is_neither_when_the_user_does_not_say(text: str, status: str)
         ("3 people and I need it by noon", 3),
         ("there will be 5 of us at 7pm", 5),
         ("change it from 4 people to 6 people", 6),
+        ("we are 2 people, my sister comes along", 2),
+        ("4 people, my brother joins us", 4),
     ],
 )
 def test_a_number_of_people_is_counted(text: str, value: int) -> None:

@@ -71,7 +71,9 @@ _ALONE = re.compile(
     r"|^\W*(?:for\s+)?(?:me|myself)\W*$",
     re.I,
 )
-_ACTS = re.compile(r"(?:['’]s\b|\s+(?:is|are|was|will|wants?|can|has|have|just|also)\b)", re.I)
+_ACTS = re.compile(
+    r"(?:['’]s\b|\s+(?:is|are|was|will|wants?|can|has|have|just|also|[a-z]{2,}[^\Ws]s)\b)", re.I
+)
 """What follows whoever is spoken of, not counted: "three people, my sister is coming too"."""
 _OF_US = re.compile(r"(?<=\w)\s+of\s+us$", re.I)
 _JUST_ME = re.compile(r"(?:just|only)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my own|solo", re.I)
