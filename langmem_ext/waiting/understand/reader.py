@@ -37,7 +37,7 @@ from langmem_ext.waiting.understand.answers.answer import read_answer
 from langmem_ext.waiting.understand.answers.confirmation import read_at_confirmation
 from langmem_ext.waiting.understand.answers.second_reading import is_unread, read_by_model
 from langmem_ext.waiting.understand.answers.structured_answer import read_structured_answer
-from langmem_ext.waiting.understand.clauses import clauses_of, without
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
@@ -58,6 +58,7 @@ from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
     ClassifyRequest,
     find_params,
+    wishes,
 )
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
@@ -198,6 +199,11 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
         return [chat]
     classification, heard = yield from _asked_for(playbook, session, heard)
     starts = _starts(playbook, classification)
+    if starts and session.last_intent_id and _is_remark(heard, classification):
+        starts = []
+        classification = replace(
+            classification, intent_id=None, choices=(str(classification.intent_id),)
+        )
     if starts:
         return [*starts, *_open(playbook, heard, starts)]
     if again := _again(playbook, session, heard):
@@ -237,6 +243,21 @@ def _asked_for(
     else:
         again = yield request_of(playbook, session, both)
     return (again, both) if again.intent_id or again.choices else (classification, heard)
+
+
+_CLEAR: Final = 0.6
+"""The confidence from which a message that neither wishes nor gives a value begins a request
+after another: less is a remark on what was done ("great, sorry for the trouble")."""
+
+
+def _is_remark(heard: Heard, classification: Classification) -> bool:
+    return (
+        classification.source == "rules"
+        and classification.confidence < _CLEAR
+        and not classification.params
+        and not wishes(Clause(0, len(heard.text), heard.text, "say"))
+        and "?" not in heard.text
+    )
 
 
 _MENU: Final = 6

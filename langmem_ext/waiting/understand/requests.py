@@ -136,6 +136,12 @@ PLAIN_TYPES: Final = frozenset(
         ParamType.ENUM,
         ParamType.EMAIL,
         ParamType.PHONE,
+        ParamType.IDENTIFIER,
+        ParamType.PERSON,
+        ParamType.NAME,
+        ParamType.DATETIME,
+        ParamType.DURATION,
+        ParamType.ADDRESS,
     }
 )
 """Types of which nobody speaks by the way, as of somebody else's order or name."""

@@ -26,7 +26,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][a-z]+)?")
 _NEGATION = re.compile(
     r"\b(?:no|not|n't|never|without|don['’]?t|doesn['’]?t|won['’]?t|isn['’]?t|aren['’]?t"
     r"|wouldn['’]?t|can['’]?t|cannot|dislike|hate"
-    r"|avoid|skip|decline|refuse|neither|nor)\b",
+    r"|avoid|skip|decline|refuse|neither|nor|nothing|none|nobody|nowhere)\b",
     re.I,
 )
 _NOT_NEGATED = re.compile(

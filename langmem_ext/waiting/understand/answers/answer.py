@@ -26,6 +26,7 @@ from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
+    is_question,
     is_cancel,
     names,
     without_part,
@@ -292,7 +293,7 @@ def _replaced(
         r"[^\W\d_]+(?:'[^\W\d_]+)?",
         words_without_values(heard.text, spans_of(read)).lower().replace("’", "'"),
     )
-    if not set(rest) <= _BESIDE or any(
+    if is_question(heard.text) or any(
         extraction.confidence <= SURE for extraction in read.values()
     ):
         return {}
