@@ -400,3 +400,27 @@ def test_hours_and_minutes_with_a_point_are_a_time_beside_a_day(
 ) -> None:
     morning = CLOCK.model_copy(update={"bounds": ("08:00", "18:00")})
     assert find(morning, text, now=NOW).value == value
+
+
+BEGINS = Param(name="start_time", type=ParamType.TIME, role="from", bounds=("07:00", "20:00"))
+ENDS = Param(name="end_time", type=ParamType.TIME, role="to", bounds=("07:00", "20:00"))
+
+
+@pytest.mark.parametrize(
+    ("text", "begins", "ends"),
+    [
+        ("9 to 10", "09:00", "10:00"),
+        ("a hall on friday, 2-4 please", "14:00", "16:00"),
+        ("from two to half past three", "14:00", "15:30"),
+        ("between 10 and 11.30", "10:00", "11:30"),
+        ("3pm to 4pm", "15:00", "16:00"),
+        ("11 till quarter to 1", "11:00", "12:45"),
+        ("the hall for 20 to 30 people", None, None),
+        ("14 to 16 march", None, None),
+        ("3 and 4", None, None),
+    ],
+)
+def test_a_range_of_hours_has_two_ends(text: str, begins: str | None, ends: str | None) -> None:
+    pair = (BEGINS, ENDS)
+    values = [extract(param, Reply(text, others=pair, now=NOW)).value for param in pair]
+    assert values == [begins, ends]

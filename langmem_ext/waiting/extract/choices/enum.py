@@ -304,5 +304,6 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             candidate
             for candidate in _typos(param, reply.text)
             if candidate.confidence >= _CLEAR_TYPO
+            and re.fullmatch(r"\w+", reply.text[candidate.start : candidate.end])
         ]
     return _without_rejected(reply, candidates)

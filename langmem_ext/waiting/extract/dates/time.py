@@ -17,6 +17,7 @@ from langmem_ext.waiting.extract.candidate import Candidate, longest, outside
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.dates.daypart import DayPart, common, day_parts, nearest
 from langmem_ext.waiting.extract.dates.replacement import without_old
+from langmem_ext.waiting.extract.dates.time_range import time_range
 from langmem_ext.waiting.extract.english.lexicon import word_set
 from langmem_ext.waiting.extract.english.roles import TIME_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
@@ -488,10 +489,27 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
     if reply.strict and not marked:
         marked = outside([*at_hours(reply.text), *_beside_days(reply.text, days)], days)
     paired = any(other.type == param.type for other in reply.others)
+    if paired and (end := _end_of_range(param, reply.text, days)):
+        return [end]
     in_role = with_roles(param, reply, marked, TIME_CUES) if paired else marked
     if in_role or reply.strict:
         return in_role
     return outside(_ahead(reply), days) or outside(_bare(reply.text), days)
+
+
+def _end_of_range(param: Param, text: str, days: Sequence[tuple[int, int]]) -> Candidate | None:
+    """The end of a range of hours that a parameter is: "9 to 10" for when something begins."""
+    ranges = time_range(text) if param.role else None
+    if ranges is None:
+        return None
+    start, end, readings = ranges.begins if param.role == "from" else ranges.ends
+    if any(first <= start < last for first, last in days):
+        return None
+    value, *rest = map(_written, readings)
+    end_of_range = Candidate(
+        start, end, value, 0.9, 2, "one end of a range", tuple(rest), undecided=bool(rest)
+    )
+    return _in_part(text, [end_of_range])[0]
 
 
 _MINUTES_ALONE = re.compile(
