@@ -39,7 +39,9 @@ what the message is about."""
 _UNABLE_THEN = re.compile(
     r"\s*(?:i|we)(?:\s+(?:have|have got|got)|['’]ve got)\s+no time\b"
     r"|\s*,?\s*(?:but )?(?:i |we )?(?:can(?:no|['’]?)t|can not|won['’]?t be able to|am not able to)"
-    r"\s+(?:make|do|manage|come)\b",
+    r"\s+(?:make|do|manage|come)\b"
+    r"|\s*,?\s*(?:i['’]?m|i am|i['’]?ll be|we['’]?re|we are|she['’]?s|he['’]?s|they['’]?re)\s+(?:at"
+    r" (?:work|school)|away|busy|working|out of|on (?:holiday|shift)|not (?:there|free|in))\b",
     re.I,
 )
 """The same behind the value."""

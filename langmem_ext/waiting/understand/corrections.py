@@ -170,10 +170,11 @@ def _exchanged(
         rest = without_part(text, match.span())
         for name, value in params.items():
             param = catalog.params[name]
-            old = extract(param, Reply(match["old"], prompt=param.prompt or "?", now=now))
+            denied = Reply(match["old"], prompt=param.prompt or "?", filled=params, now=now)
+            old = extract(param, denied)
             if value not in (old.value, *old.choices):
                 continue
-            said = _instead(param, rest, now)
+            said = _instead(param, rest, now, params)
             meant = nearest(said.choices, value) if said.choices else said.value
             if meant not in (None, value):
                 new[name] = meant
@@ -181,9 +182,9 @@ def _exchanged(
     return (new, left) if len(new) == 1 else ({}, text)
 
 
-def _instead(param: Param, rest: str, now: datetime) -> Extraction:
+def _instead(param: Param, rest: str, now: datetime, params: Mapping[str, JsonValue]) -> Extraction:
     """The value of a message that denies the known one; without a span where it is all there is."""
-    said = find(param, rest, now=now)
+    said = find(param, rest, now=now, filled=params)
     if said.status == "filled" or len(rest.split()) > _FEW_WORDS:
         return said
     bare = _BEFORE_NEW.sub("", rest, count=1).strip()

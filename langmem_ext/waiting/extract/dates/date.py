@@ -507,6 +507,9 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             if re.search(r"\d{2}$", reply.text[day.start : day.end])
             or _BIRTH.search(reply.text, 0, day.start)
         ]
+    known = str(reply.filled.get(param.name))
+    if _DAY_OF_YEAR.fullmatch(known) and _BIRTH.search(f"{param.name} {param.description}"):
+        candidates = [_in_year_of(day, known, reply.text) for day in candidates]
     candidates = without_old(param, reply.text, _in_known_month(param, reply, candidates))
     if param.future:
         candidates = [
@@ -522,10 +525,20 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     ]
 
 
+_DAY_OF_YEAR = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _in_year_of(birthday: Candidate, known: str, text: str) -> Candidate:
+    """A birthday without its year, in the year that is known."""
+    if re.search(r"\d{2}$", text[birthday.start : birthday.end].rstrip(".")):
+        return birthday
+    return replace(birthday, value=f"{known[:4]}{str(birthday.value)[4:]}", alternatives=())
+
+
 def _in_known_month(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
     """The days; one of the month alone that takes the place of a known day is in its month."""
     known, today = str(reply.filled.get(param.name)), reply.now.date().isoformat()
-    if param.type != ParamType.DATE or known < today or not re.fullmatch(r"\d{4}-\d\d-\d\d", known):
+    if param.type != ParamType.DATE or known < today or not _DAY_OF_YEAR.fullmatch(known):
         return found
     return [in_month_of(day, known, least=today) for day in found]
 

@@ -34,6 +34,8 @@ _LEAD = re.compile(
     re.I,
 )
 """What stands between a correction and the new value: "no, that was the old one, mine was 89"."""
+_YEAR = re.compile(r"\W*(?:in\s+)?(?P<year>(?:19|20)\d\d)\b(?![/.:-]?\d)", re.I)
+"""A year that takes the place of another: "2 may 1949, sorry, 1947"."""
 _MARKS = 4
 """Corrections of one message that are looked at, the last of all."""
 _NEAR = 160
@@ -95,6 +97,9 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
             )
             if candidate.fit >= 0 and _LEAD.fullmatch(text, start, start + candidate.start)
         ]
+        if kind == ParamType.DATE and not replacing and (year := _YEAR.match(text, start)):
+            day = f"{year['year']}{str(replaced.value)[4:]}"
+            return [replace(replaced, value=day, end=year.end(), alternatives=())]
         if replacing:
             if kind == ParamType.DATE:
                 today = reply.now.date().isoformat()
