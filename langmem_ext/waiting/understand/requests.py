@@ -136,15 +136,19 @@ PLAIN_TYPES: Final = frozenset(
         ParamType.ENUM,
         ParamType.EMAIL,
         ParamType.PHONE,
-        ParamType.IDENTIFIER,
-        ParamType.PERSON,
-        ParamType.NAME,
         ParamType.DATETIME,
         ParamType.DURATION,
-        ParamType.ADDRESS,
     }
 )
 """Types of which nobody speaks by the way, as of somebody else's order or name."""
+
+
+_INSTEAD: Final = re.compile(
+    r"\b(?:wait|sorry|oops|mixed (?:it |them )?up|mistyped|misread|typo)\b"
+    r"|\b(?:put|make|have) (?:it|that|this) (?:under|on|in|to|for|as)\b",
+    re.IGNORECASE,
+)
+"""Words that put a value of any type in the place of the known one: "put it under Ann Lee"."""
 
 
 def meant_anew(
@@ -164,13 +168,14 @@ def meant_anew(
         plain: Types of which a known value may be replaced.
     """
     anew = takes_something_back(text)
+    instead = _INSTEAD.search(text) is not None
     return {
         name: extraction.value
         for name, extraction in changed.items()
         if extraction.confidence > SURE
         and (
             name not in session.params
-            or playbook.param(name).type in plain
+            or (playbook.param(name).type in plain or instead)
             and extraction.span
             and is_meant(text, extraction.span, anew=anew)
         )

@@ -552,6 +552,27 @@ def test_a_yes_may_bring_the_next_request_with_it(talk: Talk) -> None:
     assert CALLS[before:] == [VISIT, ("cancel_visit", {"booking": "M-100"})]
 
 
+def test_a_known_value_that_is_said_anew_is_replaced_whatever_is_said_around_it(talk: Talk) -> None:
+    talk.say("book the history tour on friday at 2pm")
+    assert talk.say("hmm that is too early i think. half past four in the afternoon").reply
+    assert talk.state["params"]["time"] == "16:30"
+    assert talk.say("4").waiting_for == "confirmation"
+    talk.say("oh wait, the painting tour it says here, mixed them up")
+    assert talk.state["params"]["tour"] == "painting"
+
+
+@pytest.mark.parametrize("remark", ["great, sorry for the trouble with the tour", "nice tours"])
+def test_a_remark_on_what_was_done_begins_nothing(talk: Talk, remark: str) -> None:
+    talk.say(WISH)
+    talk.say("yes")
+    assert talk.say(remark).waiting_for is None
+    assert talk.state["plan"] is None
+
+
+def test_a_request_without_a_choice_that_is_ruled_out_asks_for_it(talk: Talk) -> None:
+    assert talk.say("book a tour on friday, but not with the painting one").waiting_for == "tour"
+
+
 DENSE = [
     "monday tuesday 3/4 ",
     "12/3, friday the 12th of march, ",

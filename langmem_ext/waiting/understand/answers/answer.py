@@ -26,11 +26,10 @@ from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
-    is_question,
     is_cancel,
+    is_question,
     names,
     without_part,
-    words_without_values,
     yes_or_no,
 )
 from langmem_ext.waiting.understand.clauses import Clause, clauses_of, phrases_of, without
@@ -149,8 +148,10 @@ def _taken_apart(
         return dropped
     commands: Commands = [_fill(playbook, other, value) for other, value in values.items()]
     commands += [
-        Correct(other, value, why="says another value, with a word that takes the known one back")
-        for other, value in _said_anew(playbook, session, plan, without_asides, values).items()
+        Correct(other, value, why="gives a known value anew")
+        for other, value in _said_anew(
+            playbook, session, plan, without_asides, values, answer
+        ).items()
     ]
     if any(clause.act == "question" for clause in clauses):
         commands.append(
@@ -158,10 +159,6 @@ def _taken_apart(
         )
     if commands and (accepted := _passed_over(playbook, plan, name, clauses, values)):
         commands.insert(0, accepted)
-    if not commands and (new := _replaced(playbook, session, plan, without_asides, answer)):
-        return [
-            Correct(other, value, why="gives a known value anew") for other, value in new.items()
-        ]
     return commands or _stance(playbook, plan, heard, name, answer)
 
 
@@ -270,61 +267,26 @@ def _passed_over(
     return Fill(name, choices[0], why="goes on without a word against it")
 
 
-_BESIDE: Final = FUNCTION_WORDS | {"then", "rather", "better", "ok", "okay"}
-
-
-def _replaced(
-    playbook: Playbook,
-    session: Session,
-    plan: PlanExecution,
-    heard: Heard,
-    answer: Extraction | None,
-) -> dict[str, JsonValue]:
-    """New values for known ones, where a message holds nothing else: "ok, 4.30 then"."""
-    if answer is not None and (answer.status != "abstained" or answer.choices or answer.problem):
-        return {}
-    known = [playbook.param(name) for name in playbook.uses(plan) if name in session.params]
-    known = [param for param in known if not alike(param, known)]
-    reading = Reading(
-        heard.text, heard.now, filled=session.params, about=about(playbook.intent_of(plan))
-    )
-    read = read_values([param for param in known if param.type not in OPEN_TYPES], reading)
-    rest = re.findall(
-        r"[^\W\d_]+(?:'[^\W\d_]+)?",
-        words_without_values(heard.text, spans_of(read)).lower().replace("’", "'"),
-    )
-    if is_question(heard.text) or any(
-        extraction.confidence <= SURE for extraction in read.values()
-    ):
-        return {}
-    values = {
-        name: extraction.value
-        for name, extraction in read.items()
-        if extraction.value != session.params[name]
-    }
-    return {
-        name: value
-        for name, value in values.items()
-        if playbook.value_error(plan, name, value) is None
-    }
-
-
 def _said_anew(
     playbook: Playbook,
     session: Session,
     plan: PlanExecution,
     heard: Heard,
     values: Mapping[str, Extraction],
+    answer: Extraction | None,
 ) -> dict[str, JsonValue]:
-    """Other values of known parameters, where the message takes something back.
+    """Other values of known parameters, where the message takes something back, or says no more.
 
     Those of the type that is asked for are left: they may be the answer.
     """
-    waiting = session.waiting_for
-    if waiting is None or not takes_something_back(heard.text):
+    waiting, taking = session.waiting_for, takes_something_back(heard.text)
+    stance = answer is not None and (answer.status != "abstained" or answer.choices)
+    if waiting is None or (not taking and (values or stance or is_question(heard.text))):
         return {}
     asked = playbook.param(waiting).type
     known = [playbook.param(name) for name in playbook.uses(plan) if name in session.params]
+    if not taking:
+        known = [param for param in known if not alike(param, known)]
     rest = heard.text
     for span in spans_of(values):
         rest = without_part(rest, span)
