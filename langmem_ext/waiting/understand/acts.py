@@ -294,7 +294,8 @@ def repeats_order(text: str, question: str) -> bool:
 
 
 _YES_FIRST = re.compile(
-    r"\W*(?:(?:oh|ah|aw+|um+|uh|hm+|well|so|haha|lol|no problem)\b\W*)*"
+    r"\W*(?:(?:oh|ah|aw+|um+|uh|hm+|well|so|haha|lol|no problem|np|sadly|unfortunately|alas"
+    r"|(?:i['’]?m )?afraid(?: so)?|it is)\b\W*)*"
     r"(?:(?P<yes>yes|yeah|yep|yup|yea|ya|yas|ye|aye|correct|exactly|perfect|go ahead|go for it"
     r"|that['’]?s (?:right|correct|it|fine|perfect|the one))|sure|ok(?:ay)?|right|fine)\b",
     re.IGNORECASE,
@@ -311,13 +312,38 @@ def begins_with_yes(text: str) -> bool:
     words = " ".join(_words(text))
     first = _YES_FIRST.match(words)
     if first is None or "?" in text:
-        return False
+        return _says_yes_apart(text)
     rest = words[first.end() :]
     doubts = (_DOUBT | _TURNING | _ADDING) - _HARMLESS
     wished = WISHES.search(_PLEASE.sub("", rest)) or _AND_MORE.search(rest)
     more = wished or re.search(r"\d", rest) or _OPEN_STILL.search(rest)
     few = first["yes"] is not None or len(words.split()) <= _FEW_WORDS
     return few and doubts.isdisjoint(rest.split()) and not more and not asks_back(rest)
+
+
+_EXCLAIMS = re.compile(r"\b(?:how (?:very )?\w+ of you|what a \w+)\b")
+
+
+def _says_yes_apart(text: str) -> bool:
+    """Whether one part of a message only agrees, and the others change nothing.
+
+    "That is all correct, how kind of you"; a part says no more than a few words of thanks.
+    """
+    parts = [part for part in _SEGMENT.split(text) if re.search(r"\w", part)][:_FEW_WORDS]
+    agreeing = [part for part in parts if yes_or_no(part, (), "")]
+    rest = " ".join(_words(" ".join(part for part in parts if part not in agreeing)))
+    rest = _EXCLAIMS.sub(" ", rest)
+    turned = (_DOUBT | _TURNING | _ADDING) - _HARMLESS
+    return bool(
+        agreeing
+        and "?" not in text
+        and len(parts) > 1
+        and turned.isdisjoint(rest.split())
+        and not re.search(r"\d", rest)
+        and not _OPEN_STILL.search(rest)
+        and not WISHES.search(_PLEASE.sub("", rest))
+        and not any(yes_or_no(part, (), "") is False for part in parts)
+    )
 
 
 _AND_MORE = re.compile(r"\b(?:and|plus|with) (?:a|an|the|one|two|some|my|our|can|could|then)\b")

@@ -99,8 +99,10 @@ def _understood(
     whole, heard = heard, replace(heard, text=_spelled(playbook, session, read_part(heard.text)))
     if is_reset(whole.text):
         return [Reset(why="says to start over")]
-    if (session.plan or session.params) and (rest := _after_reset(heard.text)):
-        anew = yield from _anew(playbook, session, replace(heard, text=rest))
+    if session.plan and (rest := _after_reset(heard.text)) is not None:
+        anew: Commands = []
+        if rest:
+            anew = yield from _anew(playbook, session, replace(heard, text=rest))
         return [Reset(why="says to start over"), *anew]
     if session.plan is None:
         return (yield from _at_rest(playbook, session, heard))
@@ -155,13 +157,17 @@ def _in_sequence(
     return [moved(command) for command in commands]
 
 
-_FIRST_PART: Final = re.compile(r"\W*[^.,;:!?\n–—-]{1,40}(?=[.,;:!?\n–—-]\s*\S)")
+_PART: Final = re.compile(r"(?:^|(?<=[.;:!?\n]))[^.,;:!?\n–—-]+(?:[.,;:!?\n–—-]|$)")
+"""The first words of each sentence."""
 
 
-def _after_reset(text: str) -> str:
-    """What follows words that only start over: "start over: two beds for friday"."""
-    first = _FIRST_PART.match(text)
-    return text[first.end() :].lstrip(" .,;:!?\n–—-") if first and is_reset(first.group()) else ""
+def _after_reset(text: str) -> str | None:
+    """What follows words that only start over: "all wrong. start over: two beds for friday".
+
+    None where no part of the message does.
+    """
+    part = next((part for part in _PART.finditer(text) if is_reset(part.group())), None)
+    return text[part.end() :].strip() if part else None
 
 
 def _anew(playbook: Playbook, session: Session, heard: Heard) -> Understanding:

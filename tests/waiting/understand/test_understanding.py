@@ -573,6 +573,52 @@ def test_a_request_without_a_choice_that_is_ruled_out_asks_for_it(talk: Talk) ->
     assert talk.say("book a tour on friday, but not with the painting one").waiting_for == "tour"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "that is all correct, how kind of you",
+        "afraid so, yes",
+        "sadly yes",
+        "it is right, thank you",
+    ],
+)
+def test_a_yes_may_stand_beside_a_remark(talk: Talk, text: str) -> None:
+    talk.say(WISH)
+    assert talk.say(text).reply == "Booked."
+
+
+@pytest.mark.parametrize("text", ["no wait, only 3 of us now", "hang on, just three now"])
+def test_at_a_confirmation_a_number_that_is_taken_back_is_shown_anew(talk: Talk, text: str) -> None:
+    talk.say(WISH)
+    assert talk.say(text).waiting_for == "confirmation"
+    assert talk.state["params"]["people"] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ("all wrong, sorry. start over please", {}),
+        ("hang on. let's start over: the painting tour on sunday", {"tour": "painting"}),
+    ],
+)
+def test_words_that_start_over_may_follow_others(
+    talk: Talk, text: str, params: dict[str, Any]
+) -> None:
+    talk.say("book the history tour for 4")
+    talk.say(text)
+    assert talk.state["params"] == params | ({"day": "2026-03-08"} if params else {})
+
+
+def test_a_bare_value_goes_to_the_one_that_can_have_it(talk: Talk) -> None:
+    talk.say("book the history tour on friday")
+    assert talk.say("a dozen people").waiting_for == "time"
+    assert talk.state["params"]["people"] == 12
+    talk.say("cancel")
+    assert talk.say("book a tour at 3pm for 4").waiting_for == "tour"
+    assert talk.say("sunday").waiting_for == "tour"
+    assert talk.state["params"]["day"] == "2026-03-08"
+
+
 DENSE = [
     "monday tuesday 3/4 ",
     "12/3, friday the 12th of march, ",

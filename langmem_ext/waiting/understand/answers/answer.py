@@ -436,7 +436,7 @@ def _values(
         if not rivals:
             values[name] = answer
     if name and not values and answer is not None and answer.status == "abstained":
-        values = _to_another(playbook, open_names, name, heard)
+        values = _anothers(playbook, open_names, name, heard)
     if name and name not in values:  # then the message may be about something else altogether
         values = {
             other: value
@@ -450,22 +450,32 @@ def _values(
     }
 
 
-def _to_another(
+def _anothers(
     playbook: Playbook, open_names: Sequence[str], name: str, heard: Heard
 ) -> dict[str, Extraction]:
-    """The person that a whole message names, where another thing is asked and one person is open.
+    """What a whole message is that is no value of what is asked: "34", "eleven", "Gavin Stroud".
 
-    "Gavin Stroud" is no kind of treatment.
+    It is the one open parameter's that can have it; a name only where something closed is asked.
     """
-    params = [playbook.param(other) for other in open_names if other != name]
-    people = [param for param in params if param.type is ParamType.PERSON or is_of_person(param)]
-    if len(people) != 1 or playbook.param(name).type in OPEN_TYPES:
-        return {}
-    [param] = people
-    found = extract(param, Reply(heard.text, prompt=param.prompt or "?", now=heard.now))
-    whole = re.findall(r"[^\W_]+", found.raw) == re.findall(r"[^\W_]+", heard.text)
-    named = found.status == "filled" and whole and found.confidence > SURE
-    return {param.name: found} if named and len(found.raw.split()) > 1 else {}
+    asked = playbook.param(name)
+    read: dict[str, Extraction] = {}
+    for other in open_names:
+        param = playbook.param(other)
+        person = param.type is ParamType.PERSON or is_of_person(param)
+        if other == name or param.type is asked.type or param.type is ParamType.BOOLEAN:
+            continue
+        if (param.type in OPEN_TYPES and not person) or (person and asked.type in OPEN_TYPES):
+            continue
+        found = extract(param, Reply(heard.text, prompt=param.prompt or "?", now=heard.now))
+        words = re.findall(r"[^\W_]+", heard.text.lower())
+        raw = re.findall(r"[^\W_]+", found.raw.lower())
+        rest = [word for word in words if word not in raw]
+        whole = words == raw if person else FUNCTION_WORDS.issuperset(rest)
+        many = not person or len(raw) > 1
+        if found.raw and whole and many and (found.choices or found.confidence > SURE):
+            read[other] = found
+    filled = {other: found for other, found in read.items() if found.status == "filled"}
+    return filled if len(read) == 1 else {}
 
 
 def _is_sure(param: Param, extraction: Extraction, text: str) -> bool:

@@ -6,7 +6,7 @@ Something else leaves the confirmation as it was. Pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -46,7 +46,7 @@ from langmem_ext.waiting.understand.commands import (
     Start,
     Unclear,
 )
-from langmem_ext.waiting.understand.corrections import without_denied
+from langmem_ext.waiting.understand.corrections import takes_something_back, without_denied
 from langmem_ext.waiting.understand.intents.classifier import CERTAIN_WHILE_WAITING
 from langmem_ext.waiting.understand.intents.similarity import about, units_of
 from langmem_ext.waiting.understand.message import Heard
@@ -118,7 +118,7 @@ def read_at_confirmation(
             else starts
         )
     if (
-        new := _other_values(playbook, session, plan, without_questions.text, changed)
+        new := _other_values(playbook, session, plan, without_questions, changed)
     ) and playbook.accepts(plan, new):
         return [
             Correct(name, value, why="says another value, and is asked about it")
@@ -140,18 +140,22 @@ def _other_values(
     playbook: Playbook,
     session: Session,
     plan: PlanExecution,
-    text: str,
+    heard: Heard,
     changed: Mapping[str, Extraction],
 ) -> dict[str, JsonValue]:
     """The other certain values of a message; they are shown and asked about anew.
 
     Once the user has said no, every such value counts; before, only one that is new, or one of a
-    plain type that is meant. After a no in this message, an address counts as plain.
+    plain type that is meant. After a no in this message, an address counts as plain. A number that
+    nothing marks counts where the message takes something back.
     """
+    text = heard.text
     if is_question(text):
         return {}
     if plan.get("denied"):
         return values_of({name: one for name, one in changed.items() if one.confidence > SURE})
+    if not changed and takes_something_back(text):
+        return _taken_for(playbook, session, plan, heard, text, _COUNTED)
     plain = PLAIN_TYPES | {ParamType.ADDRESS} if NO.match(text) else PLAIN_TYPES
     return meant_anew(playbook, session, text, changed, plain)
 
@@ -206,16 +210,30 @@ def _bare_instead(
     match = _BARE_INSTEAD.search(heard.text)
     if not match or not re.search(r"\d|\w{3}", match["value"]):
         return {}
+    return _taken_for(playbook, session, plan, heard, match["value"])
+
+
+_COUNTED: Final = _BARE_TYPES - {ParamType.ENUM}
+
+
+def _taken_for(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    text: str,
+    types: Collection[ParamType] = _BARE_TYPES,
+) -> dict[str, JsonValue]:
+    """Another value of the one known parameter of a plain type that may have it.
+
+    It is read as an answer is: the confirmation shows it before anything is done.
+    """
     read: dict[str, JsonValue] = {}
     for name in playbook.uses(plan):
         param = playbook.param(name)
-        if name in session.params and param.type in _BARE_TYPES:
-            extraction = extract(
-                param, Reply(match["value"], prompt=param.prompt or "?", now=heard.now)
-            )
-            if extraction.status == "filled" or (
-                extraction.choices and re.search(r"\d", match["value"])
-            ):
+        if name in session.params and param.type in types:
+            extraction = extract(param, Reply(text, prompt=param.prompt or "?", now=heard.now))
+            if extraction.status == "filled" or (extraction.choices and re.search(r"\d", text)):
                 # "five" is a number before it is an hour; "5" may be both.
                 read[name] = extraction.value
     return {
@@ -281,7 +299,7 @@ def _neither_yes_nor_no(
     return [Unclear(why="neither yes nor no")]
 
 
-_CHUNK: Final = re.compile(r"[^,;!?\n]{1,60}")
+_CHUNK: Final = re.compile(r"(?:[^,;!?\n]|,(?=\d{3})){1,60}")
 _NUMERAL: Final = re.compile(r"\d")
 
 
