@@ -46,6 +46,7 @@ def answer(
         ("not small, medium", "medium"),
         ("small? no, medium", "medium"),
         ("medium instead of small", "medium"),
+        ("the last one was too small, medium please", "medium"),
         ("the second one", "medium"),
     ],
 )

@@ -424,3 +424,16 @@ def test_a_range_of_hours_has_two_ends(text: str, begins: str | None, ends: str 
     pair = (BEGINS, ENDS)
     values = [extract(param, Reply(text, others=pair, now=NOW)).value for param in pair]
     assert values == [begins, ends]
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("thursday. no hang on she has choir, saturday", "2024-05-18"),
+        ("thursday, wait my car is at the garage, so friday", "2024-05-17"),
+        ("thursday, no need to call back before saturday", "2024-05-16"),
+    ],
+)
+def test_a_reason_may_stand_before_the_day_that_is_meant(text: str, day: str) -> None:
+    date = Param(name="visit_day", type=ParamType.DATE)
+    assert extract(date, Reply(text, prompt="Which day?", now=NOW)).value == day

@@ -95,7 +95,11 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
                     others=() if kind in _OF_DAYS else reply.others,
                 )
             )
-            if candidate.fit >= 0 and _LEAD.fullmatch(text, start, start + candidate.start)
+            if candidate.fit >= 0
+            and (
+                _LEAD.fullmatch(text, start, start + candidate.start)
+                or _is_reasoned(text, stop, start, start + candidate.start)
+            )
         ]
         if kind == ParamType.DATE and not replacing and (year := _YEAR.match(text, start)):
             day = f"{year['year']}{str(replaced.value)[4:]}"
@@ -106,6 +110,21 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
                 return [in_month_of(day, replaced.value, least=today) for day in replacing]
             return _kept_half(replacing, replaced)
     return None
+
+
+_TURNS = re.compile(r"\b(?:no|nope|wait|hang on|hold on|scratch that|i meant?|actually)\b", re.I)
+_REASON = re.compile(r"[^.;!?\d]{1,50}")
+_GIVES_MORE = re.compile(r"\b(?:and|also|until|till|to|back|by)\b", re.I)
+
+
+def _is_reasoned(text: str, stop: int, start: int, value: int) -> bool:
+    """Whether a few words say why, before the new value: "friday. no, she has piano, saturday"."""
+    return (
+        _TURNS.search(text, stop, start) is not None
+        and _REASON.fullmatch(text, start, value) is not None
+        and text[start:value].rstrip().endswith((",", "so", "on", "for", "at"))
+        and not _GIVES_MORE.search(text, start, value)
+    )
 
 
 def _kept_half(replacing: Sequence[Candidate], replaced: Candidate) -> list[Candidate]:
