@@ -308,13 +308,14 @@ def _worth(param: Param, claim: Extraction, reading: Reading) -> float:
         param.type is ParamType.DATE
         and param.name != reading.asked
         and not re.search(r"\d{2}\s*$", claim.raw)
-        and _is_birth(param)
+        and is_birth(param)
     ):
         worth -= NAMED  # nobody was born on a tuesday
     return worth
 
 
-def _is_birth(param: Param) -> bool:
+def is_birth(param: Param) -> bool:
+    """Whether a parameter is the day of somebody's birth."""
     return any("birth" in WORDS.get(word, ()) for word in own_stems(param))
 
 

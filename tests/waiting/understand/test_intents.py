@@ -128,6 +128,12 @@ def test_several_requests_of_one_message_are_found_each_with_its_values() -> Non
     assert found.also[0].params == {"card": "L-1234"}
 
 
+def test_who_asks_is_said_once_for_all_that_is_asked_for() -> None:
+    found = classify("reserve the audiobook for me and i lost a book too. my card is L-1234")
+    assert found.params == {"medium": "audiobook", "card": "L-1234"}
+    assert found.also[0].params == {"card": "L-1234"}
+
+
 def test_a_question_prefers_the_intent_that_only_answers() -> None:
     assert classify("what does it cost when a book is lost?").intent_id == "fees"
 

@@ -13,13 +13,13 @@ from pydantic import JsonValue
 
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog
-from langmem_ext.waiting.catalog.param import ParamType
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.understand.acts import WISHES, asks_back_only, tells, words_without_values
 from langmem_ext.waiting.understand.clauses import MOST, Clause, clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.intents.similarity import IntentIndex, about, without_refusals
-from langmem_ext.waiting.understand.values import Reading, sure_values
+from langmem_ext.waiting.understand.values import Reading, is_birth, sure_values
 
 PATTERN: Final = 0.9
 """Confidence in an intent whose pattern matches."""
@@ -344,7 +344,13 @@ class RuleClassifier:
         for intent_id in wanted:
             others = [each.phrase for each in won if each.intent_id != intent_id]
             text = without(request.text, _reaching(others, won, intent_id, len(request.text)))
-            params = find_params(request.catalog.intent(intent_id), replace(request, text=text))
+            intent = request.catalog.intent(intent_id)
+            apart = without(request.text, [_sentence(request.text, other) for other in others])
+            params = {
+                name: value
+                for name, value in find_params(intent, replace(request, text=apart)).items()
+                if _is_of_all(request.catalog.params[name])
+            } | find_params(intent, replace(request, text=text))
             score = max(each.score for each in won if each.intent_id == intent_id)
             classifications.append(
                 Classification(intent_id, params, min(score, 1.0), reason="its clause fits best")
@@ -441,9 +447,22 @@ class RuleClassifier:
 _DIFFERENT: Final = re.compile(r"\b(?:an)?other\b|\b(?:different|second|new)\b", re.IGNORECASE)
 """Words that tell the things of two requests apart."""
 
-_OF_ALL: Final = frozenset({ParamType.IDENTIFIER, ParamType.EMAIL, ParamType.PHONE})
+_OF_ALL: Final = frozenset(
+    {ParamType.IDENTIFIER, ParamType.EMAIL, ParamType.PHONE, ParamType.PERSON}
+)
 """Types of values that are those of every request in a message: "2 things for ZKR551: a meal, and a
 bag"."""
+
+
+def _is_of_all(param: Param) -> bool:
+    """Whether a value says who asks, or what it is about: it holds for all that is asked for."""
+    return param.type in _OF_ALL or is_birth(param)
+
+
+def _sentence(text: str, phrase: Clause) -> Clause:
+    """A phrase up to the end of its sentence."""
+    end = re.compile(r"[.!?\n](?=\s|$)").search(text, phrase.end - 1)
+    return replace(phrase, end=end.start() if end else len(text))
 
 
 def _shared(
@@ -457,7 +476,7 @@ def _shared(
         for name in catalog.intent(classification.intent_id or "").param_names
         if name in catalog.params
     ]
-    taken = [name for name in names if catalog.params[name].type in _OF_ALL]
+    taken = [name for name in names if _is_of_all(catalog.params[name])]
     return {
         name: other.params[name]
         for name in taken
