@@ -19,7 +19,7 @@ from langmem_ext.waiting.extract.english.tokens import runs, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.address import addresses
 from langmem_ext.waiting.extract.names.name import PETS
-from langmem_ext.waiting.extract.names.person import is_of_person
+from langmem_ext.waiting.extract.names.person import could_be_person, is_of_person, is_person
 from langmem_ext.waiting.extract.names.phrase import objects_in, place_in, things_in
 from langmem_ext.waiting.extract.names.text import is_kind, is_narrative
 from langmem_ext.waiting.understand.acts import WISHES, without_part
@@ -72,6 +72,59 @@ def likely_values(
             "filled", raw, raw, (start, end), DOUBTFUL, "what is left", (raw,)
         )
         rest = without_part(rest, (start, end))
+    return found | _unmarked_person(params, required, rest, known, {**read, **found})
+
+
+def _unmarked_person(
+    params: Sequence[Param],
+    required: Sequence[str],
+    rest: str,
+    known: AbstractSet[str],
+    read: Mapping[str, Extraction],
+) -> dict[str, Extraction]:
+    """The one person that is needed, written small: "two seats for friday, ann lee".
+
+    Where a free text is open as well, words alone may be that: then "for" or "I'm" must lead.
+    """
+    unread = [param for param in params if param.name in required and param.name not in read]
+    people = [param for param in unread if is_person(param)]
+    if len(people) != 1:
+        return {}
+    free = any(
+        param.type in (ParamType.TEXT, ParamType.NAME, ParamType.PLACE) and not is_person(param)
+        for param in unread
+    )
+    named = [
+        (start, end)
+        for start, end, led in _small_people(rest, known)
+        if led or (not free and _FINAL.match(rest, end))
+    ]
+    if len(named) != 1:
+        return {}
+    [(start, end)] = named
+    raw = rest[start:end]
+    reason = "may be the name of a person"
+    return {people[0].name: Extraction("filled", raw, raw, (start, end), DOUBTFUL, reason, (raw,))}
+
+
+_SEGMENT: Final = re.compile(
+    r"(?:^|[,.;:!?\n]|\s{2}|(?=\s(?:for|under)\s))\s*"
+    r"(?P<lead>(?:(?:and|its|it['’]?s|it is|this is|i['’]?m|i am|for|under|from|me|name|regards"
+    r"|thanks|cheers|thx)[\s,]{1,3})*)"
+    r"(?P<name>[^\W\d_]{2,}\s[^\W\d_]{2,}(?:['’-][^\W\d_]+)?)"
+    r"(?=\s*(?:$|[,.;:!?\n(]|\s{2}|(?:born|tel|phone|here|please|pls|thanks|on|at|by|from)\b))",
+    re.IGNORECASE,
+)
+_FINAL: Final = re.compile(r"\s*(?:born\b|tel\b|phone\b|[^\w]*(?:please|pls|thanks|thx|ta)?\W*$)")
+
+
+def _small_people(text: str, known: AbstractSet[str]) -> list[tuple[int, int, bool]]:
+    """Two words between commas that no list knows, and whether words lead to a name."""
+    found = []
+    for match in _SEGMENT.finditer(text):
+        group = tokens(match["name"])
+        if could_be_person(group) and not any(stem(word.low) in known for word in group):
+            found.append((*match.span("name"), match["lead"] != ""))
     return found
 
 

@@ -108,7 +108,7 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
         if not tied:
             taken[winner.name] = won
             open_params.remove(winner)
-        if won.span is not None:
+        if won.span is not None and winner.type is not ParamType.BOOLEAN:
             text = _blanked(text, won.span)
         for param in [*rivals, *([winner] if tied else [])]:
             claims[param.name] = _claim(param, open_params, reading, text)
@@ -380,7 +380,9 @@ _DAYTIME: Final = frozenset({ParamType.DATE, ParamType.TIME})
 
 
 def _share(param: Param, claim: Extraction, other: Param, rival: Extraction) -> bool:
-    """Whether the same words say a day and a time: "tonight at 9"."""
+    """Whether the same words say a day and a time, "tonight at 9", or a yes or no as well."""
+    if ParamType.BOOLEAN in (param.type, other.type):
+        return True  # a whole sentence says it, and its words give other values
     if {param.type, other.type} != _DAYTIME:
         return False
     date = claim if param.type is ParamType.DATE else rival

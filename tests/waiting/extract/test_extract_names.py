@@ -328,3 +328,51 @@ def test_a_side_is_no_opening_word_of_a_text() -> None:
 
 def test_one_letter_is_no_name() -> None:
     assert answer(PERSON, "y").status == "abstained"
+
+
+DEPUTY = Param(
+    name="deputy", type=ParamType.PERSON, description="who signs for you", prompt="Who signs?"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("two weeks off from monday, deputy Ilse van Dam", "Ilse van Dam"),
+        ("Ilse Brandt signs for me while I am away", "Ilse Brandt"),
+        ("two weeks off from monday, ravi menon signs for me", "ravi menon"),
+        ("the deputy will be ravi menon", "ravi menon"),
+        ("nobody signs for me", None),
+        ("someone else signs for me", None),
+        ("the deputy signs for me", None),
+    ],
+)
+def test_a_name_beside_the_parameters_own_word_is_its_value(text: str, value: str | None) -> None:
+    found = find(DEPUTY, text, now=NOW)
+    assert found.value == value
+    assert value is None or found.confidence >= doubtful_below(DEPUTY)
+
+
+SHOP = Param(
+    name="shop", type=ParamType.TEXT, description="name of the shop", prompt="What is it called?"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a stall for the Copper Kettle please, saturday", "Copper Kettle"),
+        ("our shop is called Copper Kettle", "Copper Kettle"),
+        ("my shop is called copper kettle, see you soon", "copper kettle"),
+        ("the shop is Marlow & Daughters, two tables", "Marlow & Daughters"),
+        ("a stall for the Saturday market", None),
+        ("my dog is called Rex", None),
+        ("two tables for the shop", None),
+    ],
+)
+def test_a_thing_is_named_by_its_noun_or_behind_for_the(text: str, value: str | None) -> None:
+    assert find(SHOP, text, now=NOW).value == value
+
+
+def test_going_ahead_is_no_name() -> None:
+    assert answer(PERSON, "lovely, go ahead", "Under which name?").value is None

@@ -207,3 +207,39 @@ def test_an_answer_that_is_an_address_is_no_thing() -> None:
     params = [param("thing", "text", description="what is stored"), REPAIR[1]]
     found = read(params, "14 hazel close", asked="thing", prompt="Which thing?")
     assert found == {"address": "14 hazel close"}
+
+
+LESSON = [
+    param("day", "date", description="day of the lesson"),
+    param("learner", "person", description="name of the learner"),
+    param("phone", "phone", description="telephone number"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a lesson on friday please, jonah petrov", {"learner": "jonah petrov"}),
+        ("a lesson for maya grant on friday?", {"learner": "maya grant"}),
+        ("lesson on friday. its for maya kelly", {"learner": "maya kelly"}),
+        ("lesson on friday, jonah petrov, 07700 900123", {"learner": "jonah petrov"}),
+        ("a lesson on friday, really urgent", {}),
+        ("a lesson on friday, see you", {}),
+        ("a lesson on friday, in the evening", {}),
+        ("maya kelly, jonah petrov, lesson friday", {}),
+    ],
+)
+def test_two_small_words_set_apart_may_be_the_one_person(
+    text: str, expected: dict[str, Any]
+) -> None:
+    assert likely_in(LESSON, text, "Book a lesson in the evening") == expected
+
+
+def test_a_sentence_that_says_no_to_one_thing_holds_other_values() -> None:
+    params = [
+        param("stage", "text", description="name of the stage"),
+        param("days", "integer", description="how many days"),
+        param("lights", "boolean", description="whether lights are needed"),
+    ]
+    found = read(params, "setup for the Moonlight, 3 days, no lights needed")
+    assert found == {"stage": "Moonlight", "days": 3, "lights": False}

@@ -8,8 +8,15 @@ from collections.abc import Sequence
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.closed_spans import closed_spans
+from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.leadin import answer_span
-from langmem_ext.waiting.extract.english.lexicon import GENERIC_NOUNS, NEVER_NAMES, VERBS, word_set
+from langmem_ext.waiting.extract.english.lexicon import (
+    FUNCTION_WORDS,
+    GENERIC_NOUNS,
+    NEVER_NAMES,
+    VERBS,
+    word_set,
+)
 from langmem_ext.waiting.extract.english.tokens import Token, before, runs, tokens
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.openness import is_no_answer, keep
@@ -61,6 +68,7 @@ _AFTER_CUE = re.compile(
     re.I,
 )
 _REMARK = re.compile(r"\W*(?:that'?s|that is|you|you're|what a|how)\s+[a-z]", re.I)
+_GO_AHEAD = re.compile(r"\b(?:go|going) (?:ahead|on)\b", re.I)
 _NAME_IS = re.compile(
     r"\b(?:name(?:['’]s| is|:)|in the name of|under the name(?: of)?)\s+(?=[a-z])", re.I
 )
@@ -260,6 +268,70 @@ def _is_kin(text: str, group: Sequence[Token]) -> bool:
     )
 
 
+_ROLE_BEFORE = re.compile(
+    r"(?P<role>[^\W\d_]+)(?:\s*[:=]|['’]?s|\s+(?:is|will be|would be|called|named))?\s+$", re.I
+)
+_ROLE_AFTER = re.compile(
+    r"\s+(?:(?:is|will|would|can|could|shall)\s+(?:be\s+)?(?:the|my|our)?\s*)?(?P<role>[^\W\d_]+)"
+)
+_WHO_DOES = re.compile(r"\bwho\s+(?:(?:will|is|can|should)\s+)?(?P<does>[a-z]+)", re.I)
+
+
+def _roles(param: Param) -> frozenset[str]:
+    """Stems of what a person is or does by the parameter's words: "skipper", "stands in"."""
+    asked = _WHO_DOES.findall(f"{param.description} {param.prompt}".lower())
+    does = {stem(word) for word in asked if word not in FUNCTION_WORDS | GENERIC_NOUNS}
+    return frozenset(own_stems(param) | does) - {stem(word) for word in GENERIC_NOUNS}
+
+
+def _has_role(param: Param, text: str, group: Sequence[Token]) -> bool:
+    """Whether a parameter's own word is beside a name: "skipper Bo Lind", "Bo covers for me"."""
+    ahead = _ROLE_BEFORE.search(before(text, group[0].start))
+    behind = _ROLE_AFTER.match(text, group[-1].end)
+    return any(
+        match is not None
+        and match["role"].lower() not in FUNCTION_WORDS
+        and stem(match["role"]) in _roles(param)
+        for match in (ahead, behind)
+    )
+
+
+def _small_with_role(param: Param, text: str) -> list[Token]:
+    """Two words written small beside a parameter's own word: "ann lee covers for me"."""
+    words, roles = tokens(text), _roles(param)
+    if not any(stem(word.low) in roles for word in words):
+        return []
+    for at, word in enumerate(words[:-1]):
+        group = words[at : at + 2]
+        opens = (
+            at == 0
+            or text[words[at - 1].end : word.start].strip()
+            or (words[at - 1].low in FUNCTION_WORDS or stem(words[at - 1].low) in roles)
+        )
+        adjacent = text[word.end : group[1].start].isspace()
+        if opens and adjacent and could_be_person(group) and _has_role(param, text, group):
+            return group
+    return []
+
+
+_LONG_NAME = 6
+"""Letters of a name that ends as a state does, at most: "Tully", "Ahmed"."""
+
+
+def could_be_person(group: Sequence[Token]) -> bool:
+    """Whether words written small, which nothing marks, are of no kind that is known."""
+    return _plain(group) and not any(
+        (_is_state(word.low) and (len(word.low) > _LONG_NAME or word.low in _STATES))
+        or stem(word.low) in _DOES
+        or stem(word.low) in WORDS
+        or re.fullmatch(_KIN_NOUNS, word.low)
+        or word.low in _NO_PART
+        or _THINGS.search(word.low)
+        or _STREETS.fullmatch(word.low)
+        for word in group
+    )
+
+
 def _is_paid(param: Param, reply: Reply, group: Sequence[Token]) -> bool:
     """Whether a person gets something here, and the parameter is whoever gets it."""
     if not own_stems(param) & _GETTERS:
@@ -272,6 +344,11 @@ def _is_paid(param: Param, reply: Reply, group: Sequence[Token]) -> bool:
     return _PAY.search(lead) is not None or (
         gift is not None and not (place and not re.search(r"\d", gift.group()))
     )
+
+
+def is_person(param: Param) -> bool:
+    """Whether the values of a parameter are people's names."""
+    return param.type is ParamType.PERSON or (param.type is ParamType.NAME and is_of_person(param))
 
 
 def is_of_person(param: Param) -> bool:
@@ -323,7 +400,7 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
     words = tokens(reply.text)
     if len(words) == 1 and words[0].low in _ALSO_NAMES and words[0].capitalised:
         return words
-    if is_no_answer(reply.text) or _REMARK.match(reply.text):
+    if is_no_answer(reply.text) or _REMARK.match(reply.text) or _GO_AHEAD.search(reply.text):
         return []
     start, end = answer_span(reply.text)
     lead = _ME_FIRST.match(reply.text)
@@ -478,6 +555,7 @@ def _strict_fit(param: Param, reply: Reply, group: Sequence[Token], fit: int) ->
     text = reply.text
     marked = (
         _TITLED.search(before(text, group[0].start))
+        or _has_role(param, text, group)
         or _introduced(text, group)
         or _is_kin(text, group)
         or _stands_alone(reply, group)
@@ -493,10 +571,11 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     groups = _groups(reply, masked)
     confidence = 0.75
     if not groups:
-        small = _named_small(text, masked) or _marked_small(param, text)
+        role = _small_with_role(param, text)
+        small = role or _named_small(text, masked) or _marked_small(param, text)
         small = small if small or reply.strict else _small(reply, masked)
         groups, confidence = (
-            ([small], 0.6 if len(small) > 1 and _is_all(small, text) else 0.5)
+            ([small], 0.6 if role or (len(small) > 1 and _is_all(small, text)) else 0.5)
             if small
             else ([], confidence)
         )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.codes.identifier import by_pattern
@@ -20,9 +20,10 @@ from langmem_ext.waiting.extract.english.lexicon import (
     VERBS,
     word_set,
 )
-from langmem_ext.waiting.extract.english.tokens import Token, runs, sentences, tokens, trim
+from langmem_ext.waiting.extract.english.tokens import Token, before, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
-from langmem_ext.waiting.extract.names.openness import is_no_answer
+from langmem_ext.waiting.extract.names.openness import is_no_answer, named_before
+from langmem_ext.waiting.extract.names.person import is_of_person
 from langmem_ext.waiting.extract.names.phrase import named_in, place_in
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
 
@@ -311,6 +312,51 @@ def _thing(param: Param, text: str) -> list[Candidate]:
     return [Candidate(named.start, named.end, value, sure, 0, "what the answer names")]
 
 
+_TITLE = re.compile(r"\bname of (?:the|your|a)\b|\bcalled\b", re.I)
+_CALLED = re.compile(
+    r"\b(?P<noun>[^\W\d_]+)(?:(?:['’]?s)? name)?(?:['’]?s|\s+(?:is|are|being))?"
+    r"\s+(?:called|named)\s+"
+    r"(?P<name>[^\W_][\w'’&-]*(?:\s[\w'’&-]+){0,3})(?=\s*(?:$|[.,;:!?()\n]|\s{2}))",
+    re.I,
+)
+_NOUN_BEFORE = re.compile(r"\b(?P<noun>[^\W\d_]+)\s*[:=]?\s+(?:the\s+)?$", re.I)
+_FOR_THE = re.compile(r"\bfor (?:the|our|my)\s+$", re.I)
+_ENDS = re.compile(
+    r"\s*(?:$|[.,;:!?()\n]|\s{2}|(?:please|pls|from|on|at|for|until|till|to|with|and|arriving"
+    r"|tonight|tomorrow|today|next|this)\b)",
+    re.I,
+)
+
+
+def is_title(param: Param) -> bool:
+    """Whether the values are names of things: "name of the boat"."""
+    return (
+        param.type is ParamType.TEXT
+        and not param.pattern
+        and _TITLE.search(f"{param.description} {param.prompt}") is not None
+        and not is_of_person(param)
+    )
+
+
+def _titled(param: Param, reply: Reply) -> list[Candidate]:
+    """The name of a thing behind its noun or "for the": "our band is called Red Kettle"."""
+    if not is_title(param):
+        return []
+    text, own = reply.text, own_stems(param)
+    for match in _CALLED.finditer(text):
+        if stem(match["noun"]) in own:
+            return [Candidate(*match.span("name"), match["name"], 0.7, 2, "what it is called")]
+    found = []
+    for run in runs(text, tokens(text), closed_spans(param, reply)):
+        lead = before(text, run.start)
+        noun = _NOUN_BEFORE.search(lead)
+        named = named_before(param, text, run.start) or (noun and stem(noun["noun"]) in own)
+        if named or (_FOR_THE.search(lead) and _ENDS.match(text, run.end)):
+            value, sure = text[run.start : run.end], 0.65 if named else 0.55
+            found.append(Candidate(run.start, run.end, value, sure, 2, "name of a thing"))
+    return found
+
+
 _OF_PLACE = re.compile(r"\b(?:where|place|location|spot)\b", re.I)
 
 
@@ -416,6 +462,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     """
     if param.pattern:
         return by_pattern(param, reply.text)
+    if titled := _titled(param, reply):
+        return titled
     if reply.strict or not re.search(r"\w", reply.text) or _is_moment(param, reply):
         return (
             (_left(param, reply.text) or _worded(param, reply.text) or _quoted(param, reply.text))

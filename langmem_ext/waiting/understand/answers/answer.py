@@ -21,7 +21,7 @@ from langmem_ext.waiting.extract.choices.enum import nearest
 from langmem_ext.waiting.extract.english.attitude import says_no
 from langmem_ext.waiting.extract.english.concepts import ASPECTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
-from langmem_ext.waiting.extract.names.person import is_of_person
+from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -461,7 +461,7 @@ def _anothers(
     read: dict[str, Extraction] = {}
     for other in open_names:
         param = playbook.param(other)
-        person = param.type is ParamType.PERSON or is_of_person(param)
+        person = is_person(param)
         if other == name or param.type is asked.type or param.type is ParamType.BOOLEAN:
             continue
         if (param.type in OPEN_TYPES and not person) or (person and asked.type in OPEN_TYPES):
