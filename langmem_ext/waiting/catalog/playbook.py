@@ -62,6 +62,7 @@ class Playbook:
             name for name in self.catalog.params if self.catalog.is_sensitive(name)
         )
         self.familiar = familiar_words(self.catalog)
+        self.vocabulary = _vocabulary(self.catalog)
         self.confirmation = Param(
             name=CONFIRMATION, type=ParamType.BOOLEAN, examples=("yes", "no"), on_exhausted="cancel"
         )
@@ -278,3 +279,14 @@ def digest(value: JsonValue | Sequence[object]) -> str:
     """A hash of plain JSON that does not depend on the order of keys."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _vocabulary(catalog: IntentCatalog) -> frozenset[str]:
+    """The words that a catalog is written in, and those of its allowed values."""
+    texts = [text for intent in catalog.intents for text in (intent.description, *intent.examples)]
+    for param in catalog.params.values():
+        texts += [param.name, param.description, param.prompt, *param.enum, *param.labels.values()]
+        texts += [synonym for synonyms in param.enum.values() for synonym in synonyms]
+    return frozenset(
+        word for text in texts for word in re.findall(r"[a-z]+", text.replace("_", " ").lower())
+    )

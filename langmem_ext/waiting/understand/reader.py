@@ -191,7 +191,7 @@ def _spelled(playbook: Playbook, session: Session, text: str) -> str:
     asked = playbook.catalog.params.get(session.waiting_for or "")
     free = asked is not None and asked.type in (ParamType.TEXT, ParamType.NAME)
     cleaned = without_fillers(_GAP.sub(r"\g<one>", text), free=free)
-    cleaned = cleaned if free else with_plain_answer(Spelled(cleaned).text)
+    cleaned = cleaned if free else with_plain_answer(Spelled(cleaned, playbook.vocabulary).text)
     first, rest = (clauses := clauses_of(cleaned))[:1], clauses[1:]
     greeting = [clause for clause in first if clause.act == "hello" and rest]
     return without(cleaned, greeting)  # "good morning" says no time of day

@@ -495,3 +495,19 @@ def test_a_size_is_labelled_by_its_noun() -> None:
 def test_six_may_be_morning_or_evening() -> None:
     read = read_values([param("time", "time")], Reading("at 6:30", NOW, about="park a car"))
     assert read == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("my emial and a pasport foto", "my email and a passport foto"),
+        ("two emails, three orders", "two emails, three orders"),
+        ("Emial", "Emial"),
+        ("the order is older", "the order is older"),
+    ],
+)
+def test_a_catalogs_words_are_put_right_where_two_letters_changed_places(
+    written: str, meant: str
+) -> None:
+    words = frozenset({"email", "passport", "there", "order"})
+    assert Spelled(written, words).text == meant

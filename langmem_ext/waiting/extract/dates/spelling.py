@@ -1,11 +1,20 @@
-"""Corrected spelling of words of closed classes: "satuday", "quartr", "tmrw", "dont"."""
+"""Corrected spelling: of words of closed classes, and of a catalog's own words.
+
+"satuday", "quartr", "tmrw", "dont" are of closed classes; in "emial" two letters of a catalog's
+word have changed places, in "pasport" one is missing.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from functools import lru_cache
 
 from rapidfuzz.distance import DamerauLevenshtein
+
+from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
+from langmem_ext.waiting.extract.numbers.numerals import TENS, UNITS
 
 _SHORT = {
     short: "tomorrow"
@@ -39,7 +48,8 @@ _SHORTENED = (
     " lets=let's u=you ur=your r=are cud=could wud=would shud=should wot=what wat=what"
     " cos=because coz=because cuz=because pls=please plz=please thx=thanks srry=sorry sry=sorry"
     " some1=someone any1=anyone every1=everyone apil=april apr=april nxt=next wk=week"
-    " morn=morning aft=afternoon"
+    " morn=morning aft=afternoon teh=the adn=and yse=yes fuor=four fvie=five sevne=seven"
+    " abuot=about recieve=receive"
 )
 _SHORT |= dict(pair.split("=") for pair in _SHORTENED.split())
 _NAMES = (
@@ -55,6 +65,7 @@ _NAMES = (
         "yesterday",
     ),
     *("january", "february", "august", "september", "october", "november", "december"),
+    "morning",
     *("quarter", "eleven", "twelve", "thirteen", "fifteen", "twenty", "afternoon", "evening"),
     *("tonight", "sorry", "please", "actually", "instead", "correct", "because", "already"),
 )
@@ -104,6 +115,30 @@ def _meant(word: str) -> str | None:
     return None
 
 
+_SLIPS = 5
+"""Letters of a word of the catalog in which a slip makes no other word, at least."""
+
+
+def _slipped(word: str, words: Set[str]) -> str | None:
+    """The one word of a catalog in which two letters changed places, or one is missing or double.
+
+    Nothing that may be a form of it: "orders", "ordered".
+    """
+    known = (words, FUNCTION_WORDS, VERBS, CONCEPTS, UNITS, TENS, _NAMES)
+    if len(word) < _SLIPS - 1 or any(word in those for those in known):
+        return None
+    meant = [
+        name
+        for name in words
+        if len(name) >= _SLIPS
+        and name[0] == word[0]
+        and name[-1] == word[-1]
+        and (sorted(name) == sorted(word) or abs(len(name) - len(word)) == 1)
+        and DamerauLevenshtein.distance(word, name, score_cutoff=1) == 1
+    ]
+    return meant[0] if len(meant) == 1 else None
+
+
 class Spelled:
     """A text with such names put right, and where each of its characters stood.
 
@@ -113,12 +148,21 @@ class Spelled:
 
     __slots__ = ("_edits", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, words: Set[str] = frozenset()) -> None:
+        """Put a text right.
+
+        Args:
+            text: What somebody wrote.
+            words: The words of a catalog, in small letters.
+        """
         misspelt = [
             (match.start(), match.end(), meant)
             for match in _WORD.finditer(text)
             if not re.fullmatch(r"[A-Z]", match.group())  # an initial
-            and (meant := _meant(match.group().lower()))
+            and (
+                meant := _meant(match.group().lower())
+                or (_slipped(match.group(), words) if words else None)
+            )
         ]
         pieces, reached, self._edits = [], 0, []
         moved = 0
