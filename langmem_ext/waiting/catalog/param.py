@@ -286,9 +286,10 @@ _DOUBTFUL: Mapping[str, float] = {
     ParamType.PLACE: 0.5,
     ParamType.PERSON: 0.56,
     ParamType.DATETIME: 0.55,
+    ParamType.ENUM: 0.5,
 }
-"""Types of which nearly any words may be a value: where nothing in a reply marks it, it is
-confirmed."""
+"""Types of which nearly any words may be a value, or mean one: where nothing in a reply marks it,
+it is confirmed."""
 
 
 def doubtful_below(param: Param) -> float:

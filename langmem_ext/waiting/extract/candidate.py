@@ -59,6 +59,13 @@ _PREFERRED = re.compile(
     re.I,
 )
 """What follows the value that is wanted most, of several."""
+_ENOUGH = re.compile(
+    r"\s*(?P<noun>(?!(?:will|would|should|is|are)\b)[a-z]+\s+)?(?:(?:will|would|should)\s+(?:do\b"
+    r"|be\s+(?:\w+\s+)?(?:enough|plenty|fine|sufficient|ok(?:ay)?)\b)"
+    r"|(?:is|are)\s+(?:enough|plenty|fine|sufficient|ok(?:ay)?)\b)",
+    re.I,
+)
+"""What follows the value that will do, of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +176,12 @@ def _alternative(text: str, first: Candidate, second: Candidate) -> bool:
     return between or _OR.fullmatch(text, first.end, second.start) is not None
 
 
+def _will_do(text: str, candidate: Candidate, fit: int) -> bool:
+    """Whether words say that a value is enough; with a noun, only one of the best fit."""
+    match = _ENOUGH.match(text, candidate.end)
+    return match is not None and (match["noun"] is None or candidate.fit == fit)
+
+
 def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
     """The candidate to take: by fit, then confidence, then order.
 
@@ -207,6 +220,8 @@ def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
         if first.start < second.start
     ):
         return None
+    elif sufficient := [one for one in able if _will_do(text, one, fit)]:
+        able = sufficient
     top = max((candidate.fit, candidate.confidence) for candidate in able)
     equals = [candidate for candidate in able if (candidate.fit, candidate.confidence) == top]
     chosen = equals[0]

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.catalog.param import Extraction, ParamType
+from langmem_ext.waiting.catalog.param import Extraction, ParamType, doubtful_below
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import find
 from langmem_ext.waiting.policy.asking import question
@@ -86,7 +86,9 @@ def request_of(
     spans_by_param = {
         name: value.span
         for name, value in read.items()
-        if value.span and (value.status == "filled" or value.choices)
+        if value.span
+        and (value.status == "filled" or value.choices)
+        and not (params[name].enum and value.confidence < doubtful_below(params[name]))
     }
     spans = [
         span

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
 from langmem_ext.waiting.extract import Reply, extract
 
 NOW = datetime(2024, 5, 15, 10, 30)
@@ -309,3 +309,46 @@ def test_a_whole_number_with_allowed_values_takes_no_other() -> None:
     rooms = Param(name="rooms", type=ParamType.INTEGER, enum={"1": (), "2": (), "3": ()})
     assert answer(rooms, "two").value == 2
     assert answer(rooms, "seven").status == "abstained"
+
+
+STEEP = Param(
+    name="blocked", type=ParamType.BOOLEAN, description="whether somebody cannot pass",
+    prompt="Is the path in anybody's garden?",
+)  # fmt: skip
+CARD = Param(name="extra", type=ParamType.BOOLEAN, description="x", prompt="With a greeting card?")
+
+
+@pytest.mark.parametrize(
+    ("param", "text", "value"),
+    [
+        (STEEP, "it starts at the gate, not in anyones garden", False),
+        (STEEP, "yeh people keep walking through", True),
+        (STEEP, "no worries", None),
+        (STEEP, "ok no problem, bye", None),
+        (CARD, "no problem", True),
+        (CARD, "red ones, with a card if you do that", True),
+        (CARD, "twelve roses, without card", False),
+    ],
+)
+def test_a_boolean_is_said_by_the_phrase_of_its_question(
+    param: Param, text: str, value: bool | None
+) -> None:
+    assert answer(param, text, param.prompt).value is value
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "sure"),
+    [
+        ("somebody nicked my bike", "theft", False),
+        ("theft of a bike", "theft", True),
+        ("my stolen bike went up in flames", "theft", False),
+        ("water damge in the hall", "water damage", True),
+        ("i want to report something", None, False),
+    ],
+)
+def test_what_only_means_a_value_is_in_doubt_where_nothing_was_asked(
+    text: str, value: str | None, sure: bool
+) -> None:
+    kinds = Param(name="kind", type=ParamType.ENUM, enum={"theft": (), "water damage": ()})
+    read = answer(kinds, text, prompt="")
+    assert (read.value, read.confidence >= doubtful_below(kinds)) == (value, sure)

@@ -234,3 +234,89 @@ def test_what_a_number_counts_decides_whose_it_is(
 )
 def test_of_several_sums_the_one_that_is_meant_counts(text: str, value: int) -> None:
     assert answer(REFUND, text, "How much do you want back?").value == value
+
+
+MODEL = Param(
+    name="model_year", type=ParamType.INTEGER, description="year the car was built",
+    bounds=(1950, 2030),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a 2015 estate, 40000 miles on it", 2015),
+        ("my 2019 one needs a service on 12 march 2026", 2019),
+        ("2021", 2021),
+        ("last year's model", 2023),
+        ("we moved here last year", None),
+        ("it has done 2,015 miles", None),
+        ("code 2015-77", None),
+    ],
+)
+def test_a_year_of_the_calendar_is_read_in_any_message(text: str, value: int | None) -> None:
+    assert find(MODEL, text, now=NOW).value == value
+
+
+def test_a_number_of_years_is_no_year_of_the_calendar() -> None:
+    years = Param(name="years", type=ParamType.INTEGER, description="how many years it is leased")
+    assert find(years, "a 2015 estate", now=NOW).value is None
+
+
+TILES = Param(
+    name="tiles", type=ParamType.INTEGER, description="how many pieces", prompt="How many?"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("the wall takes 300 but two hundred will do", 200),
+        ("we had 90 last time, 60 is enough", 60),
+        ("a dozen", 12),
+        ("two dozen", 24),
+        ("300 or 400 would be fine", None),
+    ],
+)
+def test_of_two_numbers_the_one_that_will_do_is_meant(text: str, value: int | None) -> None:
+    assert answer(TILES, text).value == value
+
+
+def test_what_will_do_of_something_else_is_not_counted() -> None:
+    assert answer(PEOPLE, "we are 3 people, 2 rooms will do").value == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("can you raise my order to a hundred and twenty?", 120),
+        ("half a dozen please", 6),
+        ("250", 250),
+        ("12", None),
+        ("make it 7", None),
+        ("ring me at 250 High Street", None),
+    ],
+)
+def test_a_number_without_a_noun_counts_for_the_only_count(text: str, value: int | None) -> None:
+    assert find(TILES, text, now=NOW).value == value
+
+
+def test_people_that_another_parameter_counts_are_not_counted_twice() -> None:
+    seniors = Param(name="seniors", type=ParamType.INTEGER, description="number of seniors")
+    adults = Param(name="adults", type=ParamType.INTEGER, description="number of adults")
+    text = "entry for tomorrow, three adults"
+    assert find(adults, text, now=NOW, others=[seniors]).value == 3
+    assert find(seniors, text, now=NOW, others=[adults]).value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("no wait, she only pays 250 now", 250),
+        ("please transfer 300", 300),
+        ("we send 20 postcards", None),
+        ("send 3", None),
+    ],
+)
+def test_a_sum_follows_a_verb_of_paying(text: str, value: float | None) -> None:
+    assert find(AMOUNT, text, now=NOW).value == value

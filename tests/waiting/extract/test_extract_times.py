@@ -437,3 +437,47 @@ def test_a_range_of_hours_has_two_ends(text: str, begins: str | None, ends: str 
 def test_a_reason_may_stand_before_the_day_that_is_meant(text: str, day: str) -> None:
     date = Param(name="visit_day", type=ParamType.DATE)
     assert extract(date, Reply(text, prompt="Which day?", now=NOW)).value == day
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("ten in the mornign", "10:00"),
+        ("late afternoon, say five", "17:00"),
+        ("this evening, around seven", "19:00"),
+        ("this evening, 7 large pizzas", None),
+        ("good afternoon, 3 please", None),
+        ("10ish people", None),
+    ],
+)
+def test_a_part_of_the_day_names_the_hour_behind_it(text: str, value: str | None) -> None:
+    assert find(CLOCK, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        ("not before three. 3.30 maybe", ("03:30", "15:30")),
+        ("after four, 4.30 perhaps", ("04:30", "16:30")),
+        ("before noon, maybe 11", ("11:00", "23:00")),
+        ("9ish", ("09:00", "21:00")),
+    ],
+)
+def test_a_proposed_hour_goes_before_its_limit(text: str, choices: tuple[str, str]) -> None:
+    assert answer(CLOCK, text).choices == choices
+
+
+NEW_DAY = Param(name="new_date", type=ParamType.DATE, description="the new day of the lesson")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("oh no i work tomorrow!! could you move it to monday", "2024-05-20"),
+        ("shift the thursday one to the 22nd", "2024-05-22"),
+        ("push it to saturday, sunday i am away", "2024-05-18"),
+        ("busy tomorrow! change it to friday or saturday", None),
+    ],
+)
+def test_what_is_moved_to_a_day_is_on_no_other(text: str, value: str | None) -> None:
+    assert find(NEW_DAY, text, now=NOW).value == value

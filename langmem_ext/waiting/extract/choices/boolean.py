@@ -18,6 +18,7 @@ from langmem_ext.waiting.extract.english.attitude import (
 )
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.concepts import phrases_in
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.tokens import sentences, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.reply import Reply
@@ -135,12 +136,42 @@ def _negated(sentence: str) -> bool:
 
 
 def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
-    """The sentence that speaks of the parameter by its own nouns."""
+    """The sentence that speaks of the parameter by its own nouns, or the clause of its phrase."""
     own = own_stems(param)
     for start, end in sentences(text):
         if any(_is_own(stem(word), own) for word in _WORD.findall(text[start:end])):
-            return start, end
-    return None
+            return phrase_of(param, text, start, end) or (start, end)
+    return phrase_of(param, text)
+
+
+def phrase_of(
+    param: Param, text: str, start: int = 0, end: int | None = None
+) -> tuple[int, int] | None:
+    """The clause with the phrase that ends the parameter's question: "by video", "hot tub"."""
+    asked = _PHRASE.search(param.prompt)
+    if asked is None or asked["noun"].lower() in FUNCTION_WORDS:
+        return None
+    noun = rf"{re.escape(asked['noun'])}s?\b"
+    if asked["led"]:
+        phrase = rf"\b{asked['led']}(?:out)?\s+(?:\w+(?:['’]s)?\s+){{0,2}}{noun}"
+    elif asked["first"].lower() in FUNCTION_WORDS | VERBS:
+        return None
+    else:
+        phrase = rf"\b{asked['first']}(?:['’]?s)?\s+{noun}"
+    said = re.compile(phrase, re.I).search(text, start, len(text) if end is None else end)
+    if said is None:
+        return None
+    ends = [match.span() for match in _CLAUSE_END.finditer(text)]
+    begin = max((last for _, last in ends if last <= said.start()), default=0)
+    return begin, min((first for first, _ in ends if first >= said.end()), default=len(text))
+
+
+_PHRASE = re.compile(
+    r"\b(?:(?P<led>by|with|in|on|at|as)\s+(?:(?!it\b|that\b)\w+(?:['’]s)?\s+){0,2}"
+    r"|(?P<first>[a-z]{3,20})(?:['’]s)?\s+)(?P<noun>[a-z]{3,20})\s*\?\s*$",
+    re.I,
+)
+_CLAUSE_END = re.compile(r"[,;.!?]\s|\b(?:and|but)\b", re.I)
 
 
 def _is_own(word: str, own: AbstractSet[str]) -> bool:
@@ -179,6 +210,23 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
     return [Candidate(start, end, not _negated(sentence), 0.8, 1, "said by its own noun")]
 
 
+def _is_chat(reply: Reply) -> bool:
+    """Whether "no worries" only takes leave, or is said to a question how things are."""
+    match = _NO_WORRIES.match(reply.text)
+    return match is not None and (
+        match["leave"] is not None
+        or (
+            _STATE_ASKED.match(reply.prompt) is not None
+            and not re.search(r"\b(?:ok|okay|fine|alright|all right|problem)\b", reply.prompt, re.I)
+        )
+    )
+
+
+_NO_WORRIES = re.compile(
+    r"^\W*(?:(?:ok|okay|oh|ah|well)\W+)*no (?:worries|problem|prob|probs)\b"
+    r"(?P<leave>\W+(?:(?:thanks|thank you|then|ok|cheers)\W+)*(?:good)?bye\b)?",
+    re.I,
+)
 _NOT_YET = re.compile(r"^\W*(?:no|nope|nah)\W+(?:i'm afraid\W+)?not yet\W*$", re.I)
 """A "not yet" after "no" says how things are; alone it may as well put the question off."""
 
@@ -242,7 +290,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     stated = _stated(param, reply)
     if reply.strict or stated:
         return stated
-    if _takes_back(text):
+    if _takes_back(text) or _is_chat(reply):
         return []
     for pattern, value in ((_TRUE, True), (_FALSE, False)):
         if pattern.match(text):

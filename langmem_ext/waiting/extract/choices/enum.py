@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import lru_cache
 
 from rapidfuzz import fuzz
@@ -288,6 +289,25 @@ _TOWARDS = re.compile(
 """Words before the value that is wanted, of two: "from flat to basic"."""
 
 
+_ONLY_MEANT = 0.45
+"""Confidence in what words of a message that answers no question mean."""
+
+
+def _is_one_slip(param: Param, written: str) -> bool:
+    """Whether one word is misspelt, and any others are those of a value: "tax assesment"."""
+    words = _normal(written).split()
+    forms = [form.split() for _, _, form in _forms(_items(param.enum))]
+    return re.fullmatch(r"\w+", written) is not None or any(
+        len(form) == len(words)
+        and sum(word != other for word, other in zip(words, form, strict=True)) == 1
+        and all(
+            word == other or fuzz.ratio(word, other) >= _TYPO
+            for word, other in zip(words, form, strict=True)
+        )
+        for form in forms
+    )
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The allowed values in a reply; parts of values and typos only in an answer."""
     candidates = exact(param, reply.text) or _scattered(param, reply.text)
@@ -304,6 +324,14 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             candidate
             for candidate in _typos(param, reply.text)
             if candidate.confidence >= _CLEAR_TYPO
-            and re.fullmatch(r"\w+", reply.text[candidate.start : candidate.end])
+            and _is_one_slip(param, reply.text[candidate.start : candidate.end])
         ]
+        if not candidates and param.name not in reply.filled:
+            candidates = [
+                replace(candidate, confidence=_ONLY_MEANT)
+                for candidate in [*_parts(param, reply.text), *_meant(param, reply.text)]
+                if reply.text[candidate.start : candidate.end].lower() not in VERBS
+            ]
+            if len({candidate.value for candidate in candidates}) > 1:
+                candidates = []
     return _without_rejected(reply, candidates)

@@ -24,11 +24,35 @@ _KNOWN = re.compile(
 """Words before what another is to take the place of: "my appointment on the 10th"."""
 
 
+_MOVED_TO = re.compile(
+    r"\b(?:to|until|till|for)\s+(?:(?:the|next|this|on|at|about|around)\s+)*$", re.I
+)
+"""Words before what takes the place of another: "move it to monday"."""
+
+
+_OR = re.compile(r"\s*,?\s*or\b", re.I)
+
+
+def _moved_to(text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those before which words say that something is moved there; all where none is."""
+    named = [one for one in candidates if _MOVES.search(text, 0, one.start)]
+    to = [one for one in named if _MOVED_TO.search(before(text, one.start))]
+    if any(_OR.match(text, one.end) for one in to):
+        return list(candidates)
+    return to or list(candidates)
+
+
+_MOVES = re.compile(
+    r"\b(?:move|change|shift|postpone|reschedule|push|put|bring|swap|switch|rebook)\b", re.I
+)
+
+
 def without_old(param: Param, text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates of a parameter; what it takes the place of never fills it."""
     described = f"{param.name.replace('_', ' ')} {param.description} {param.prompt}"
     if not _TAKES_PLACE.search(described):
         return list(candidates)
+    candidates = _moved_to(text, candidates)
     return [
         (
             replace(candidate, fit=-1)

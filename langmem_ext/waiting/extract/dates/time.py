@@ -17,6 +17,7 @@ from langmem_ext.waiting.extract.candidate import Candidate, longest, outside
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.dates.daypart import DayPart, common, day_parts, nearest
 from langmem_ext.waiting.extract.dates.replacement import without_old
+from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.dates.time_range import time_range
 from langmem_ext.waiting.extract.english.lexicon import word_set
 from langmem_ext.waiting.extract.english.roles import TIME_CUES, with_roles
@@ -137,6 +138,14 @@ _GRAMMAR = tuple(
             "hour with its part of the day",
         ),
         (
+            rf"\b(?<!good )(?P<part>morning|afternoon|evening|tonight|tonite)\s*,\s*"
+            rf"(?:(?:at|around|about|say|maybe|perhaps|like|so|ideally)\s+){{0,2}}{_HOUR}"
+            rf"(?:-?ish\b)?(?=\s*(?:$|[.,;!?)](?!\d)|(?:say|ideally|if|maybe|perhaps|please|pls"
+            r"|or so)\b))",
+            0.85,
+            "hour with its part of the day",
+        ),
+        (
             r"\b(?:(?:12|twelve)\s+)?(?P<noon>noon|midday|noontime|midnight)\b",
             0.95,
             "noon or midnight",
@@ -152,7 +161,7 @@ _BARE_WORD = "|".join(
     sorted((word for word, value in UNITS.items() if value), key=len, reverse=True)
 )
 _BARE = re.compile(
-    rf"(?:^\W*(?:(?:no|not|now|then)\W+)?|,\s+|\b(?:better|rather|u+m+|u+h+|do|near|closer"
+    rf"(?:^\W*(?:(?:no|not|now|then)\W+)?|[,.;!?]\s+|\b(?:better|rather|u+m+|u+h+|do|near|closer"
     rf" to|have|make|preferably|at"
     rf"|around|about|by|approximately|say|maybe"
     rf"|it|for|is|be|before|after|till|until|from|to|past|like|please|roughly|than|yes|ok|okay|sure"
@@ -169,6 +178,12 @@ _AT = re.compile(
     r"|afternoon|evening|tonight)[,\s]\s*)"
     rf"{_HOUR}(?:[.](?P<minute>[0-5]\d))?(?P<ish>-?ish\b)?(?![\w:/%]|[.,]\d|-\w)"
     r"(?=\s*(?P<next>[A-Za-z'’]*))"
+)
+_ISH_ALONE = re.compile(
+    rf"(?<![\w.,:/$€£-]){_HOUR}(?:[.:](?P<minute>[0-5]\d))?\s?-?(?P<ish>ish)\b"
+    r"(?=\s*(?:$|[.,;!?)]|(?:please|pls|if|on|in|or so|would|works?|then|today"
+    r"|tomorrow|tonight)\b))",
+    re.I,
 )
 _FOLLOWS = word_set(
     "for on with and but please if when under in tomorrow today tonight this next then thanks name"
@@ -329,7 +344,8 @@ def _is_length(match: re.Match[str]) -> bool:
 @remembered
 def times(text: str) -> list[Candidate]:
     """Every time of day that `text` clearly names, in its order."""
-    candidates = []
+    candidates, spelled = [], Spelled(text)
+    text = spelled.text
     for pattern, confidence, reason in _GRAMMAR:
         for match in pattern.finditer(text):
             end = match.start() + len(match.group().rstrip())
@@ -342,7 +358,10 @@ def times(text: str) -> list[Candidate]:
             )
             if time:
                 candidates.append(time)
-    return _in_part(text, longest(candidates))
+    return [
+        replace(time, start=spelled.place(time.start), end=spelled.place(time.end))
+        for time in _in_part(text, longest(candidates))
+    ]
 
 
 @remembered
@@ -355,6 +374,11 @@ def at_hours(text: str) -> list[Candidate]:
             continue
         end = max(match.end(group) for group in ("hour", "minute", "ish"))
         found.append(_alone(match, end, "hour after a preposition"))
+    taken = [(hour.start, hour.end) for hour in found if hour]
+    about = [
+        _alone(match, match.end("ish"), "about an hour") for match in _ISH_ALONE.finditer(text)
+    ]
+    found += outside([hour for hour in about if hour], taken)
     return _in_part(text, [hour for hour in found if hour])
 
 
@@ -492,9 +516,12 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
     if paired and (end := _end_of_range(param, reply.text, days)):
         return [end]
     in_role = with_roles(param, reply, marked, TIME_CUES) if paired else marked
-    if in_role or reply.strict:
+    if reply.strict or not all(_LIMIT.search(before(reply.text, one.start)) for one in in_role):
         return in_role
-    return outside(_ahead(reply), days) or outside(_bare(reply.text), days)
+    spans = [*days, *((one.start, one.end) for one in in_role)]
+    bare = outside(_ahead(reply), spans) or outside(_bare(reply.text), spans)
+    proposed = _within_limits(reply.text, [*in_role, *bare]) if in_role else bare
+    return [one for one in proposed if one in in_role] or proposed
 
 
 def _end_of_range(param: Param, text: str, days: Sequence[tuple[int, int]]) -> Candidate | None:
@@ -529,10 +556,28 @@ def _of_known_hour(param: Param, reply: Reply) -> list[Candidate]:
     return [Candidate(match.start(), match.end(), value, 0.75, 0, "minutes of the known hour")]
 
 
+_LIMIT = re.compile(r"\b(?:after|before|until|till|from|by)\s+(?:about\s+|around\s+)?$", re.I)
+_PROPOSED = re.compile(r"\b(?:say|maybe|perhaps|ideally)\s+(?:at\s+|around\s+|about\s+)?$", re.I)
+_PROPOSED_BEHIND = re.compile(r"\s*,?\s*(?:maybe|perhaps|say|ideally|or so|would be)\b", re.I)
+
+
+def _within_limits(text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The times without the limits of one that is proposed: "after four, 4.30 perhaps"."""
+    limits = [one for one in candidates if _LIMIT.search(before(text, one.start))]
+    proposed = [
+        one
+        for one in candidates
+        if one not in limits
+        and (_PROPOSED.search(before(text, one.start)) or _PROPOSED_BEHIND.match(text, one.end))
+    ]
+    return proposed if limits and proposed else list(candidates)
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The times of a reply; bare hours only in an answer without a clearer time."""
     part = _asked_part(param, reply.prompt)
+    times = _within_limits(reply.text, without_old(param, reply.text, _marked(param, reply)))
     return [
         _decided(candidate, part, only=False) if candidate.undecided else candidate
-        for candidate in without_old(param, reply.text, _marked(param, reply))
+        for candidate in times
     ] or _of_known_hour(param, reply)

@@ -9,7 +9,7 @@ _FILLER = (
     r"|awesome|lol)\b\W*)*"
 )
 YES = re.compile(
-    _FILLER + r"(?:yes|yeah|yep|yup|yea|ya|y|sure|ok(?:ay)?|of"
+    _FILLER + r"(?:yes|yeah|yeh|yep|yup|yea|ya|y|aye|sure|ok(?:ay)?|of"
     r" course|certainly|absolutely|definitely|right|correct|exactly|indeed|affirmative"
     r"|perfect|fine"
     r"|great|awesome|cool|excellent|please do|go ahead|no problem|no worries|why not|sounds?"
@@ -95,7 +95,8 @@ _ASKS = re.compile(
     r"(?:wh?dym|what(?! about|ever)(?:'?s)?|why(?! not)|how(?!"
     r" about)(?:'?s)?|who(?:'?s|se)?|(?:where|when)(?:'?s)?(?! (?:i|we|he|she|they|it|the|my|our"
     r"|his|her|their) [^?,]{1,60},[^?]*$)|which|whom|is|are|am i|was"
-    r"|were|do(?! (?:it|that|so|not)\b)|does|did|has|have you|have they"
+    r"|were|do(?! (?:it|that|so|not|them|me|both|my|another|one|two|three|\d+)\b)"
+    r"|does|did|has|have you|have they"
     r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be"
     r" (?:possible to|any))|any (?:other|more)"
     r"|anything (?:else|more)"

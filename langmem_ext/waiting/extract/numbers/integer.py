@@ -86,6 +86,42 @@ _OTHER_NOUNS = word_set(
 )
 
 
+def _is_year(param: Param) -> bool:
+    """Whether a parameter is a year of the calendar, and no number of years."""
+    said = f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}"
+    named = _OF_YEAR.search(said) is not None and _HOW_MANY.search(said) is None
+    return named and (param.bounds is None or _in_calendar(param.bounds[1]))
+
+
+def _in_calendar(value: object) -> bool:
+    return isinstance(value, int | float) and 1900 <= value <= 2100
+
+
+_OF_YEAR = re.compile(r"\byear\b(?! old\b)", re.I)
+_SAID_YEAR = re.compile(
+    r"(?<![\w.,:/#$€£-])(?P<year>(?:19|20)\d\d)(?![\w%€$£]|[.,:/-]\d)"
+    r"|(?P<of>\b(?:for|of|from)\s+)?\b(?P<which>last|this|next)\s+(?:tax |school |financial )?"
+    r"year\b(?P<owns>['’]?s\b)?",
+    re.I,
+)
+_FROM_THIS_YEAR = {"last": -1, "this": 0, "next": 1}
+
+
+def _calendar_years(param: Param, reply: Reply) -> list[Candidate]:
+    """The years of a reply, for a parameter that is one: "my 2025 return", "last year"."""
+    years = []
+    for match in _SAID_YEAR.finditer(reply.text) if _is_year(param) else ():
+        if reply.strict and not (match["year"] or match["of"] or match["owns"]):
+            continue  # "we moved last year" says when something was
+        value = (
+            int(match["year"])
+            if match["year"]
+            else reply.now.year + _FROM_THIS_YEAR[match["which"].lower()]
+        )
+        years.append(Candidate(*match.span(), value, 0.85, 3, "year of the calendar"))
+    return years
+
+
 def taken(param: Param, reply: Reply) -> list[tuple[int, int]]:
     """Spans of a reply whose numbers belong to dates, times, sums of money or something else."""
     closed = [*dates(reply.text, reply.now.date()), *times(reply.text), *money(reply.text)]
@@ -150,9 +186,17 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
         return 3, 0.8, end
     if people and _counts_people(lead, text, numeral):
         return 3, 0.85, end
-    if _OF_THEM.match(text, end) and _is_count(param) and not _has_rival(reply):
-        return 3, 0.8, end
     alone = not re.search(r"\w", lead + rest)
+    if _is_only_count(param, reply, numeral) and (
+        _OF_THEM.match(text, end)
+        or (numeral.value > _DAYS and _CHANGED_TO.search(lead) and _ENDS_WISH.match(text, end))
+        or (
+            not re.search(r"\w", lead)
+            and _ALL_SAID.match(rest)
+            and (numeral.value > _DAYS or "dozen" in text.lower())
+        )
+    ):
+        return 3, 0.8, end
     counted = unit is not None and (
         re.match(r"\s+[a-z]{3,}s\b", rest) is not None or (people and _is_noun(unit[1]))
     )
@@ -161,6 +205,31 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
 
 _OF_THEM = re.compile(r"\s+of\s+(?:them|those|these|each)\b", re.I)
 _HOW_MANY = re.compile(r"\b(?:how many|number of|count of|quantity)\b", re.I)
+
+
+_CHANGED_TO = re.compile(
+    r"\b(?:change|increase|raise|reduce|lower|cut|drop|bump|up|set|go|put|make|bring)\b[^.!?;]*"
+    r"\b(?:to|it|that)\s+(?:(?:just|only|about|around)\s+)*$",
+    re.I,
+)
+_ALL_SAID = re.compile(r"\W*(?:(?:please|pls|plz|thanks|ta|then)\W*)*$", re.I)
+_DAYS = 31
+"""A number up to this one may as well be a day of the month or an hour."""
+_ENDS_WISH = re.compile(
+    r"\s*(?:$|[.,;!?)](?!\d)|(?:please|pls|plz|instead|in total|altogether|if|from|then|now"
+    r"|thanks)\b)",
+    re.I,
+)
+
+
+def _is_only_count(param: Param, reply: Reply, numeral: Numeral) -> bool:
+    """Whether a parameter is the only one that a number without a noun may count for."""
+    return (
+        _is_count(param)
+        and isinstance(numeral.value, int)
+        and numeral.value > 1
+        and not _has_rival(reply)
+    )
 
 
 def _is_count(param: Param) -> bool:
@@ -357,15 +426,21 @@ def counts(param: Param, reply: Reply) -> list[Candidate]:
     apart = people and any(
         other.type == ParamType.INTEGER and counts_people(other) for other in reply.others
     )
-    lengths = [*durations(param, reply.text, reply.prompt), *_ages(param, reply.text)]
-    spans = [*taken(param, reply), *((length.start, length.end) for length in lengths)]
+    closed = taken(param, reply)
+    lengths = [
+        *durations(param, reply.text, reply.prompt),
+        *_ages(param, reply.text),
+        *outside(_calendar_years(param, reply), closed),
+    ]
+    spans = [*closed, *((length.start, length.end) for length in lengths)]
     candidates = []
     for numeral in numerals(reply.text):
         fit, confidence, end = _fit(param, reply, numeral, people)
         candidates.append(Candidate(numeral.start, end, numeral.value, confidence, fit, "count"))
     candidates = [*outside(candidates, spans), *measures(param, reply), *ordinals(param, reply)]
     if people and not (apart and any(count.fit >= 3 for count in candidates)):
-        candidates = _people(reply, candidates, spans)
+        theirs = [(c.start, c.end) for c in candidates if apart and c.fit < 0]
+        candidates = _people(reply, candidates, spans, theirs)
     candidates = [
         c
         for c in candidates
@@ -376,12 +451,18 @@ def counts(param: Param, reply: Reply) -> list[Candidate]:
 
 
 def _people(
-    reply: Reply, numbers: list[Candidate], spans: Sequence[tuple[int, int]]
+    reply: Reply,
+    numbers: list[Candidate],
+    spans: Sequence[tuple[int, int]],
+    theirs: Sequence[tuple[int, int]],
 ) -> list[Candidate]:
-    """Numbers of people: groups and the numbers outside them, else whoever is named alone."""
+    """Numbers of people: groups and the numbers outside them, else whoever is named alone.
+
+    A group that holds a number of `theirs` is counted by another parameter: "five adults".
+    """
     together = [
         group
-        for group in companies(reply.text)
+        for group in outside(companies(reply.text), theirs)
         if not any(s <= group.start and group.end <= e for s, e in spans)
     ]
     rest = outside(numbers, [(company.start, company.end) for company in together])

@@ -54,11 +54,15 @@ _SUMS = re.compile(
 """Nouns of sums, which a number may follow at once."""
 _DECIMALS = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)\.\d\d")
 _HANDED = re.compile(
-    r"\b(?:send|pay|transfer|wire|put|add|load|claim|refund|donate|deposit|withdraw|top up(?: with|"
-    r" by)?|paid|charge)\s+$",
+    r"\b(?:(?:send|pay|transfer|wire|put|add|load|claim|refund|donate|deposit|withdraw|charge)s?"
+    r"|top up(?: with| by)?|paid|paying)\s+(?:(?:only|just|about|around)\s+)?$",
     re.I,
 )
 """Verbs that a sum follows at once."""
+_PAID = re.compile(
+    r"\b(?:pays?|paid|paying|transfer|wire|donate|deposit|withdraw)\s+(?:\w+\s+)?$", re.I
+)
+"""Verbs of which nothing but a sum is the object."""
 _LOADED = re.compile(r"\b(?:top(?:ping)? up|load|credit)\b[^.!?]{0,60}\b(?:with|by)\s+$", re.I)
 """What is given a sum."""
 _MEASURED = re.compile(
@@ -141,6 +145,8 @@ def _is_marked(param: Param, text: str, bare: Candidate) -> bool:
     if _HANDED.search(lead) and re.match(
         r"\s*(?:(?:on|to|for|from|into|onto|please|now|with)\b)", text[bare.end :]
     ):
+        return True
+    if _PAID.search(lead) and re.match(r"\s*(?:$|[.,;!?](?!\d))", text[bare.end :]):
         return True
     dated = re.search(r"\b(?:on|at|by|until|till|from|to|since)\s+(?:the\s+)?$", lead, re.I)
     return (

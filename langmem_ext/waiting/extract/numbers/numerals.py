@@ -53,7 +53,8 @@ DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 """A number in digits, as the source of a regular expression."""
 
 _NUMERAL = re.compile(
-    rf"(?:(?<=\bx)|(?<![\w#/:.,-])-?)(?P<digits>{DIGITS})"
+    r"(?<![\w#/:.,-])(?P<dozens>\d{1,3}|an?\s+couple(?:\s+of)?|two|three|four|five|six|ten)\s+dozen\b"
+    rf"|(?:(?<=\bx)|(?<![\w#/:.,-])-?)(?P<digits>{DIGITS})"
     rf"(?:\s*(?P<scale>hundred|thousand|million|grand|k)\b|-?ish\b|x\b"
     rf"|(?![\w/:]|[-–]\d|\.\d|,\d))"
     rf"|\b(?P<words>{WORDS})\b"
@@ -127,7 +128,10 @@ def numerals(text: str) -> list[Numeral]:
     numbers: list[Numeral] = []
     for _, match in zip(range(MOST), _NUMERAL.finditer(text), strict=False):
         value: int | float | None
-        if match["digits"]:
+        if match["dozens"]:
+            count = match["dozens"].lower()
+            value = 12 * (int(count) if count.isdigit() else UNITS.get(count, 2))
+        elif match["digits"]:
             value = digits_value(match["digits"], match["scale"] or "")
             value = -value if match.group().startswith("-") else value
         elif match["words"]:
