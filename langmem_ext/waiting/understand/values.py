@@ -23,6 +23,7 @@ from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.correction import corrects
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.extract.names.text import is_title
 from langmem_ext.waiting.understand.acts import yes_or_no
 from langmem_ext.waiting.understand.daytime import likely
 
@@ -151,6 +152,8 @@ def _without_others(
     rest = reading.text
     for param in params:
         other = claims[param.name]
+        if is_title(asked) and param.type in _OPEN and not _is_near(other, param, reading.text):
+            continue  # "The Blue Lantern" could be anybody's name
         if param.type is ParamType.PERSON and other.status != "filled":
             other = find(param, rest, now=reading.now)  # whoever of several it may be
         surer = other.confidence > max(SURE, answer.confidence)
@@ -158,11 +161,50 @@ def _without_others(
             while other.status == "filled" and other.span:  # "after 4 if possible. half 4?"
                 rest = _blanked(rest, other.span)
                 other = find(param, rest, now=reading.now)
+    if is_title(asked) and rest != reading.text:
+        return _name_beside(asked, params, reading, rest)
     start, end = answer.span
     left = re.findall(r"[^\W_]+", rest[start:end].lower())
     if rest[start:end] == answer.raw or not all(word in FUNCTION_WORDS for word in left):
         return answer
     return Extraction("abstained", reason="a value of another parameter")
+
+
+_NO_NAME: Final = Extraction("abstained", reason="values of other parameters")
+
+_PARTS: Final = re.compile(r"(?:[^,.;:!?\n]|(?<=\d)[.:,](?=\d))+")
+
+
+def _is_near(claim: Extraction, param: Param, text: str) -> bool:
+    return claim.span is not None and is_named_near(text, claim.span, param)
+
+
+def _name_beside(asked: Param, params: Sequence[Param], reading: Reading, rest: str) -> Extraction:
+    """The name of a thing beside other values, which is confirmed where nothing marks it."""
+    left_over = _named_parts(reading.text, rest)
+    if not left_over.strip():
+        return _NO_NAME
+    claim = _claim(asked, params, reading, left_over)
+    marked = left_over == reading.text or re.search(r"[A-Z]", claim.raw)
+    return claim if marked else replace(claim, confidence=min(claim.confidence, _UNMARKED))
+
+
+_UNMARKED: Final = 0.35
+"""Confidence in a name in small letters that is said beside other values."""
+
+
+def _named_parts(text: str, rest: str) -> str:
+    """The parts of an answer that may name something; `rest` is it without other values.
+
+    A part with such a value is none, unless it is a capitalised name or ends in a bare number:
+    "7 metres with the mast" is no name, "Studio 54" may be one.
+    """
+    for part in _PARTS.finditer(text):
+        left, said = rest[part.start() : part.end()], part.group()
+        names = re.search(r"\b[A-Z]\w", left) or re.search(r"[^\W\d_]\s+\d+\s*$", said)
+        if left != said and not names:
+            text = _blanked(text, part.span())
+    return text
 
 
 _WORDS: Final = frozenset({ParamType.TEXT, ParamType.BOOLEAN})

@@ -376,3 +376,36 @@ def test_a_thing_is_named_by_its_noun_or_behind_for_the(text: str, value: str | 
 
 def test_going_ahead_is_no_name() -> None:
     assert answer(PERSON, "lovely, go ahead", "Under which name?").value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("two crates from 6 Anchor Wharf, nothing breakable", "6 Anchor Wharf"),
+        ("meet us at 11 Orchard View", "11 Orchard View"),
+        ("post it to 9 Chapel Row, flat 4", "9 Chapel Row, flat 4"),
+        ("bring it to Unit 5, Fen Road Trading Estate", "Unit 5, Fen Road Trading Estate"),
+        ("corner of Elm Street and Second Avenue", "corner of Elm Street and Second Avenue"),
+        ("a table at 7 Ben Lee", None),
+        ("two tickets from 9 Friday", None),
+        ("40 cards for Park View", None),
+    ],
+)
+def test_an_address_is_known_by_its_last_word_or_by_where_from(
+    text: str, value: str | None
+) -> None:
+    assert find(SHIP_TO, text, now=NOW).value == value
+
+
+def test_what_a_complaint_is_about_is_a_thing_and_no_story() -> None:
+    item = Param(name="item", type=ParamType.TEXT, description="the item the complaint is about")
+    assert answer(item, "thanks, hope to hear from you", "Which item?").value is None
+    assert answer(item, "a grey coat", "Which item?").value == "a grey coat"
+    patched = "a grey coat with a patch on it"
+    assert answer(item, patched, "Which item?").value == patched
+
+
+def test_a_measure_in_the_described_unit_needs_no_question() -> None:
+    length = Param(name="length", type=ParamType.NUMBER, description="length of the tent in metres")
+    assert find(length, "a pitch for friday, 4.5 m", now=NOW).value == 4.5
+    assert find(length, "a pitch for friday, 4 people", now=NOW).value is None

@@ -243,3 +243,30 @@ def test_a_sentence_that_says_no_to_one_thing_holds_other_values() -> None:
     ]
     found = read(params, "setup for the Moonlight, 3 days, no lights needed")
     assert found == {"stage": "Moonlight", "days": 3, "lights": False}
+
+
+TENT = [
+    param("band", "text", description="name of the band"),
+    param("length", "number", description="length of the stage in metres"),
+    param("day", "date", description="day of the concert"),
+    param("leader", "person", description="name of the leader"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The Red Lanterns", {"band": "The Red Lanterns"}),
+        ("The Red Lanterns, 6 metres", {"band": "The Red Lanterns", "length": 6}),
+        ("6 metres, no wait, 7 with the ramp", {"length": 7}),
+        ("Apollo 13", {"band": "Apollo 13"}),
+        ("the lanterns, coming on friday", {"band": "the lanterns", "day": "2026-03-06"}),
+        ("a stage for the Lanterns, 6 metres, friday", {"band": "Lanterns", "length": 6}),
+    ],
+)
+def test_the_name_of_a_thing_is_what_is_left_beside_other_values(
+    text: str, expected: dict[str, Any]
+) -> None:
+    found = read(TENT, text, asked="band", prompt="What is the name of the band?")
+    assert found | expected == found
+    assert "leader" not in found

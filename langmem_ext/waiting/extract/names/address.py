@@ -11,6 +11,7 @@ from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.roles import PLACE_CUES, with_roles
+from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.names.openness import is_no_answer
 from langmem_ext.waiting.extract.remembered import remembered
 from langmem_ext.waiting.extract.reply import Reply
@@ -23,7 +24,7 @@ _KIND = (
     r"|route|mall|center|centre)"
 )
 _UNIT = (
-    r"(?:\s*,?\s*(?:#|(?:apt|apartment|suite|ste|unit|floor|fl|room|rm|building|bldg)\b\.?\s*#?"
+    r"(?:\s*,?\s*(?:#|(?:apt|apartment|flat|suite|ste|unit|floor|fl|room|rm|building|bldg)\b\.?\s*#?"
     r"|no\b\.?\s*(?=\d))\s*[\w-]+)?"
 )
 _TAIL = (
@@ -58,6 +59,22 @@ _CAPITAL = re.compile(
     rf"|th))(?:\s+(?:(?!I\b)[A-Z][\w'’-]*|(?:of|the|de"
     rf"|del)(?=\s+[A-Z])))*{_UNIT}{_TAIL}"
 )
+_PREMISES = re.compile(
+    r"\d+[A-Za-z]?\s.*\b(?:Wharf|View|Hill|House|Park|Estate|Green|Yard|Rise|Vale|Bank|Bridge|Dock"
+    r"|Heights|Villas|Buildings|Cottages|Gate|Fields?|Meadows?|Croft|Dale|End|Mill|Island|Side)"
+)
+"""Names of streets and places that end in no kind of street."""
+_IN_UNIT = re.compile(
+    rf"\b(?:unit|flat|suite|block)\s+#?\w{{1,5}},?\s+(?-i:(?:[A-Z][\w'’-]*\s+){{1,3}})"
+    rf"(?:{_KIND}|Park|Estate)\b(?:\s+(?-i:[A-Z])[\w'’-]*){{0,2}}{_TAIL}",
+    re.I,
+)
+"""A part of a building or an estate: "Unit 3, Mill Lane Business Park"."""
+_ROAD = rf"(?:(?:[\w'’-]+\s+){{1,3}}?{_KIND}\b|(?-i:[A-Z][\w'’-]*(?:\s[A-Z][\w'’-]*){{0,2}}))"
+_CORNER = re.compile(
+    rf"\b(?:corner|junction|intersection|crossing)(?:\s+of)?\s+{_ROAD}\s*(?:and|&|/|with)\s*{_ROAD}",
+    re.I,
+)
 _OTHER_KIND = re.compile(
     r"[@$€£:]|\b\d{1,2}\s?(?:[ap]\.?m|st|nd|rd|th|people|of"
     r" us|kg|kilos?)\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep"
@@ -73,11 +90,20 @@ _AFTER = re.compile(
 )
 
 
+_FORMS = (
+    (_KNOWN, 0.9),
+    (_IN_UNIT, 0.9),
+    (_CORNER, 0.9),
+    (_AFTER, 0.85),
+    (_CAPITAL, 0.6),
+)
+
+
 @remembered
 def addresses(text: str) -> list[Candidate]:
     """The street addresses of `text`; one with a known kind of street is more certain."""
     candidates = []
-    for pattern, confidence in ((_KNOWN, 0.9), (_AFTER, 0.85), (_CAPITAL, 0.6)):
+    for pattern, confidence in _FORMS:
         for match in pattern.finditer(text):
             end = match.start() + len(match.group().rstrip(" ,"))
             if text[end - 1] == "." and not re.search(
@@ -109,11 +135,19 @@ Saltmarket"."""
 
 
 def _is_led(reply: Reply, place: Candidate) -> bool:
-    """Whether words before it say that it is an address; no day is one."""
+    """Whether words before it, or its last, say that it is an address; no day is one."""
     days = dates(reply.text, reply.now.date())
-    return _LEADS.search(reply.text, 0, place.start) is not None and not any(
-        day.overlaps(place.start, place.end) for day in days
+    written = reply.text[place.start : place.end]
+    led = (
+        _LEADS.search(reply.text, 0, place.start)
+        or _PREMISES.fullmatch(written)
+        or (_FROM.search(before(reply.text, place.start)) and _TWO_WORDS.fullmatch(written))
     )
+    return led is not None and not any(day.overlaps(place.start, place.end) for day in days)
+
+
+_FROM = re.compile(r"\b(?:from|to|outside|near)\s+$", re.I)
+_TWO_WORDS = re.compile(r"\d+[A-Za-z]?(?:\s[A-Z][\w'’-]*){2,3}")
 
 
 _TOWN = re.compile(r"\s+(?P<town>[^\W\d_][\w'’-]{2,}(?:\s+[^\W\d_][\w'’-]{2,}){0,2})\W*$")

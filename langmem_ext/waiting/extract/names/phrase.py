@@ -131,6 +131,8 @@ def _is_sentence(words: Sequence[Token], *, led: bool) -> bool:
     for at, word in enumerate(words):
         if led and at and word.low in _RELATIVES:
             return False
+        if led and at and words[at - 1].low in PREPOSITIONS:
+            continue  # "with stars on it"
         if word.low in _SUBJECTS | AUXILIARIES:
             return True
     if led or len(words) < 2:
@@ -203,7 +205,8 @@ def _thing(text: str, words: Sequence[Token], at: int, known: AbstractSet[str]) 
         last -= 1
     head = words[last - 1]
     named = stem(head.low) not in known or any(word.low == "of" for word in words[at:last])
-    telling = last > at + 1 and named and head.low not in _NO_THING
+    thing = head.low not in _NO_THING and not _PEOPLE.fullmatch(head.low)
+    telling = last > at + 1 and named and thing
     return last if telling else at
 
 
@@ -255,7 +258,8 @@ def _is_object(thing: str, known: AbstractSet[str]) -> bool:
 
 _PEOPLE = re.compile(
     r"(?:wife|husband|partner|mother|mum|mom|father|dad|sister|brother|son|daughter|friend|kids?"
-    r"|child|children|boss|neighbou?rs?|mate|name|lad|parents|grandma|grandpa|nan)",
+    r"|child|children|boss|neighbou?rs?|mate|name|lad|parents|grandma|grandpa|nan"
+    r"|person|human|someone|man|woman)",
     re.I,
 )
 """Whom one has, which is no thing."""

@@ -360,12 +360,14 @@ def _titled(param: Param, reply: Reply) -> list[Candidate]:
 _OF_PLACE = re.compile(r"\b(?:where|place|location|spot)\b", re.I)
 
 
+_ABOUT = re.compile(r"(?<=\w)\s+(?:the|an?|your)\s+\w+\s+(?:is|are|was) (?:about|for|on)\b")
+"""What a thing belongs to: "the item the complaint is about" is no complaint."""
+
+
 def is_narrative(param: Param) -> bool:
     """Whether the parameter's values are whole sentences."""
-    words = [
-        *split_name(param.name),
-        *re.findall(r"[a-z]+", f"{param.description} {param.prompt}".lower()),
-    ]
+    described = _ABOUT.sub(" ", f"{param.description}; {param.prompt}".lower())
+    words = [*split_name(param.name), *re.findall(r"[a-z]+", described)]
     return any(
         len(example.split()) > _SHORT for example in param.examples
     ) or not _NARRATIVE.isdisjoint(map(stem, words))

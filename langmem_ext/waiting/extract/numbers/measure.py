@@ -36,7 +36,12 @@ _MEASURES = {
     )
     for unit, written in _UNITS.items()
 }
-_NAMED = {unit: re.compile(rf"\b(?:{written})\b", re.I) for unit, written in _UNITS.items()}
+_LONG = {"metre": "metres?|meters", "litre": "litres?|liters?", "gram": "grams?"}
+"""Units whose short forms mean other things in a description, and a meter is a device."""
+_NAMED = {
+    unit: re.compile(rf"\b(?:{_LONG.get(unit, written)})\b", re.I)
+    for unit, written in _UNITS.items()
+}
 _DIMENSIONS = {
     "weight": ("kilogram", "pound", "gram"),
     "weigh": ("kilogram", "pound", "gram"),
@@ -66,11 +71,7 @@ _ALONE = re.compile(
 @lru_cache(maxsize=512)
 def _unit(words: str) -> tuple[str, ...]:
     """The units of a measuring parameter: the unit it names, or those of its dimension."""
-    named = tuple(
-        unit
-        for unit, pattern in _NAMED.items()
-        if pattern.search(words) and unit not in ("metre", "litre", "gram")
-    )
+    named = tuple(unit for unit, pattern in _NAMED.items() if pattern.search(words))
     if named:
         return named
     return next(
