@@ -21,7 +21,7 @@ from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.english.attitude import says_no, says_yes
 from langmem_ext.waiting.extract.english.fillers import without_fillers
-from langmem_ext.waiting.extract.english.lexicon import word_set
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.reply import LONGEST, read_part
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.understand.acts import (
@@ -474,7 +474,7 @@ def _again(playbook: Playbook, session: Session, heard: Heard) -> Start | None:
     )
     rest = words_without_values(heard.text, spans_of(read))
     words = set(re.findall(r"[^\W\d_]+", rest.lower()))
-    if not read or not words <= _ONE_MORE or words.isdisjoint(_MORE):
+    if not read or not words <= _ONE_MORE | FUNCTION_WORDS or words.isdisjoint(_MORE):
         return None  # a value alone asks for nothing: it may be an answer that came twice
     return Start(
         intent.id,
