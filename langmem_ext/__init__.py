@@ -118,7 +118,7 @@ if TYPE_CHECKING:
     from langmem_ext.waiting.graph.events import StreamSink
     from langmem_ext.waiting.graph.graph import build_waiting_graph
     from langmem_ext.waiting.middleware import AskUserMiddleware
-    from langmem_ext.waiting.policy.answering import AskedQuestion
+    from langmem_ext.waiting.policy.user_questions import AskedQuestion
     from langmem_ext.waiting.sensitive import mark_sensitive
     from langmem_ext.waiting.state import SessionState
     from langmem_ext.waiting.turn import Turn
@@ -134,7 +134,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ApproximateCounter": "messages.token_costs.tokens",
     "AskUserMiddleware": "waiting.middleware",
-    "AskedQuestion": "waiting.policy.answering",
+    "AskedQuestion": "waiting.policy.user_questions",
     "AsyncSweeper": "log.sweeper",
     "Budget": "context.budget.budget",
     "CatalogError": "errors",

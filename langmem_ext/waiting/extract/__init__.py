@@ -40,8 +40,8 @@ from langmem_ext.waiting.extract.names import address, name, person, place
 from langmem_ext.waiting.extract.names import text as free_text
 from langmem_ext.waiting.extract.names.openness import introduces
 from langmem_ext.waiting.extract.numbers import duration, integer, money, number
-from langmem_ext.waiting.extract.reading import settled
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
+from langmem_ext.waiting.extract.valid_readings import valid_readings
 from langmem_ext.waiting.extract.validity import is_valid, problem_of
 
 __all__ = ["HALF_OPEN", "LONGEST", "OUT_OF_BOUNDS", "Reply", "extract", "find", "problem_of"]
@@ -141,7 +141,7 @@ def _read(param: Param, reply: Reply) -> list[Candidate]:
     ):
         return []
     latest = corrected(param.type, reply, lambda half: _spans(param, half))
-    return settled(param, _spans(param, reply) if latest is None else latest, reply.now)
+    return valid_readings(param, _spans(param, reply) if latest is None else latest, reply.now)
 
 
 def _spans(param: Param, reply: Reply) -> list[Candidate]:

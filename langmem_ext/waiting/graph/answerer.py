@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, ValidationError
 from langmem_ext._internal.models import NOSTREAM_TAG, make_model
 from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
-from langmem_ext.waiting.policy.answering import Answer, AskedQuestion
 from langmem_ext.waiting.policy.table import helped
+from langmem_ext.waiting.policy.user_questions import Answer, AskedQuestion
 
 logger = logging.getLogger(__name__)
 

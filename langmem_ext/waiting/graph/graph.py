@@ -19,7 +19,7 @@ from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.graph.answerer import Answerer, FunctionAnswerer, ModelAnswerer
 from langmem_ext.waiting.graph.events import Reporter
 from langmem_ext.waiting.graph.nodes import Nodes
-from langmem_ext.waiting.policy.answering import Answer
+from langmem_ext.waiting.policy.user_questions import Answer
 from langmem_ext.waiting.state import SessionInput, SessionState
 from langmem_ext.waiting.understand.intents.classifier import Classifier, RuleClassifier
 from langmem_ext.waiting.understand.intents.model import ModelClassifier

@@ -26,7 +26,6 @@ from langmem_ext.waiting.graph.answerer import Answerer
 from langmem_ext.waiting.graph.events import Reporter
 from langmem_ext.waiting.interrupts.ask import answer_of, ask
 from langmem_ext.waiting.interrupts.question import payload_of
-from langmem_ext.waiting.policy.answering import AskedQuestion
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.plan import Decision, next_task
 from langmem_ext.waiting.policy.running_summary import extracted, is_due, plan_part
@@ -40,6 +39,7 @@ from langmem_ext.waiting.policy.session import (
 )
 from langmem_ext.waiting.policy.tool_call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.policy.turn import plan_turn
+from langmem_ext.waiting.policy.user_questions import AskedQuestion
 from langmem_ext.waiting.policy.value_text import fill, in_text
 from langmem_ext.waiting.sensitive import (
     Secrets,

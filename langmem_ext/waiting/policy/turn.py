@@ -12,7 +12,6 @@ from pydantic import JsonValue
 
 from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
-from langmem_ext.waiting.policy.answering import AskedQuestion, answered
 from langmem_ext.waiting.policy.plan import Decision, Move, decision, plan_next
 from langmem_ext.waiting.policy.session import Session, read_session
 from langmem_ext.waiting.policy.table import carry_out
@@ -24,6 +23,7 @@ from langmem_ext.waiting.policy.timeout import (
     on_return,
     timed,
 )
+from langmem_ext.waiting.policy.user_questions import AskedQuestion, answered
 from langmem_ext.waiting.sensitive import secrets_in, without_secrets
 from langmem_ext.waiting.understand.commands import (
     Clarify,

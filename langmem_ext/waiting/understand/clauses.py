@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.understand.acts import asks_back_only, is_cancel
 

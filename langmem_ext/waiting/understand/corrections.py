@@ -27,7 +27,7 @@ from langmem_ext.waiting.understand.acts import (
     without_part,
     words_without_values,
 )
-from langmem_ext.waiting.understand.daytime import nearest
+from langmem_ext.waiting.understand.likely_time import nearest
 
 OPEN = 0.5
 """Up to this confidence a value is read that nothing marks as one."""

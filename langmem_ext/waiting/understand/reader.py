@@ -35,7 +35,7 @@ from langmem_ext.waiting.understand.acts import (
 )
 from langmem_ext.waiting.understand.answers.answer import read_answer
 from langmem_ext.waiting.understand.answers.confirmation import read_at_confirmation
-from langmem_ext.waiting.understand.answers.second_reading import is_unread, read_by_model
+from langmem_ext.waiting.understand.answers.model_reading import is_unread, read_by_model
 from langmem_ext.waiting.understand.answers.structured_answer import read_structured_answer
 from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.commands import (
@@ -53,7 +53,6 @@ from langmem_ext.waiting.understand.commands import (
     Unclear,
 )
 from langmem_ext.waiting.understand.corrections import correction
-from langmem_ext.waiting.understand.daytime import after
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
     ClassifyRequest,
@@ -61,6 +60,7 @@ from langmem_ext.waiting.understand.intents.classifier import (
     wishes,
 )
 from langmem_ext.waiting.understand.intents.similarity import about
+from langmem_ext.waiting.understand.likely_time import after
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.remainder import likely_values
 from langmem_ext.waiting.understand.requests import Commands, Understanding, chat_of, request_of

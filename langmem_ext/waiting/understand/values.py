@@ -25,7 +25,7 @@ from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.text import is_title
 from langmem_ext.waiting.understand.acts import yes_or_no
-from langmem_ext.waiting.understand.daytime import likely
+from langmem_ext.waiting.understand.likely_time import likely
 
 ASKED: Final = 0.6
 """How much better the claim of the parameter is that was asked for."""
@@ -277,7 +277,7 @@ def _claim(
         and is_impossible(text, *extraction.span)
     ):
         return Extraction("abstained", reason="what is to be moved")
-    return settled(extraction, param, reading.about)
+    return decided_by_request(extraction, param, reading.about)
 
 
 _MOMENTS: Final = frozenset({ParamType.DATE, ParamType.TIME, ParamType.DATETIME})
@@ -325,7 +325,7 @@ def alike(param: Param, params: Sequence[Param]) -> list[Param]:
     return [other for other in params if other.name != param.name and other.type is param.type]
 
 
-def settled(extraction: Extraction, param: Param, about: str) -> Extraction:
+def decided_by_request(extraction: Extraction, param: Param, about: str) -> Extraction:
     """What was found, with a value where the request makes one of two readings likely."""
     if not extraction.choices or not about:
         return extraction

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import LONGEST, Reply, extract, find
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 
 NOW = datetime(2024, 5, 15, 10, 30)
 

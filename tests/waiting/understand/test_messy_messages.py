@@ -13,13 +13,13 @@ from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.understand.acts import begins_with_yes, tells, yes_or_no
-from langmem_ext.waiting.understand.daytime import after
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
     ClassifyRequest,
     RuleClassifier,
 )
 from langmem_ext.waiting.understand.intents.similarity import units_of
+from langmem_ext.waiting.understand.likely_time import after
 from langmem_ext.waiting.understand.values import Reading, read_values
 
 NOW = datetime(2026, 3, 4, 10, 15)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
-from langmem_ext.waiting.understand.daytime import chosen, likely
+from langmem_ext.waiting.understand.likely_time import chosen, likely
 from langmem_ext.waiting.understand.remainder import likely_values
 from langmem_ext.waiting.understand.values import Reading, left_open, read_values
 

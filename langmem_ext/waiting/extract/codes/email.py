@@ -8,7 +8,7 @@ from email_validator import EmailNotValidError, validate_email
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 _WRITTEN = re.compile(r"[^\s@<>()\[\],;:\"'“”]{1,64}@[^\s@<>()\[\],;:\"'“”!?]{1,190}")

@@ -16,7 +16,7 @@ from langmem_ext.waiting.extract.codes.email import emails
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.vocabulary import split_name, stem
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 _PIECE = re.compile(r"\S+")

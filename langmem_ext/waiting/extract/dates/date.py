@@ -16,7 +16,7 @@ from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.english.roles import DATE_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.numbers.numerals import WORDS
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 MONTH = (

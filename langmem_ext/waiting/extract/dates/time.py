@@ -24,7 +24,7 @@ from langmem_ext.waiting.extract.english.roles import TIME_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.names.address import addresses
 from langmem_ext.waiting.extract.numbers.numerals import UNITS, WORDS, words_value
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 _HALF_DAY, _DAY = 12 * 60, 24 * 60

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, NEVER_NAMES
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 
 _TOKEN = re.compile(r"[^\W_](?:[\w]|['’&/-](?=\w)|\.(?=[a-z\d])|(?<=\b[A-Z])\.)*['’]?|#\d+|&")
 _SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|[.!?](?=[A-Z])")

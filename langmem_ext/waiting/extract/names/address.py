@@ -13,7 +13,7 @@ from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.roles import PLACE_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.names.openness import is_no_answer
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 _KIND = (

@@ -19,7 +19,7 @@ from langmem_ext.waiting.extract.numbers.numerals import (
     words_value,
 )
 from langmem_ext.waiting.extract.numbers.owned import owned
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 _UNIT = (

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 
 UNITS = {
     word: value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from langmem_ext.waiting.extract.names.address import addresses
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 
 AGE = re.compile(
     r"\b(?P<age>\d{1,3}|\w+)[\s-]*(?:years?|yrs?|months?|weeks?)[\s-]*olds?\b|\b(?:aged"

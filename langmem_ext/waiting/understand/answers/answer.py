@@ -48,8 +48,8 @@ from langmem_ext.waiting.understand.commands import (
     Unclear,
 )
 from langmem_ext.waiting.understand.corrections import takes_something_back
-from langmem_ext.waiting.understand.daytime import chosen
 from langmem_ext.waiting.understand.intents.similarity import about, units_of
+from langmem_ext.waiting.understand.likely_time import chosen
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import (
     CHATTING,
@@ -66,10 +66,10 @@ from langmem_ext.waiting.understand.values import (
     SURE,
     Reading,
     alike,
+    decided_by_request,
     is_named_near,
     overlap,
     read_values,
-    settled,
     spans_of,
 )
 
@@ -387,7 +387,7 @@ def _answer(
     extraction = extract(playbook.param(name), reply)
     if others and extraction.status != "filled":
         extraction = extract(playbook.param(name), replace(reply, others=()))
-    return settled(extraction, playbook.param(name), about(playbook.intent_of(plan)))
+    return decided_by_request(extraction, playbook.param(name), about(playbook.intent_of(plan)))
 
 
 _CHOSEN: Final = "one of two readings"

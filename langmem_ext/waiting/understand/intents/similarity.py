@@ -29,7 +29,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
     word_set,
 )
 from langmem_ext.waiting.extract.english.vocabulary import stem
-from langmem_ext.waiting.extract.remembered import remembered
+from langmem_ext.waiting.extract.reading_cache import remembered
 
 EXACT: Final = 1.1
 """Score of a message that is an example, word for word."""

@@ -11,7 +11,7 @@ from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.validity import is_valid, problem_of
 
 
-def settled(param: Param, candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:
+def valid_readings(param: Param, candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:
     """The candidates with their valid readings, only those in bounds if there are any.
 
     A candidate whose every reading is out of bounds is refused, and keeps them.
