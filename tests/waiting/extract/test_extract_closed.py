@@ -352,3 +352,25 @@ def test_what_only_means_a_value_is_in_doubt_where_nothing_was_asked(
     kinds = Param(name="kind", type=ParamType.ENUM, enum={"theft": (), "water damage": ()})
     read = answer(kinds, text, prompt="")
     assert (read.value, read.confidence >= doubtful_below(kinds)) == (value, sure)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("if you wrap it i need no box. please have it gift wrapped", True),
+        ("if it is wrapped as a gift, how is it sent", None),
+    ],
+)
+def test_what_is_supposed_is_not_said(text: str, value: bool | None) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").value is value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("a balooon ride", "balloon"), ("my ballooning trip", "balloon"), ("a saloon car", None)],
+)
+def test_a_word_like_a_value_is_in_doubt_where_nothing_was_asked(
+    text: str, value: str | None
+) -> None:
+    rides = Param(name="ride", type=ParamType.ENUM, enum={"balloon": (), "glider": ()})
+    assert answer(rides, text, prompt="").value == value

@@ -138,6 +138,7 @@ def _negated(sentence: str) -> bool:
 def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
     """The sentence that speaks of the parameter by its own nouns, or the clause of its phrase."""
     own = own_stems(param)
+    text = _IF.sub(lambda match: " " * len(match.group()), text)
     for start, end in sentences(text):
         if any(_is_own(stem(word), own) for word in _WORD.findall(text[start:end])):
             return phrase_of(param, text, start, end) or (start, end)
@@ -161,9 +162,14 @@ def phrase_of(
     said = re.compile(phrase, re.I).search(text, start, len(text) if end is None else end)
     if said is None:
         return None
+    return _clause(text, *said.span())
+
+
+def _clause(text: str, start: int, end: int) -> tuple[int, int]:
+    """The clause around `[start, end)`."""
     ends = [match.span() for match in _CLAUSE_END.finditer(text)]
-    begin = max((last for _, last in ends if last <= said.start()), default=0)
-    return begin, min((first for first, _ in ends if first >= said.end()), default=len(text))
+    begin = max((last for _, last in ends if last <= start), default=0)
+    return begin, min((first for first, _ in ends if first >= end), default=len(text))
 
 
 _PHRASE = re.compile(
@@ -171,6 +177,8 @@ _PHRASE = re.compile(
     r"|(?P<first>[a-z]{3,20})(?:['’]s)?\s+)(?P<noun>[a-z]{3,20})\s*\?\s*$",
     re.I,
 )
+_IF = re.compile(r"\bif\b(?! possible)[^,;.!?]*", re.I)
+"""What is supposed, and not said: "if you deliver"."""
 _CLAUSE_END = re.compile(r"[,;.!?]\s|\b(?:and|but)\b", re.I)
 
 
@@ -206,7 +214,12 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
     sentence = reply.text[where[0] : where[1]]
     if asks_back(sentence) or lacks(sentence):
         return []
-    start, end = trim(reply.text, *where)
+    own = own_stems(param)
+    named = (
+        word.span() for word in _WORD.finditer(reply.text, *where) if _is_own(stem(word[0]), own)
+    )
+    first, last = _clause(reply.text, *next(named, where))
+    start, end = trim(reply.text, max(first, where[0]), min(last, where[1]))
     return [Candidate(start, end, not _negated(sentence), 0.8, 1, "said by its own noun")]
 
 

@@ -308,6 +308,28 @@ def _is_one_slip(param: Param, written: str) -> bool:
     )
 
 
+def _may_be_slip(param: Param, text: str, found: Candidate) -> bool:
+    """Whether a long word that is like a name of a value begins as that one does."""
+    begins = {form[0] for _, value, form in _forms(_items(param.enum)) if value == found.value}
+    return found.end - found.start >= _LONG_WORD and text[found.start].lower() in begins
+
+
+def _likely(param: Param, text: str) -> list[Candidate]:
+    """The one value that a message which answers no question may mean, in doubt."""
+    for found in (
+        [one for one in _typos(param, text) if _may_be_slip(param, text, one)],
+        [one for one in _parts(param, text) if text[one.start : one.end].lower() not in VERBS],
+        _meant(param, text),
+    ):
+        if len({candidate.value for candidate in found}) == 1:
+            return [replace(candidate, confidence=_ONLY_MEANT) for candidate in found]
+    return []
+
+
+_LONG_WORD = 6
+"""Letters of a misspelt value that is worth a question, at least."""
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The allowed values in a reply; parts of values and typos only in an answer."""
     candidates = exact(param, reply.text) or _scattered(param, reply.text)
@@ -327,11 +349,5 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             and _is_one_slip(param, reply.text[candidate.start : candidate.end])
         ]
         if not candidates and param.name not in reply.filled:
-            candidates = [
-                replace(candidate, confidence=_ONLY_MEANT)
-                for candidate in [*_parts(param, reply.text), *_meant(param, reply.text)]
-                if reply.text[candidate.start : candidate.end].lower() not in VERBS
-            ]
-            if len({candidate.value for candidate in candidates}) > 1:
-                candidates = []
+            candidates = _likely(param, reply.text)
     return _without_rejected(reply, candidates)

@@ -89,7 +89,7 @@ boat: boat, kayak, canoe, dinghy, sailboat, vessel, craft, pedalo, rowing boat
 train: train, rail, railway
 bus: bus, coach
 flight: flight, plane, airplane, fly
-trip: trip, journey, travel, ride, tour, excursion, outing
+trip: trip, journey, travel, ride, taxi, cab, tour, excursion, outing
 seat: seat, seats, place to sit, window seat, aisle
 luggage: luggage, baggage, bag, bags, suitcase, backpack, rucksack
 lesson: lesson, lessons, class, classes, course, courses, tuition, tutoring, teach, teaching,
