@@ -108,14 +108,16 @@ def _unmarked_person(
 
 
 _SEGMENT: Final = re.compile(
-    r"(?:^|[,.;:!?\n]|\s{2}|(?=\s(?:for|under)\s))\s*"
+    r"(?:^\s*|[,.;:!?\n]\s*|(?<=\s\s)(?=\S)|(?=\s(?:for|under)\s)\s)"
     r"(?P<lead>(?:(?:and|its|it['’]?s|it is|this is|i['’]?m|i am|for|under|from|me|name|regards"
     r"|thanks|cheers|thx)[\s,]{1,3})*)"
     r"(?P<name>[^\W\d_]{2,}\s[^\W\d_]{2,}(?:['’-][^\W\d_]+)?)"
     r"(?=\s*(?:$|[,.;:!?\n(]|\s{2}|(?:born|tel|phone|here|please|pls|thanks|on|at|by|from)\b))",
     re.IGNORECASE,
 )
-_FINAL: Final = re.compile(r"\s*(?:born\b|tel\b|phone\b|[^\w]*(?:please|pls|thanks|thx|ta)?\W*$)")
+_FINAL: Final = re.compile(
+    r"\W*(?:(?:born|tel|phone)\b|(?:(?:please|pls|thanks|thx|ta)\b\W*)?$)", re.IGNORECASE
+)
 
 
 def _small_people(text: str, known: AbstractSet[str]) -> list[tuple[int, int, bool]]:

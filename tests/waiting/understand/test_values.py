@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from time import process_time
 from typing import Any
 
 import pytest
@@ -270,3 +271,11 @@ def test_the_name_of_a_thing_is_what_is_left_beside_other_values(
     found = read(TENT, text, asked="band", prompt="What is the name of the band?")
     assert found | expected == found
     assert "leader" not in found
+
+
+def test_a_long_message_without_values_is_searched_for_a_person_in_little_time() -> None:
+    text = "what is it? how much? can you teach it? " * 250
+    reading = Reading(text, NOW, about="Book a lesson")
+    began = process_time()
+    likely_values(LESSON, reading, {}, ["learner"])
+    assert process_time() - began < 0.05
