@@ -17,11 +17,10 @@ from langmem_ext.errors import HeadConflict, InvalidInput
 from langmem_ext.messages.manifest import LONGEST, Runs, length_of
 from langmem_ext.messages.packed import pack
 from langmem_ext.storage.cache import KnownList, ThreadCache, ThreadCaches
-from langmem_ext.storage.checkpoints import sql
+from langmem_ext.storage.checkpoints import guard, sql
 from langmem_ext.storage.checkpoints.late_writes import ROOT, Origin
 from langmem_ext.storage.checkpoints.lookup import find_namespace, find_newest_id, read_header
 from langmem_ext.storage.checkpoints.messages import catch_up, resolve
-from langmem_ext.storage.checkpoints.pending_work import is_at_rest
 from langmem_ext.storage.checkpoints.thread_row import (
     ThreadRow,
     ensure_thread,
@@ -44,6 +43,7 @@ from langmem_ext.storage.rows.clock import MINUTE_MS, Times
 from langmem_ext.storage.rows.delta import Compound, apply_delta, plan_base, plan_delta
 from langmem_ext.storage.rows.ids import decode_id, encode_id, key_behind, new_version
 from langmem_ext.storage.rows.manifest import MAX_RUNS, encode_runs, plan_row
+from langmem_ext.storage.rows.pending_work import is_at_rest
 from langmem_ext.storage.search.index import keep_indexed
 from langmem_ext.storage.threads.title import keep_title
 from langmem_ext.types import Codec, PackedValue, ThreadKey
@@ -401,10 +401,10 @@ def close_writer(
         thread.number,
         before,
     )
-    guard: Change = sql.GUARD, counters, ONE
+    change: Change = guard.GUARD, counters, ONE
     if head is not None:
-        guard = sql.GUARD_HEAD, (*counters, length, waiting_for), ONE
-    yield [guard, *writer.changes]
+        change = guard.GUARD_HEAD, (*counters, length, waiting_for), ONE
+    yield [change, *writer.changes]
     if indexer is not None:
         yield from indexer.finish()
     cache.row, cache.thread = row_of(thread), thread

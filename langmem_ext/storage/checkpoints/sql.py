@@ -54,18 +54,6 @@ _NEW_THREAD: Final = (
     " :second, 0, 0, 0, 1, 0, 0, (SELECT 0 FROM setting WHERE name = 'search'))"
 )
 INSERT_THREAD = f"{_NEW_THREAD} ON CONFLICT DO NOTHING RETURNING {_COUNTERS}"
-# Never earlier than before: a thread written by a process whose clock is behind must not look idle
-# and expire.
-_WRITTEN: Final = "updated_at = CASE WHEN updated_at > ?2 THEN updated_at ELSE ?2 END"
-_GUARD: Final = (
-    f"UPDATE thread SET version = ?1, {_WRITTEN}, generation = ?3, next_item = ?4, next_value = ?5,"
-    " next_word = ?6, next_namespace = ?7, indexed = ?8, items = items + ?9, tokens = tokens +"
-    " ?10{more} WHERE number = ?11 AND version = ?12"
-)
-GUARD = _GUARD.format(more="")
-"""Writes a thread's counters, and moves its version; changes nothing if the thread is not as it is
-cached."""
-GUARD_HEAD = _GUARD.format(more=", head_messages = ?13, waiting_for = ?14")
 # At most once a minute, but for a title (once) and a turn's tool.
 DESCRIBE_THREAD = (
     "UPDATE thread SET active_at = ?1, tool = coalesce(?2, tool), title = coalesce(title, ?3),"

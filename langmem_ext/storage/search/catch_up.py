@@ -21,11 +21,11 @@ from langmem_ext.storage.checkpoints.lookup import (
     header_of,
     read_word,
 )
-from langmem_ext.storage.checkpoints.pending_work import INPUT, has_item, is_at_rest, work_of
 from langmem_ext.storage.checkpoints.sql import LOCK_NUMBER, SELECT_ITEM, SELECT_LATEST_CHECKPOINT
 from langmem_ext.storage.driver import Steps
 from langmem_ext.storage.operation import PAUSE, Op, Row, fetch, fetch_one, operation
 from langmem_ext.storage.prune.clear import ASIDE
+from langmem_ext.storage.rows.pending_work import INPUT, has_item, is_at_rest, work_of
 from langmem_ext.storage.schema.dialect import NUMBER
 from langmem_ext.storage.schema.search_dialect import HINDRANCE, HOLD_THREADS
 from langmem_ext.storage.search import sql

@@ -25,10 +25,10 @@ from langmem_ext.messages.packed import is_text
 from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.lookup import read_word
 from langmem_ext.storage.checkpoints.messages import load_items
-from langmem_ext.storage.checkpoints.pending_work import has_item
 from langmem_ext.storage.checkpoints.writer import Writer
 from langmem_ext.storage.operation import PAUSE, PAUSE_EVERY, Op, Row, Rows, fetch, operation
 from langmem_ext.storage.rows.message import decode_item, require_item
+from langmem_ext.storage.rows.pending_work import has_item
 from langmem_ext.storage.schema.dialect import NUMBER
 from langmem_ext.storage.schema.search_dialect import HOLD_THREADS, MARK_STALE
 from langmem_ext.storage.search import sql

@@ -1,6 +1,6 @@
 """A thread's state from its checkpoint, without the graph: values, next nodes, interrupts.
 
-LangGraph's channels say what comes next (`storage.checkpoints.pending_work`), so most of what
+LangGraph's channels say what comes next (`storage.rows.pending_work`), so most of what
 `graph.get_state` returns can be read from the checkpoint alone. The graph itself knows more: the
 ids of tasks that have written nothing, values that it rebuilds (`DeltaChannel`), subgraphs.
 """
