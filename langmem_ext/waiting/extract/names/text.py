@@ -392,7 +392,7 @@ def _left(param: Param, text: str) -> list[Candidate]:
 
 _WORDED = re.compile(
     r"\b(?P<noun>[^\W\d_]+)\b(?:\s+(?:with|that|should|to|can|could|please|which|the|it|words?"
-    r"|text))*\s*"
+    r"|text)){0,6}\s*"
     r"(?:\b(?:say|says|saying|reads?|reading|written)\b\s*[:,]?|:)\s*(?P<words>[^\n]*\w)[.!\s]*$",
     re.I,
 )
