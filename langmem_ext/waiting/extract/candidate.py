@@ -220,7 +220,7 @@ def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
         if first.start < second.start
     ):
         return None
-    elif sufficient := [one for one in able if _will_do(text, one, fit)]:
+    elif sufficient := [option for option in able if _will_do(text, option, fit)]:
         able = sufficient
     top = max((candidate.fit, candidate.confidence) for candidate in able)
     equals = [candidate for candidate in able if (candidate.fit, candidate.confidence) == top]

@@ -233,13 +233,13 @@ def _while_running(
 
 def _noted(playbook: Playbook, values: Mapping[str, JsonValue]) -> tuple[str, ...]:
     """Says which values were taken, where another was asked for; none that is sensitive."""
-    told = [
+    phrases = [
         value_in_words(label(playbook.param(name), value))
         for name, value in values.items()
         if name not in playbook.sensitive
     ]
-    reply = playbook.catalog.replies.noted.replace("{values}", ", ".join(told))
-    return (reply,) if told else ()
+    reply = playbook.catalog.replies.noted.replace("{values}", ", ".join(phrases))
+    return (reply,) if phrases else ()
 
 
 def _values(commands: Sequence[Command]) -> dict[str, JsonValue]:

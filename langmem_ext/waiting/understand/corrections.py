@@ -174,19 +174,19 @@ def _exchanged(
             old = extract(param, denied)
             if value not in (old.value, *old.choices):
                 continue
-            said = _instead(param, rest, now, params)
-            meant = nearest(said.choices, value) if said.choices else said.value
+            extraction = _instead(param, rest, now, params)
+            meant = nearest(extraction.choices, value) if extraction.choices else extraction.value
             if meant not in (None, value):
                 new[name] = meant
-                left = without_part(rest, said.span) if said.span else ""
+                left = without_part(rest, extraction.span) if extraction.span else ""
     return (new, left) if len(new) == 1 else ({}, text)
 
 
 def _instead(param: Param, rest: str, now: datetime, params: Mapping[str, JsonValue]) -> Extraction:
     """The value of a message that denies the known one; without a span where it is all there is."""
-    said = find(param, rest, now=now, filled=params)
-    if said.status == "filled" or len(rest.split()) > _FEW_WORDS:
-        return said
+    extraction = find(param, rest, now=now, filled=params)
+    if extraction.status == "filled" or len(rest.split()) > _FEW_WORDS:
+        return extraction
     bare = _BEFORE_NEW.sub("", rest, count=1).strip()
     return replace(extract(param, Reply(bare, prompt=param.prompt or "?", now=now)), span=None)
 

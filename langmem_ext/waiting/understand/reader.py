@@ -283,7 +283,7 @@ def _offer(
     """
     choices, values = (
         tuple(classification.choices),
-        request_of(playbook, session, heard).found.keys(),
+        request_of(playbook, session, heard).param_spans.keys(),
     )
     if choices and (values or classification.confidence >= _SLIGHT):
         return choices
@@ -427,8 +427,8 @@ def _between(
     if place := _by_place(heard.text, among):
         return chosen(place, before, 1.0, "the user chose it")
     if (led := _PLACE_FIRST.match(heard.text)) and (place := _by_place(led["place"], among)):
-        given = f"{before}\n{heard.text[led.end() :]}"
-        return chosen(place, given, 1.0, "the user chose it, and says more")
+        remaining = f"{before}\n{heard.text[led.end() :]}"
+        return chosen(place, remaining, 1.0, "the user chose it, and says more")
     if says_yes(heard.text) and len(among) <= 2:
         return chosen(among[0], both.text, 0.6, "yes, to the likelier")
     classification = yield replace(request, text=heard.text)

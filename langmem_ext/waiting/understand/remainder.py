@@ -52,9 +52,9 @@ def likely_values(
     Returns:
         By parameter, at most one of each kind; each is to be confirmed.
     """
-    rest = _rest(reading, [found.span for found in read.values() if found.span])
+    rest = _rest(reading, [extraction.span for extraction in read.values() if extraction.span])
     known = _vocabulary(params, reading.about)
-    found: dict[str, Extraction] = {}
+    likely: dict[str, Extraction] = {}
     for kind, spans in _KINDS:
         fitting = [
             param
@@ -68,11 +68,11 @@ def likely_values(
             continue
         [(start, end)] = left
         raw = reading.text[start:end]
-        found[param.name] = Extraction(
+        likely[param.name] = Extraction(
             "filled", raw, raw, (start, end), DOUBTFUL, "what is left", (raw,)
         )
         rest = without_part(rest, (start, end))
-    return found | _unmarked_person(params, required, rest, known, {**read, **found})
+    return likely | _unmarked_person(params, required, rest, known, {**read, **likely})
 
 
 def _unmarked_person(
@@ -122,12 +122,12 @@ _FINAL: Final = re.compile(
 
 def _small_people(text: str, known: AbstractSet[str]) -> list[tuple[int, int, bool]]:
     """Two words between commas that no list knows, and whether words lead to a name."""
-    found = []
+    people = []
     for match in _SEGMENT.finditer(text):
         group = tokens(match["name"])
         if could_be_person(group) and not any(stem(word.low) in known for word in group):
-            found.append((*match.span("name"), match["lead"] != ""))
-    return found
+            people.append((*match.span("name"), match["lead"] != ""))
+    return people
 
 
 def _rest(reading: Reading, taken: Sequence[Span]) -> str:
@@ -180,7 +180,7 @@ def _addresses(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
 def _names(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
     """Capitalised words within a sentence; else a word in a name's place, in small letters."""
     words = tokens(text)
-    found = [
+    names = [
         (run.start, run.end)
         for run in runs(text, words)
         if not _opens(text, run.start)
@@ -189,8 +189,8 @@ def _names(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
             for word in words[run.first : run.last]
         )
     ]
-    if found or is_of_person(param):
-        return found
+    if names or is_of_person(param):
+        return names
     if param.type is ParamType.PLACE:
         return _small_places(text, known)
     return objects_in(text, known) if own_stems(param) & PETS else []
@@ -237,7 +237,7 @@ _PART: Final = re.compile(r"[,.;:!?\n]+(?=\s|$)|\s{3,}")
 
 def _stories(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
     """The clauses of a message that wish for nothing, without words that say nothing at an edge."""
-    found = []
+    stories = []
     for clause in clauses_of(text):
         if clause.act != "say" or WISHES.search(clause.text):
             continue
@@ -248,8 +248,8 @@ def _stories(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
             if _telling(text[start:end], known)
         ]
         if sum(len(_telling(text[start:end], known)) for start, end in parts) >= _SHORTEST:
-            found.append((parts[0][0], parts[-1][1]))
-    return found
+            stories.append((parts[0][0], parts[-1][1]))
+    return stories
 
 
 def _telling(text: str, known: AbstractSet[str]) -> list[str]:

@@ -104,7 +104,7 @@ def request_of(
         prompt=prompt,
         now=heard.now,
         values=(*spans, *values),
-        found=spans_by_param,
+        param_spans=spans_by_param,
         running=plan["intent_id"] if plan else None,
         local=playbook.local,
         summary=heard.summary,

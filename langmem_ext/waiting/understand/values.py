@@ -200,9 +200,9 @@ def _named_parts(text: str, rest: str) -> str:
     "7 metres with the mast" is no name, "Studio 54" may be one.
     """
     for part in _PARTS.finditer(text):
-        left, said = rest[part.start() : part.end()], part.group()
-        names = re.search(r"\b[A-Z]\w", left) or re.search(r"[^\W\d_]\s+\d+\s*$", said)
-        if left != said and not names:
+        left, whole = rest[part.start() : part.end()], part.group()
+        names = re.search(r"\b[A-Z]\w", left) or re.search(r"[^\W\d_]\s+\d+\s*$", whole)
+        if left != whole and not names:
             text = _blanked(text, part.span())
     return text
 

@@ -65,7 +65,7 @@ def answer(text: str, asked: Param, prompt: str = "Which?") -> Extraction:
 def classified(text: str) -> Classification:
     every = {name: find(each, text, now=NOW) for name, each in CATALOG.params.items()}
     found = {name: value.span for name, value in every.items() if value.span}
-    request = ClassifyRequest(text, CATALOG, now=NOW, found=found)
+    request = ClassifyRequest(text, CATALOG, now=NOW, param_spans=found)
     return RuleClassifier().classify(request)
 
 

@@ -159,10 +159,10 @@ def phrase_of(
         return None
     else:
         phrase = rf"\b{asked['first']}(?:['’]?s)?\s+{noun}"
-    said = re.compile(phrase, re.I).search(text, start, len(text) if end is None else end)
-    if said is None:
+    match = re.compile(phrase, re.I).search(text, start, len(text) if end is None else end)
+    if match is None:
         return None
-    return _clause(text, *said.span())
+    return _clause(text, *match.span())
 
 
 def _clause(text: str, start: int, end: int) -> tuple[int, int]:
@@ -275,8 +275,8 @@ _OPPOSITES = {"deliver": "collect", "collect": "deliver"}
 
 def _opposite(param: Param, reply: Reply) -> list[Candidate]:
     """No, said by what is done instead: "I'll collect it", where a delivery is offered."""
-    asked, said = (_done(text) for text in (f"{param.description} {reply.prompt}", reply.text))
-    if len(asked) != 1 or said != {_OPPOSITES[next(iter(asked))]} or asks_back(reply.text):
+    asked, done = (_done(text) for text in (f"{param.description} {reply.prompt}", reply.text))
+    if len(asked) != 1 or done != {_OPPOSITES[next(iter(asked))]} or asks_back(reply.text):
         return []
     start, end = trim(reply.text, 0, len(reply.text))
     return (

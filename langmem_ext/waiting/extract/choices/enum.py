@@ -308,21 +308,21 @@ def _is_one_slip(param: Param, written: str) -> bool:
     )
 
 
-def _may_be_slip(param: Param, text: str, found: Candidate) -> bool:
+def _may_be_slip(param: Param, text: str, candidate: Candidate) -> bool:
     """Whether a long word that is like a name of a value begins as that one does."""
-    begins = {form[0] for _, value, form in _forms(_items(param.enum)) if value == found.value}
-    return found.end - found.start >= _LONG_WORD and text[found.start].lower() in begins
+    begins = {form[0] for _, value, form in _forms(_items(param.enum)) if value == candidate.value}
+    return candidate.end - candidate.start >= _LONG_WORD and text[candidate.start].lower() in begins
 
 
 def _likely(param: Param, text: str) -> list[Candidate]:
     """The one value that a message which answers no question may mean, in doubt."""
-    for found in (
-        [one for one in _typos(param, text) if _may_be_slip(param, text, one)],
-        [one for one in _parts(param, text) if text[one.start : one.end].lower() not in VERBS],
+    for candidates in (
+        [typo for typo in _typos(param, text) if _may_be_slip(param, text, typo)],
+        [part for part in _parts(param, text) if text[part.start : part.end].lower() not in VERBS],
         _meant(param, text),
     ):
-        if len({candidate.value for candidate in found}) == 1:
-            return [replace(candidate, confidence=_ONLY_MEANT) for candidate in found]
+        if len({candidate.value for candidate in candidates}) == 1:
+            return [replace(candidate, confidence=_ONLY_MEANT) for candidate in candidates]
     return []
 
 

@@ -382,11 +382,11 @@ _END = re.compile(
 """The end of a range whose beginning names the month: "march 16-20"."""
 
 
-def _range_ends(text: str, found: list[Candidate]) -> list[Candidate]:
+def _range_ends(text: str, candidates: list[Candidate]) -> list[Candidate]:
     """The ends of ranges that the grammar does not see as days."""
     return [
         Candidate(*match.span("day"), end.isoformat(), 0.9, 0, days.NTH)
-        for first in found
+        for first in candidates
         if _MONTH.search(text, first.start, first.end)
         and (match := _END.match(text, first.end))
         and (end := days.numbered(first.value, int(match["day"])))
@@ -402,18 +402,21 @@ _OTHER = re.compile(r"\b(?:not?|sorry|actually|instead|rather|or|wait|mean|meant
 """Words between two days that make them two readings of one."""
 
 
-def _in_months(text: str, found: list[Candidate], today: Day) -> list[Candidate]:
+def _in_months(text: str, candidates: list[Candidate], today: Day) -> list[Candidate]:
     """The days of the month, each in the month that another day of the message names.
 
     "From 12 may till the 20th", "the 28th to 3 april".
     """
-    told: list[Candidate] = []
-    for at, day in enumerate(found):
+    resolved: list[Candidate] = []
+    for at, day in enumerate(candidates):
         moved = None
         if day.reason == days.NTH:
             number = Day.fromisoformat(str(day.value)).day
-            first = next((one for one in reversed(told) if _has_month(text, one, today)), None)
-            last = found[at + 1] if at + 1 < len(found) else None
+            first = next(
+                (earlier for earlier in reversed(resolved) if _has_month(text, earlier, today)),
+                None,
+            )
+            last = candidates[at + 1] if at + 1 < len(candidates) else None
             if first:
                 between = (first.end, day.start)
                 later = _LATER.search(text, *between) and not _OTHER.search(text, *between)
@@ -425,8 +428,8 @@ def _in_months(text: str, found: list[Candidate], today: Day) -> list[Candidate]
                 and number <= Day.fromisoformat(str(last.value)).day
             ):
                 moved = days.numbered(last.value, number, later=False)
-        told.append(replace(day, value=moved.isoformat()) if moved and moved >= today else day)
-    return told
+        resolved.append(replace(day, value=moved.isoformat()) if moved and moved >= today else day)
+    return resolved
 
 
 def _has_month(text: str, day: Candidate, today: Day) -> bool:
@@ -535,12 +538,12 @@ def _in_year_of(birthday: Candidate, known: str, text: str) -> Candidate:
     return replace(birthday, value=f"{known[:4]}{str(birthday.value)[4:]}", alternatives=())
 
 
-def _in_known_month(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
+def _in_known_month(param: Param, reply: Reply, candidates: list[Candidate]) -> list[Candidate]:
     """The days; one of the month alone that takes the place of a known day is in its month."""
     known, today = str(reply.filled.get(param.name)), reply.now.date().isoformat()
     if param.type != ParamType.DATE or known < today or not _DAY_OF_YEAR.fullmatch(known):
-        return found
-    return [in_month_of(day, known, least=today) for day in found]
+        return candidates
+    return [in_month_of(day, known, least=today) for day in candidates]
 
 
 _LAST_OFF = re.compile(

@@ -87,9 +87,9 @@ def latest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Day
         months = (today.year * 12 + today.month - 1 - back for back in range(3))
         return next(
             (
-                found
+                reading
                 for at in months
-                if (found := days.safe(at // 12, at % 12 + 1, day.day)) and found <= today
+                if (reading := days.safe(at // 12, at % 12 + 1, day.day)) and reading <= today
             ),
             day,
         )
@@ -103,9 +103,9 @@ def latest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Day
         )
         return next(
             (
-                found
+                reading
                 for year in years
-                if (found := days.safe(year, day.month, day.day)) and found <= today
+                if (reading := days.safe(year, day.month, day.day)) and reading <= today
             ),
             day,
         )

@@ -35,9 +35,9 @@ _OR = re.compile(r"\s*,?\s*or\b", re.I)
 
 def _moved_to(text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Those before which words say that something is moved there; all where none is."""
-    named = [one for one in candidates if _MOVES.search(text, 0, one.start)]
-    to = [one for one in named if _MOVED_TO.search(before(text, one.start))]
-    if any(_OR.match(text, one.end) for one in to):
+    named = [candidate for candidate in candidates if _MOVES.search(text, 0, candidate.start)]
+    to = [candidate for candidate in named if _MOVED_TO.search(before(text, candidate.start))]
+    if any(_OR.match(text, candidate.end) for candidate in to):
         return list(candidates)
     return to or list(candidates)
 

@@ -367,19 +367,19 @@ def times(text: str) -> list[Candidate]:
 @remembered
 def at_hours(text: str) -> list[Candidate]:
     """Hours after "at", "around" and the like that do not count or number what follows."""
-    found = []
+    hours = []
     for match in _AT.finditer(text):
         name = match["next"].lower()
         if (name and name not in _FOLLOWS) or (match["hour"].lower() == "one" and name):
             continue
         end = max(match.end(group) for group in ("hour", "minute", "ish"))
-        found.append(_alone(match, end, "hour after a preposition"))
-    taken = [(hour.start, hour.end) for hour in found if hour]
+        hours.append(_alone(match, end, "hour after a preposition"))
+    taken = [(hour.start, hour.end) for hour in hours if hour]
     about = [
         _alone(match, match.end("ish"), "about an hour") for match in _ISH_ALONE.finditer(text)
     ]
-    found += outside([hour for hour in about if hour], taken)
-    return _in_part(text, [hour for hour in found if hour])
+    hours += outside([hour for hour in about if hour], taken)
+    return _in_part(text, [hour for hour in hours if hour])
 
 
 def _alone(match: re.Match[str], end: int, reason: str) -> Candidate | None:
@@ -403,7 +403,7 @@ _BESIDE_DAY = re.compile(r"[\s,]*(?:(?:at|on|the|from|about|around)\s+)?", re.I)
 
 def _beside_days(text: str, days: Sequence[tuple[int, int]]) -> list[Candidate]:
     """Hours and minutes with a point between, next to a day: "thurs 12 march 9.40"."""
-    found = [
+    hours = [
         _alone(match, match.end(), "clock time beside a day")
         for match in _DOTTED.finditer(text)
         if any(
@@ -412,7 +412,7 @@ def _beside_days(text: str, days: Sequence[tuple[int, int]]) -> list[Candidate]:
             for start, end in days
         )
     ]
-    return _in_part(text, [hour for hour in found if hour])
+    return _in_part(text, [hour for hour in hours if hour])
 
 
 def _ahead(reply: Reply) -> list[Candidate]:
@@ -516,12 +516,12 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
     if paired and (end := _end_of_range(param, reply.text, days)):
         return [end]
     in_role = with_roles(param, reply, marked, TIME_CUES) if paired else marked
-    if reply.strict or not all(_LIMIT.search(before(reply.text, one.start)) for one in in_role):
+    if reply.strict or not all(_LIMIT.search(before(reply.text, time.start)) for time in in_role):
         return in_role
-    spans = [*days, *((one.start, one.end) for one in in_role)]
+    spans = [*days, *((time.start, time.end) for time in in_role)]
     bare = outside(_ahead(reply), spans) or outside(_bare(reply.text), spans)
     proposed = _within_limits(reply.text, [*in_role, *bare]) if in_role else bare
-    return [one for one in proposed if one in in_role] or proposed
+    return [time for time in proposed if time in in_role] or proposed
 
 
 def _end_of_range(param: Param, text: str, days: Sequence[tuple[int, int]]) -> Candidate | None:
@@ -563,12 +563,12 @@ _PROPOSED_BEHIND = re.compile(r"\s*,?\s*(?:maybe|perhaps|say|ideally|or so|would
 
 def _within_limits(text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The times without the limits of one that is proposed: "after four, 4.30 perhaps"."""
-    limits = [one for one in candidates if _LIMIT.search(before(text, one.start))]
+    limits = [time for time in candidates if _LIMIT.search(before(text, time.start))]
     proposed = [
-        one
-        for one in candidates
-        if one not in limits
-        and (_PROPOSED.search(before(text, one.start)) or _PROPOSED_BEHIND.match(text, one.end))
+        time
+        for time in candidates
+        if time not in limits
+        and (_PROPOSED.search(before(text, time.start)) or _PROPOSED_BEHIND.match(text, time.end))
     ]
     return proposed if limits and proposed else list(candidates)
 

@@ -77,8 +77,8 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
         earlier = read(replace(reply, text=text[slice(*before)]))
         if not earlier:
             continue
-        replaced = max(earlier, key=lambda one: one.end)
-        if kind in _OF_DAYS and any(one.fit > replaced.fit for one in earlier):
+        replaced = max(earlier, key=lambda value: value.end)
+        if kind in _OF_DAYS and any(value.fit > replaced.fit for value in earlier):
             return earlier  # the value of another parameter is taken back
         replacing = [
             replace(

@@ -170,7 +170,7 @@ def things_in(text: str, known: AbstractSet[str]) -> list[tuple[int, int]]:
         text: The message.
         known: Stems of words for what it is about, which are no things of their own.
     """
-    found: list[tuple[int, int]] = []
+    things: list[tuple[int, int]] = []
     words, at = tokens(text), 0
     while at < len(words):
         last = _thing(text, words, at, known)
@@ -179,13 +179,13 @@ def things_in(text: str, known: AbstractSet[str]) -> list[tuple[int, int]]:
             continue
         first = at + 1 if words[at].low in ("a", "an", "some") else at
         start, end = words[first].start, words[last - 1].end
-        joined = text[found[-1][1] : words[at].start].strip().lower() if found else ""
-        if found and (joined == "," or joined in _JOINS):
-            found[-1] = (found[-1][0], end)
+        joined = text[things[-1][1] : words[at].start].strip().lower() if things else ""
+        if things and (joined == "," or joined in _JOINS):
+            things[-1] = (things[-1][0], end)
         else:
-            found.append((start, end))
+            things.append((start, end))
         at = last
-    return found or objects_in(text, known)
+    return things or objects_in(text, known)
 
 
 def _thing(text: str, words: Sequence[Token], at: int, known: AbstractSet[str]) -> int:
@@ -231,7 +231,7 @@ _THERE = word_set("there's theres got")
 def objects_in(text: str, known: AbstractSet[str]) -> list[tuple[int, int]]:
     """What something is done to, without "a": "wardrobe to collect", "left my scarf at yours"."""
     words = tokens(text)
-    found: list[tuple[int, int]] = []
+    objects: list[tuple[int, int]] = []
     for at, word in enumerate(words):
         opens = at == 0 or text[words[at - 1].end : word.start].strip() != ""
         acts = word.low not in FUNCTION_WORDS
@@ -243,8 +243,8 @@ def objects_in(text: str, known: AbstractSet[str]) -> list[tuple[int, int]]:
         if match is None and before and stem(before["verb"]) in known:
             match = before
         if match and _is_object(match["thing"], known):
-            found.append(match.span("thing"))
-    return found
+            objects.append(match.span("thing"))
+    return objects
 
 
 def _is_object(thing: str, known: AbstractSet[str]) -> bool:

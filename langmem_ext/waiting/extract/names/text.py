@@ -346,15 +346,15 @@ def _titled(param: Param, reply: Reply) -> list[Candidate]:
     for match in _CALLED.finditer(text):
         if stem(match["noun"]) in own:
             return [Candidate(*match.span("name"), match["name"], 0.7, 2, "what it is called")]
-    found = []
+    candidates = []
     for run in runs(text, tokens(text), closed_spans(param, reply)):
         lead = before(text, run.start)
         noun = _NOUN_BEFORE.search(lead)
         named = named_before(param, text, run.start) or (noun and stem(noun["noun"]) in own)
         if named or (_FOR_THE.search(lead) and _ENDS.match(text, run.end)):
             value, sure = text[run.start : run.end], 0.65 if named else 0.55
-            found.append(Candidate(run.start, run.end, value, sure, 2, "name of a thing"))
-    return found
+            candidates.append(Candidate(run.start, run.end, value, sure, 2, "name of a thing"))
+    return candidates
 
 
 _OF_PLACE = re.compile(r"\b(?:where|place|location|spot)\b", re.I)

@@ -88,8 +88,8 @@ _OTHER_NOUNS = word_set(
 
 def _is_year(param: Param) -> bool:
     """Whether a parameter is a year of the calendar, and no number of years."""
-    said = f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}"
-    named = _OF_YEAR.search(said) is not None and _HOW_MANY.search(said) is None
+    wording = f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}"
+    named = _OF_YEAR.search(wording) is not None and _HOW_MANY.search(wording) is None
     return named and (param.bounds is None or _in_calendar(param.bounds[1]))
 
 
@@ -234,9 +234,9 @@ def _is_only_count(param: Param, reply: Reply, numeral: Numeral) -> bool:
 
 def _is_count(param: Param) -> bool:
     """Whether a parameter says how many there are of something that is no unit of time."""
-    said = f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}"
-    return _HOW_MANY.search(said) is not None and not any(
-        _UNITS.fullmatch(word) for word in re.findall(r"[a-z]+", said.lower())
+    wording = f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}"
+    return _HOW_MANY.search(wording) is not None and not any(
+        _UNITS.fullmatch(word) for word in re.findall(r"[a-z]+", wording.lower())
     )
 
 
@@ -265,7 +265,7 @@ def _by_noun(
         return 3, 0.9, unit.end() + behind.end()
     if _counts(param, noun) or stem(unit.group().strip().replace(" ", "")) in own_stems(param):
         return 3, 0.95, unit.end()
-    said = f"{param.name} {param.description} {reply.prompt}"
+    wording = f"{param.name} {param.description} {reply.prompt}"
     if noun in {
         stem(word) for word in re.findall(r"[a-z]+", reply.prompt.lower()) if len(word) > 3
     }:
@@ -275,7 +275,7 @@ def _by_noun(
     if (
         param.type is ParamType.INTEGER
         and _UNITS.fullmatch(unit[1])
-        and not (_IS_LENGTH.search(said) and not _is_age(param))
+        and not (_IS_LENGTH.search(wording) and not _is_age(param))
         and not (_is_age(param) and noun.startswith("year"))
     ):
         return -1, 0.0, end

@@ -123,11 +123,13 @@ def _by_own_words(param: Param, reply: Reply, sums: list[Candidate]) -> list[Can
     asked = {stem(word) for word in re.findall(r"[a-z]+", f"{param.prompt} {reply.prompt}".lower())}
     own = own_stems(param) | asked - _WITHOUT_MEANING
     judged, previous = [], 0
-    for one in sums:
-        clause = re.split(r"[.;!?]\s", reply.text[max(previous, one.start - 80) : one.start])[-1]
+    for amount in sums:
+        clause = re.split(r"[.;!?]\s", reply.text[max(previous, amount.start - 80) : amount.start])[
+            -1
+        ]
         named = any(stem(word) in own for word in re.findall(r"[a-z]+", clause.lower()))
-        judged.append(one.moved(1) if named else one)
-        previous = one.end
+        judged.append(amount.moved(1) if named else amount)
+        previous = amount.end
     return judged if len(sums) > 1 else sums
 
 

@@ -466,15 +466,20 @@ def _anothers(
             continue
         if (param.type in OPEN_TYPES and not person) or (person and asked.type in OPEN_TYPES):
             continue
-        found = extract(param, Reply(heard.text, prompt=param.prompt or "?", now=heard.now))
+        extraction = extract(param, Reply(heard.text, prompt=param.prompt or "?", now=heard.now))
         words = re.findall(r"[^\W_]+", heard.text.lower())
-        raw = re.findall(r"[^\W_]+", found.raw.lower())
+        raw = re.findall(r"[^\W_]+", extraction.raw.lower())
         rest = [word for word in words if word not in raw]
         whole = words == raw if person else FUNCTION_WORDS.issuperset(rest)
         many = not person or len(raw) > 1
-        if found.raw and whole and many and (found.choices or found.confidence > SURE):
-            read[other] = found
-    filled = {other: found for other, found in read.items() if found.status == "filled"}
+        if (
+            extraction.raw
+            and whole
+            and many
+            and (extraction.choices or extraction.confidence > SURE)
+        ):
+            read[other] = extraction
+    filled = {other: value for other, value in read.items() if value.status == "filled"}
     return filled if len(read) == 1 else {}
 
 

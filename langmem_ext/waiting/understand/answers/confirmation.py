@@ -153,7 +153,13 @@ def _other_values(
     if is_question(text):
         return {}
     if plan.get("denied"):
-        return values_of({name: one for name, one in changed.items() if one.confidence > SURE})
+        return values_of(
+            {
+                name: extraction
+                for name, extraction in changed.items()
+                if extraction.confidence > SURE
+            }
+        )
     if not changed and takes_something_back(text):
         return _taken_for(playbook, session, plan, heard, text, _COUNTED)
     plain = PLAIN_TYPES | {ParamType.ADDRESS} if NO.match(text) else PLAIN_TYPES
@@ -322,7 +328,7 @@ def _may_change(
     if any(param.name in changed for param in plain):
         return True
     chunks = [match.group().strip(" .") for match in islice(_CHUNK.finditer(heard.text), _CHUNKS)]
-    said = [
+    extractions = [
         (param, extract(param, Reply(chunk, prompt=param.prompt or "?", now=heard.now)))
         for chunk in chunks
         if _NUMERAL.search(chunk)
@@ -332,7 +338,7 @@ def _may_change(
         extraction.choices
         or extraction.status == "filled"
         and extraction.value != session.params[param.name]
-        for param, extraction in said
+        for param, extraction in extractions
     )
 
 

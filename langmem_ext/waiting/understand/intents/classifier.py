@@ -88,8 +88,8 @@ class ClassifyRequest:
         now: When the message was written.
         values: The spans of values in the message, as `[start, end)` offsets. An intent's words are
             looked for besides them; patterns see the whole message.
-        found: Where the message may hold a value of a parameter, by parameter: they speak for the
-            intents that take them.
+        param_spans: Where the message may hold a value of a parameter, by parameter: they speak for
+            the intents that take them.
         running: The intent of the request that runs.
         answered: Whether the message holds a certain answer to the question.
         among: The intents to choose from; empty: all of the catalog.
@@ -107,7 +107,7 @@ class ClassifyRequest:
     prompt: str = ""
     now: datetime
     values: Sequence[tuple[int, int]] = ()
-    found: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    param_spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     running: str | None = None
     answered: bool = False
     among: Collection[str] = ()
@@ -382,10 +382,10 @@ class RuleClassifier:
             and _ADDED.search(request.text, candidate.phrase.end, each.phrase.end)
             for each in won
         )
-        told = candidate.score >= CERTAIN_WHEN_TOLD and (bool(joined and begins) or followed)
+        continued = candidate.score >= CERTAIN_WHEN_TOLD and (bool(joined and begins) or followed)
         if tells(candidate.phrase.text):
-            return told or (candidate.score >= CERTAIN_WHEN_TOLD and bool(joined))
-        if told:
+            return continued or (candidate.score >= CERTAIN_WHEN_TOLD and bool(joined))
+        if continued:
             return True
         added = _ADDED_FIRST.match(candidate.phrase.text) or _ADDED_BEFORE.search(
             request.text, 0, candidate.phrase.start
@@ -422,7 +422,7 @@ class RuleClassifier:
         )
         spans_by_param = {
             name: span
-            for name, span in request.found.items()
+            for name, span in request.param_spans.items()
             if span[0] < clause.end and clause.start < span[1]
         }
         scores: dict[str, float] = {}
