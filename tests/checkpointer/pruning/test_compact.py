@@ -146,7 +146,8 @@ def test_async_callers_get_on_between_two_steps(url: str) -> None:
 
         given_back, found = asyncio.run(both())
         assert given_back > 1_000_000 or is_server(url)  # which compresses such texts
-        assert found > 1
+        # A server may be done with all steps while it answers the first call.
+        assert found > (0 if is_server(url) else 1)
         assert_sound(saver)
 
 
