@@ -175,7 +175,7 @@ class ListRead:
 def read_outline(
     key: ThreadKey, namespace: str, *, caches: ThreadCaches, codec: Codec
 ) -> Op[list[Outlined]]:
-    """Every checkpoint of a thread's namespace, the newest first; empty if there is none."""
+    """Every checkpoint of a thread's namespace, newest first; empty if not found."""
     reader = yield from _open(key, caches, codec)
     space = None if reader is None else (yield from find_namespace(reader.cache, namespace))
     if reader is None or space is None:
@@ -396,7 +396,7 @@ def is_list(ref: ValueRef) -> bool:
 
 
 def _conversation_of(header: Header) -> str | None:
-    """The channel of the conversation: `messages`, or the longest list; None if there is none."""
+    """The channel of the conversation: `messages`, or the longest list; None without one."""
     lists = {name: ref for name, ref in header.values.items() if is_list(ref)}
     if "messages" in lists:
         return "messages"

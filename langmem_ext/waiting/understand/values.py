@@ -196,7 +196,7 @@ _UNMARKED: Final = 0.35
 def _named_parts(text: str, rest: str) -> str:
     """The parts of an answer that may name something; `rest` is it without other values.
 
-    A part with such a value is none, unless it is a capitalised name or ends in a bare number:
+    A part with such a value names nothing, unless it is capitalised or ends in a bare number:
     "7 metres with the mast" is no name, "Studio 54" may be one.
     """
     for part in _PARTS.finditer(text):

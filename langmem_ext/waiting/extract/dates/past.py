@@ -75,7 +75,7 @@ def nearest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Da
 
 
 def latest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Day:
-    """The latest reading of a date that is not in the future; the day itself if there is none."""
+    """The latest reading of a date that is not in the future; the day itself if all are."""
     if day <= today:
         return day
     if maker in (days.weekday, days.short_weekday):

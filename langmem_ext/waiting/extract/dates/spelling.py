@@ -7,7 +7,6 @@ word have changed places, in "pasport" one is missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Set
 from functools import lru_cache
 
 from rapidfuzz.distance import DamerauLevenshtein
@@ -119,7 +118,8 @@ _SLIPS = 5
 """Letters of a word of the catalog in which a slip makes no other word, at least."""
 
 
-def _slipped(word: str, words: Set[str]) -> str | None:
+@lru_cache(maxsize=4096)
+def _slipped(word: str, words: frozenset[str]) -> str | None:
     """The one word of a catalog in which two letters changed places, or one is missing or double.
 
     Nothing that may be a form of it: "orders", "ordered".
@@ -148,7 +148,7 @@ class Spelled:
 
     __slots__ = ("_edits", "text")
 
-    def __init__(self, text: str, words: Set[str] = frozenset()) -> None:
+    def __init__(self, text: str, words: frozenset[str] = frozenset()) -> None:
         """Put a text right.
 
         Args:

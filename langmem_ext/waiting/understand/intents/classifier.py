@@ -459,9 +459,12 @@ def _is_of_all(param: Param) -> bool:
     return param.type in _OF_ALL or is_birth(param)
 
 
+_SENTENCE_END: Final = re.compile(r"[.!?\n](?=\s|$)")
+
+
 def _sentence(text: str, phrase: Clause) -> Clause:
     """A phrase up to the end of its sentence."""
-    end = re.compile(r"[.!?\n](?=\s|$)").search(text, phrase.end - 1)
+    end = _SENTENCE_END.search(text, phrase.end - 1)
     return replace(phrase, end=end.start() if end else len(text))
 
 
