@@ -17,7 +17,7 @@ Ranges: TypeAlias = list[tuple[int, int]]
 NUMBERS: Final = 1 << 32
 """The numbers of a thread's items are below this."""
 
-LONGEST: Final = 1 << 18
+LONGEST: Final = 1 << 20
 """Messages that a list of messages may have. A longer one is stored whole, as any other value
 (`messages.size_limits`)."""
 

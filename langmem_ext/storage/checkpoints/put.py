@@ -53,7 +53,7 @@ INLINE_BYTES: Final = 64
 its own, written once."""
 
 MOST_LISTS: Final = MOST_NAMED // LONGEST
-"""The messages that so many values name need not be counted: they can be read."""
+"""The messages that so many lists name need not be counted: they can be read."""
 
 PRECEDING: Final = b""
 """Stored in place of a parent that is the row before, by id."""
@@ -176,7 +176,8 @@ def store_header(
         InvalidInput: It names more messages than can be read.
     """
     cache, thread = writer.cache, writer.thread.number
-    if len(header.entries) > MOST_LISTS:
+    lists = sum(map((1).__lt__, map(len, header.entries.values())))  # behind a value, its runs
+    if lists > MOST_LISTS:
         _require_readable(header)
     form, own = encode_header(header, checkpoint)
     word = writer.intern(form, pattern=True)

@@ -48,7 +48,7 @@ PATTERN_BYTES: Final = 1 << 14
 (`messages.size_limits`). A larger form is stored in the row."""
 
 
-MOST_NAMED: Final = 16 * LONGEST
+MOST_NAMED: Final = 4 * LONGEST
 """How many messages all values of a row may name together, counting repetitions."""
 
 

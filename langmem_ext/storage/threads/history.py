@@ -13,6 +13,7 @@ from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, safe_text
 from langmem_ext.messages.annotations import asked_in
 from langmem_ext.messages.manifest import (
+    LONGEST,
     Runs,
     from_on,
     length_of,
@@ -282,6 +283,9 @@ def add_to_history(
             the list is not searched.
         caches: The caches of this process.
         codec: Reads and writes items.
+
+    Raises:
+        InvalidInput: The list would be longer than can be read.
     """
     writer = yield from open_writer(key, now=edit.now, caches=caches, codec=codec)
     head = yield from find_head(writer.cache)
@@ -313,6 +317,11 @@ def add_to_history(
             numbers = numbers_of(runs)
             numbers[at] = number
             runs = runs_of(numbers)
+    if length > LONGEST:
+        raise InvalidInput(
+            f"a history holds at most {LONGEST:,} messages: clear it, keep the"
+            " newest alone (`prune` of a session), or begin another thread"
+        )
     yield from follow(writer, head, {channel: list_ref(codec, runs, nameless)}, edit)
     caches.keep(writer.cache)
 

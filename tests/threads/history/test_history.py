@@ -33,6 +33,7 @@ from langgraph.types import Command, interrupt
 from savers import Backend
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, Threads
+from langmem_ext.storage.threads import history as history_ops
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
@@ -104,6 +105,19 @@ def test_a_message_with_a_known_id_takes_its_place(saver: DeltaSaver) -> None:
     assert texts(history) == ["one", "TWO", "three", "four"]
     counting(saver).invoke({"messages": [RemoveMessage("3")]}, CONFIG)
     assert texts(history) == ["one", "TWO", "four", "I see 3"]
+
+
+def test_a_list_that_could_not_be_read_again_is_not_written(
+    saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_ops, "LONGEST", 3)
+    history = ThreadChatMessageHistory("t", saver)
+    history.add_messages(map(HumanMessage, ["one", "two"]))
+    with pytest.raises(InvalidInput, match="at most 3 messages"):
+        history.add_messages(map(HumanMessage, ["three", "four"]))
+    assert texts(history) == ["one", "two"]
+    history.add_messages([HumanMessage("three"), HumanMessage("2", id=history.messages[1].id)])
+    assert texts(history) == ["one", "2", "three"]
 
 
 def test_everything_of_a_message_survives(saver: DeltaSaver) -> None:
