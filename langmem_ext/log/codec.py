@@ -30,7 +30,7 @@ from langmem_ext.log.extract import (
 from langmem_ext.log.message_cache import NO_TEMPLATES, load_list, pack_list, template_of
 from langmem_ext.log.restore import DataSerializer, RestoreHook, RestorePolicy, rebuild
 from langmem_ext.messages.annotations import is_marked, shown_text, title_of, tool_of
-from langmem_ext.messages.manifest import LONGEST
+from langmem_ext.messages.manifest import LONGEST_LIST
 from langmem_ext.messages.packed import (
     array_count,
     column_id,
@@ -492,7 +492,7 @@ def _may_be_named(messages: Sequence[Snapshot]) -> bool:
     """
     if sum(map(len, messages)) <= SMALL:
         return True
-    return len(messages) <= LONGEST and is_in_proportion([messages], share=SHARE)
+    return len(messages) <= LONGEST_LIST and is_in_proportion([messages], share=SHARE)
 
 
 def _require_readable(body: bytes) -> None:

@@ -17,7 +17,7 @@ Ranges: TypeAlias = list[tuple[int, int]]
 NUMBERS: Final = 1 << 32
 """The numbers of a thread's items are below this."""
 
-LONGEST: Final = 1 << 20
+LONGEST_LIST: Final = 1 << 20
 """Messages that a list of messages may have. A longer one is stored whole, as any other value
 (`messages.size_limits`)."""
 
@@ -143,7 +143,7 @@ def checked(runs: Sequence[int], limit: int = NUMBERS) -> Runs:
         if not 0 <= start < end <= limit:
             raise ValueError(f"there are no messages from {start} to {end}")
         length += end - start
-    if length > LONGEST:
+    if length > LONGEST_LIST:
         raise ValueError(f"a list of {length} messages cannot be")
     return tuple(runs)
 

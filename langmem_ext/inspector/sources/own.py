@@ -35,7 +35,7 @@ from langmem_ext.inspector.sources.source import (
 )
 from langmem_ext.memory.facts.facts import Facts
 from langmem_ext.memory.memories import ConversationMemories
-from langmem_ext.messages.manifest import LONGEST
+from langmem_ext.messages.manifest import LONGEST_LIST
 from langmem_ext.messages.snapshot import FIELD_CODES
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.rows.clock import unix_ms
@@ -353,7 +353,7 @@ class OwnSource(Source):
             return super().differing(thread_id, checkpoint, other, channel, namespace)
         first = outline_ops.common_length(*lists)
         old, new = (
-            self._list(thread_id, name, first, LONGEST, namespace, channel).messages
+            self._list(thread_id, name, first, LONGEST_LIST, namespace, channel).messages
             for name in (other, checkpoint)
         )
         return first, old, new

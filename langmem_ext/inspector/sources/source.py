@@ -17,7 +17,7 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.inspector.sources.costs import MessageCost, cost_of
 from langmem_ext.memory.facts.facts import Fact
 from langmem_ext.memory.memories import Failure, StoredMemory
-from langmem_ext.messages.manifest import LONGEST
+from langmem_ext.messages.manifest import LONGEST_LIST
 from langmem_ext.types import SearchHit
 
 Order: TypeAlias = Literal["used", "tokens", "size"]
@@ -263,7 +263,7 @@ class Source(ABC):
 
     def costs(self, thread_id: str, checkpoint: str, namespace: str = "") -> Sequence[MessageCost]:
         """What each message of a checkpoint costs."""
-        whole = self.conversation(thread_id, checkpoint, 0, LONGEST, namespace)
+        whole = self.conversation(thread_id, checkpoint, 0, LONGEST_LIST, namespace)
         return [cost_of(message) for message in whole.messages]
 
     @abstractmethod

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.errors import HeadConflict, InvalidInput
-from langmem_ext.messages.manifest import LONGEST, Runs, length_of
+from langmem_ext.messages.manifest import LONGEST_LIST, Runs, length_of
 from langmem_ext.messages.packed import pack
 from langmem_ext.storage.cache import KnownList, ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import guard, sql
@@ -52,7 +52,7 @@ INLINE_BYTES: Final = 64
 """A value's body up to this size is stored in the row that refers to it; a larger one has a row of
 its own, written once."""
 
-MOST_LISTS: Final = MOST_NAMED // LONGEST
+MOST_LISTS: Final = MOST_NAMED // LONGEST_LIST
 """The messages that so many lists name need not be counted: they can be read."""
 
 PRECEDING: Final = b""

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.messages.manifest import (
-    LONGEST,
+    LONGEST_LIST,
     NUMBERS,
     Runs,
     checked,
@@ -48,7 +48,7 @@ PATTERN_BYTES: Final = 1 << 14
 (`messages.size_limits`). A larger form is stored in the row."""
 
 
-MOST_NAMED: Final = 4 * LONGEST
+MOST_NAMED: Final = 4 * LONGEST_LIST
 """How many messages all values of a row may name together, counting repetitions."""
 
 
@@ -368,7 +368,7 @@ def value_ref(entry: Sequence[Any]) -> ValueRef:
     bare = rest.pop() if rest and isinstance(rest[-1], list) else []
     manifest = _manifest(rest.pop(0)) if rest and isinstance(rest[0], dict) else None
     runs = checked(rest)
-    nameless = checked_positions(bare, LONGEST if manifest is not None else length_of(runs))
+    nameless = checked_positions(bare, LONGEST_LIST if manifest is not None else length_of(runs))
     if where is None or isinstance(where, bytes):
         return ValueRef(body=where, runs=runs, nameless=nameless, manifest=manifest)
     rows = where if isinstance(where, list) else [where]

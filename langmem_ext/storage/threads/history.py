@@ -13,7 +13,7 @@ from langmem_ext._internal.interruption import pass_on
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, safe_text
 from langmem_ext.messages.annotations import asked_in
 from langmem_ext.messages.manifest import (
-    LONGEST,
+    LONGEST_LIST,
     Runs,
     from_on,
     length_of,
@@ -317,9 +317,9 @@ def add_to_history(
             numbers = numbers_of(runs)
             numbers[at] = number
             runs = runs_of(numbers)
-    if length > LONGEST:
+    if length > LONGEST_LIST:
         raise InvalidInput(
-            f"a history holds at most {LONGEST:,} messages: clear it, keep the"
+            f"a history holds at most {LONGEST_LIST:,} messages: clear it, keep the"
             " newest alone (`prune` of a session), or begin another thread"
         )
     yield from follow(writer, head, {channel: list_ref(codec, runs, nameless)}, edit)

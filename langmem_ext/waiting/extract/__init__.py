@@ -35,7 +35,7 @@ from langmem_ext.waiting.extract.english.attitude import (
     says_no,
     says_yes,
 )
-from langmem_ext.waiting.extract.english.correction import corrected
+from langmem_ext.waiting.extract.english.self_correction import corrected
 from langmem_ext.waiting.extract.names import address, name, person, place
 from langmem_ext.waiting.extract.names import text as free_text
 from langmem_ext.waiting.extract.names.openness import introduces

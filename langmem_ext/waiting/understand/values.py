@@ -20,8 +20,8 @@ from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.candidate import is_impossible, turned_down
 from langmem_ext.waiting.extract.choices.boolean import phrase_of
 from langmem_ext.waiting.extract.english.concepts import WORDS
-from langmem_ext.waiting.extract.english.correction import corrects
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
+from langmem_ext.waiting.extract.english.self_correction import corrects
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.text import is_title
 from langmem_ext.waiting.understand.acts import yes_or_no

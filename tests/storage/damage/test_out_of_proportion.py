@@ -44,7 +44,7 @@ from samples import Order
 from langmem_ext import DamagedRow, DeltaSaver, InvalidInput, MalformedExport, Threads, examine
 from langmem_ext.log import codec
 from langmem_ext.messages import size_limits
-from langmem_ext.messages.manifest import LONGEST
+from langmem_ext.messages.manifest import LONGEST_LIST
 from langmem_ext.messages.size_limits import MEMORY
 from langmem_ext.storage.checkpoints import get as read_ops
 from langmem_ext.storage.inspect import size_limits as inspect_limits
@@ -137,9 +137,9 @@ def share_a_graph(lines: Lines) -> None:
 
 def renumber_the_last(lines: Lines) -> None:
     """A list from the first message to one of a number far away."""
-    of_kind(lines, "message")[-1]["number"] = LONGEST - 1
-    lines[0]["next"][2] = LONGEST
-    refer(lines, [None, 0, LONGEST])
+    of_kind(lines, "message")[-1]["number"] = LONGEST_LIST - 1
+    lines[0]["next"][2] = LONGEST_LIST
+    refer(lines, [None, 0, LONGEST_LIST])
 
 
 def nest_a_label(lines: Lines) -> None:
@@ -176,11 +176,11 @@ REFUSED: Final[dict[str, tuple[Callable[[Lines], Any], dict[str, Any]]]] = {
         {"text": LONG},
     ),
     "more messages without ids than there are": (
-        lambda lines: refer(lines, [None, 0, LONGEST, [0, LONGEST]]),
+        lambda lines: refer(lines, [None, 0, LONGEST_LIST, [0, LONGEST_LIST]]),
         {},
     ),
     "the same in many channels": (
-        lambda lines: widen(lines, [[None, 0, LONGEST, [0, LONGEST]]] * 1000),
+        lambda lines: widen(lines, [[None, 0, LONGEST_LIST, [0, LONGEST_LIST]]] * 1000),
         {},
     ),
     "a list to a number far away": (renumber_the_last, {}),
@@ -525,7 +525,7 @@ def test_what_an_application_repeats_is_read_as_it_was_however_often(
     channels = {f"c{number}": value for number, value in enumerate(values)}
     with pytest.MonkeyPatch.context() as patch, DeltaSaver.open(":memory:") as saver:
         allow_little(patch)
-        patch.setattr(codec, "LONGEST", 100)
+        patch.setattr(codec, "LONGEST_LIST", 100)
         at = put(saver, "t", config("t"), 1, channels)
         saver.put_writes(at, [("c0", written)], "task")
         saver.log.caches.forget()

@@ -110,7 +110,7 @@ def test_a_message_with_a_known_id_takes_its_place(saver: DeltaSaver) -> None:
 def test_a_list_that_could_not_be_read_again_is_not_written(
     saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_ops, "LONGEST", 3)
+    monkeypatch.setattr(history_ops, "LONGEST_LIST", 3)
     history = ThreadChatMessageHistory("t", saver)
     history.add_messages(map(HumanMessage, ["one", "two"]))
     with pytest.raises(InvalidInput, match="at most 3 messages"):
