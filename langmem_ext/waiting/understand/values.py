@@ -19,10 +19,12 @@ from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doub
 from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.candidate import is_impossible, turned_down
 from langmem_ext.waiting.extract.choices.boolean import phrase_of
+from langmem_ext.waiting.extract.choices.enum import exact
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.self_correction import corrects
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.names.text import is_title
 from langmem_ext.waiting.understand.acts import yes_or_no
 from langmem_ext.waiting.understand.likely_time import likely
@@ -262,6 +264,8 @@ def _claim(
         now=reading.now,
     )
     extraction = extract(param, reply)
+    if not asked and is_person(param) and (span := _of_choice(extraction, params, text)):
+        return _claim(param, params, reading, _blanked(text, span), several=several)
     if asked and others and extraction.status != "filled":
         extraction = extract(
             param, replace(reply, others=())
@@ -278,6 +282,25 @@ def _claim(
     ):
         return Extraction("abstained", reason="what is to be moved")
     return decided_by_request(extraction, param, reading.about)
+
+
+def _of_choice(
+    extraction: Extraction, params: Sequence[Param], text: str
+) -> tuple[int, int] | None:
+    """Where words that were read are an allowed value of another parameter: "Squash court"."""
+    if extraction.status != "filled" or extraction.span is None:
+        return None
+    start, end = extraction.span
+    return next(
+        (
+            (choice.start, choice.end)
+            for param in params
+            if param.type is ParamType.ENUM
+            for choice in exact(param, text)
+            if choice.start <= start and end <= choice.end
+        ),
+        None,
+    )
 
 
 _MOMENTS: Final = frozenset({ParamType.DATE, ParamType.TIME, ParamType.DATETIME})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from time import process_time
 
 import pytest
 
@@ -320,6 +321,53 @@ def test_a_capital_alone_is_no_name(text: str) -> None:
 )
 def test_an_address_in_small_letters_has_its_town(text: str, value: str) -> None:
     assert find(SHIP_TO, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (
+            "The Old Forge, 3 Church Row, Little Marden",
+            "The Old Forge, 3 Church Row, Little Marden",
+        ),
+        ("Fernlea, 3 Church Row, Little Marden", "Fernlea, 3 Church Row, Little Marden"),
+        ("it's flat 6, 110 dock road, marle please", "flat 6, 110 dock road, marle"),
+        ("9 mill lane, stow on the wold, nr1 2ab", "9 mill lane, stow on the wold, nr1 2ab"),
+        ("9 mill lane\nMarden\nNR1 2AB", "9 mill lane, Marden, NR1 2AB"),
+        ("Mill House, Church Row, Little Marden", "Mill House, Church Row, Little Marden"),
+        ("9 mill lane, marle, tuesday", "9 mill lane, marle"),
+        ("9 mill lane, marle, 07700 900123", "9 mill lane, marle"),
+        ("9 mill lane, 2 bags", "9 mill lane"),
+        ("9 mill lane, ring the bell", "9 mill lane"),
+        ("9 Mill Lane, Marden, and my name is Ann Lee", "9 Mill Lane, Marden"),
+        ("Ann Lee, 9 Mill Lane", "9 Mill Lane"),
+    ],
+)
+def test_an_address_that_is_asked_for_has_all_its_parts(text: str, value: str) -> None:
+    assert answer(SHIP_TO, text, "Which address?").value == value
+
+
+def test_an_address_is_no_line_longer_to_read_for_its_parts() -> None:
+    began = process_time()
+    answer(SHIP_TO, "9 mill lane" + ", the mill" * 90, "Which address?")
+    assert process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Name's Alasdair Pym.", "Alasdair Pym"),
+        ("its under Okonkwo, Blessing Okonkwo", "Blessing Okonkwo"),
+        ("Ann, Ann Lee", "Ann Lee"),
+        ("Okonkwo, Blessing", "Okonkwo, Blessing"),
+    ],
+)
+def test_a_name_has_no_words_that_lead_to_it_and_is_said_once(text: str, value: str) -> None:
+    assert answer(PERSON, text, "Which name?").value == value
+
+
+def test_a_house_is_nobody() -> None:
+    assert find(PERSON, "The Old Forge, 3 Church Row, Marden", now=NOW).status == "abstained"
 
 
 def test_a_side_is_no_opening_word_of_a_text() -> None:

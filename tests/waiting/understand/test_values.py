@@ -47,6 +47,15 @@ def test_one_message_may_give_several_values(text: str, expected: dict[str, Any]
     assert read(BOOKING, text) == expected
 
 
+def test_an_allowed_value_is_nobody_beside_a_word_of_the_person() -> None:
+    params = [
+        param("sport", "enum", enum={"squash": [], "yoga": []}),
+        param("name", "person", description="who books the court"),
+    ]
+    text = "Squash court, one hour, under Gwendolyn Pike."
+    assert read(params, text) == {"sport": "squash", "name": "Gwendolyn Pike"}
+
+
 def test_no_two_values_share_a_word() -> None:
     found = read_values(BOOKING, Reading("for 4 on the 4th at 4 pm", NOW))
     spans = sorted(extraction.span for extraction in found.values() if extraction.span)

@@ -28,6 +28,10 @@ _SIDE_CLAUSE = re.compile(
 )
 
 
+_WHO_DOES = re.compile(r"^(?P<does>who\s+(?:(?:will|is|can|should)\s+)?\w+).*", re.DOTALL)
+"""Whose name it is: what is done there, "who books the court", is no word for a person."""
+
+
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
     """A word without its ending, so that "tickets" meets "ticket" and "sharing" meets "shared"."""
@@ -52,7 +56,8 @@ def split_name(name: str) -> list[str]:
 
 @lru_cache(maxsize=512)
 def _stems(name: str, description: str) -> frozenset[str]:
-    head = _SIDE_CLAUSE.split(description.lower(), maxsplit=1)[0]
+    described = _WHO_DOES.sub(r"\g<does>", description.lower())
+    head = _SIDE_CLAUSE.split(described, maxsplit=1)[0]
     words = [*split_name(name), *re.findall(r"[a-z]+", head)]
     return frozenset(
         stem(word)

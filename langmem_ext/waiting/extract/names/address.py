@@ -77,8 +77,9 @@ _CORNER = re.compile(
 )
 _OTHER_KIND = re.compile(
     r"[@$€£:]|\b\d{1,2}\s?(?:[ap]\.?m|st|nd|rd|th|people|of"
-    r" us|kg|kilos?)\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep"
-    r"|oct|nov|dec|mon|tues?|wed|thu|fri|sat|sun)\w*"
+    r" us|kg|kilos?)\b|\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?"
+    r"|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+    r"|(?:mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(?:days?)?)\b"
     r"|\b(?:half|quarter|past|o'?clock|tomorrow|today|yes|no|i|we|it|is|was|are|that|they|you"
     r"|thanks?|cheers|regards|sorry|please)\b|\b[A-Z]{1,}-?\d",
     re.I,
@@ -150,7 +151,9 @@ _FROM = re.compile(r"\b(?:from|to|outside|near)\s+$", re.I)
 _TWO_WORDS = re.compile(r"\d+[A-Za-z]?(?:\s[A-Z][\w'’-]*){2,3}")
 
 
-_TOWN = re.compile(r"\s+(?P<town>[^\W\d_][\w'’-]{2,}(?:\s+[^\W\d_][\w'’-]{2,}){0,2})\W*$")
+_TOWN = re.compile(
+    r"\s+(?P<town>[^\W\d_][\w'’-]{2,}(?:\s+[^\W\d_][\w'’-]{2,}){0,2})(?=\W*$|\s*[,\n])"
+)
 _TOWN_WITHIN = re.compile(
     r"\s+(?P<town>[^\W\d_][\w'’-]{2,})"
     r"(?=\s*[,.;(]|\s+(?:\d|on|at|from|by|for|and|the|my|it|in|with|ready|is|to|please)\b)"
@@ -171,6 +174,61 @@ def _with_town(reply: Reply, place: Candidate) -> Candidate:
     return replace(place, end=end, value=reply.text[place.start : end]) if free else place
 
 
+_NEXT_PART = re.compile(r"\s*[,\n]\s*(?P<part>[^,.;:!?\n]+)(?=\s*(?:[,.;:!?\n]|$))")
+_CODE = re.compile(r"(?:[A-Z]{1,2}\d[A-Z\d]?(?:\s*\d[A-Z]{2})?|(?:[A-Z]{2}\s+)?\d{4,6})", re.I)
+"""A postal code, as a whole part."""
+_OF_PREMISES = re.compile(
+    r"\b(?:house|cottage|farm|lodge|hall|mill|court|tower|barn|flat|floor|unit|block|suite|room"
+    r"|building|buildings|mansions|villa|estate|park|stables|forge)\b",
+    re.I,
+)
+_JOINS = re.compile(r"(?<=\w)[\s-](?:of|on|upon|by|in|under|le)(?:[\s-]the)?[\s-](?=\w)")
+"""Function words within the names of places: "stow on the wold"."""
+
+
+def _is_part(part: str) -> bool:
+    """Whether the words between two commas may be a part of an address: "Little Marden"."""
+    if _CODE.fullmatch(part):
+        return True
+    if not 1 <= len(part.split()) <= _MOST_WORDS or _OTHER_KIND.search(part):
+        return False
+    named = re.match(r"\D", part) or _OF_PREMISES.search(part)
+    telling = _JOINS.sub(" ", re.sub(r"^the\s+(?=\w)", "", part.lower()))
+    return named is not None and (FUNCTION_WORDS | VERBS).isdisjoint(
+        re.findall(r"[\w'’-]+", telling)
+    )
+
+
+_MOST_WORDS = 4
+
+
+def _with_parts(text: str, place: Candidate) -> Candidate:
+    """The address of an answer with its other parts: a house before it, towns behind it."""
+    start, end = place.start, place.end
+    begin, stop = answer_span(text)
+    while (after := _NEXT_PART.match(text, end, max(stop, end))) and _is_part(
+        after["part"].strip()
+    ):
+        end = start + len(text[start : after.end()].rstrip())
+    article = _THE.search(text, 0, begin)
+    begin = article.start() if article else begin
+    ahead = text[begin:start].rstrip()
+    parts = [part.strip() for part in re.split(r"[,\n]", ahead)]
+    if ahead.endswith(",") and all(_is_house(part) for part in parts[:-1]):
+        start = begin
+    return replace(place, start=start, end=end, value=re.sub(r",?\s*\n\s*", ", ", text[start:end]))
+
+
+_THE = re.compile(r"\bthe\s+$", re.I)
+
+
+def _is_house(part: str) -> bool:
+    """Whether words before a street name a house, and nobody who lives there."""
+    the_house = re.match(r"the\s", part, re.I) or _OF_PREMISES.search(part)
+    alone = re.fullmatch(r"[A-Z][\w'’-]+", part)
+    return _is_part(part) and (the_house is not None or alone is not None)
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The addresses of a reply; as an answer, also looser forms with a number or a comma."""
     candidates = [
@@ -180,6 +238,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     ]
     if candidates or reply.strict:
         candidates = [_with_town(reply, place) for place in candidates]
+        if not reply.strict and len(candidates) == 1:
+            candidates = [_with_parts(reply.text, candidates[0])]
         return with_roles(param, reply, candidates, PLACE_CUES) if param.role else candidates
     start, end = answer_span(reply.text)
     written = reply.text[start:end]

@@ -54,6 +54,8 @@ _STATES = word_set(
     " short old young rich poor safe scared curious local foreign abroad downstairs upstairs"
     " outside inside serious healthy lucky unhappy retired"
 )
+_NAME_WORDS = word_set("name name's names surname")
+"""What a capitalised word before a name may be: "Name's Ann Lee"."""
 _ALSO_NAMES = word_set("will may")
 """Names that are function words when they are written small."""
 _FIRST_NAMED = re.compile(r"\b(?:first|given|fore)\s*-?\s*name(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
@@ -383,16 +385,19 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
             for word in words[first : run.last]
             if word.low.strip(".") not in _TITLES and _LOOSE_NAME.fullmatch(word.text)
         ]
+        while len(group) > 1 and group[0].low in _NAME_WORDS:
+            group = group[1:]
         if not group or all(word.low in GENERIC_NOUNS for word in group):
             continue
         if groups and re.fullmatch(r"\s*,\s*", reply.text[groups[-1][-1].end : group[0].start]):
             if len(group[0].text) == 1:
                 continue
-            again = groups[-1][0].low == group[0].low  # "Ann, Ann Lee"
-            groups[-1] = group if again else [*groups[-1], *group]
+            known = {word.low for word in groups[-1]}
+            again = known < {word.low for word in group} or groups[-1][0].low == group[0].low
+            groups[-1] = group if again else [*groups[-1], *group]  # "Lee, Ann Lee"
         else:
             groups.append(group)
-    return groups
+    return [group for group in groups if group[0].low != "the"]  # "The Old Forge, Church Row"
 
 
 def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
