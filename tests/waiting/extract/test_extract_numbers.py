@@ -186,6 +186,40 @@ def test_an_answer_counts_without_a_plain_number(text: str, value: int) -> None:
     assert answer(BAGS, text, "How many bags?").value == value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("about two and a half thousand", 2500),
+        ("2 and a half grand", 2500),
+        ("two grand", 2000),
+        ("a grand and a half", 1500),
+        ("half a million", 500_000),
+        ("a quarter of a million pounds", 250_000),
+        ("a couple of hundred quid", 200),
+        ("two and a half", 2.5),
+        ("2½ thousand", 2500),
+        ("five and three quarters", 5.75),
+        ("a few hundred", None),
+        ("several thousand pounds", None),
+    ],
+)
+def test_halves_and_multiples_in_words_are_numbers(text: str, value: float | None) -> None:
+    assert answer(AMOUNT, text, "How much?").value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("just little old me", 1),
+        ("me and the dog", 1),
+        ("me, my mum and our cat", 2),
+        ("me and the kids", None),
+    ],
+)
+def test_an_animal_is_nobody_to_be_counted(text: str, value: int | None) -> None:
+    assert answer(PEOPLE, text, "How many people?").value == value
+
+
 def test_none_and_a_single_one_count_only_where_that_was_asked() -> None:
     assert find(BAGS, "none", now=NOW).status == "abstained"
     assert find(BAGS, "just a bag", now=NOW).status == "abstained"

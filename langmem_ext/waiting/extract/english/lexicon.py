@@ -94,3 +94,11 @@ PRICE = re.compile(
     re.I,
 )
 """Words that say how dear something is."""
+
+ANIMAL = (
+    r"(?:dog|puppy|pup|cat|kitten|kitty|rabbit|bunny|hamster|guinea"
+    r" pig|parrot|budgie|bird|horse|pony|tortoise|turtle|ferret|pet"
+    r"|labrador|poodle|terrier|jack russell|spaniel|retriever|collie|beagle|snake|lizard|gecko|rat"
+    r"|mouse|goat)"
+)
+"""An animal that one has, as the source of a regular expression."""

@@ -10,6 +10,7 @@ from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import (
+    ANIMAL,
     AUXILIARIES,
     GENERIC_NOUNS,
     POLITENESS,
@@ -33,10 +34,7 @@ _CALLED = re.compile(
 _SURE = re.compile(r"\b(?:called|named|name is|titled|title is)\s*:?\s*$", re.I)
 PETS = frozenset(stem(word) for word in ("pet", "animal", "dog", "cat"))
 _PET = re.compile(
-    r"\b(?:dog|puppy|pup|cat|kitten|kitty|rabbit|bunny|hamster|guinea"
-    r" pig|parrot|budgie|bird|horse|pony|tortoise|turtle|ferret|pet"
-    r"|labrador|poodle|terrier|spaniel|retriever|collie|beagle|snake|lizard|gecko|rat|mouse"
-    r"|goat)(?:['’]s"
+    rf"\b{ANIMAL}(?:['’]s"
     r" name is)?,?\s+$",
     re.I,
 )

@@ -74,7 +74,6 @@ _QUANTITIES = word_set("quantity qty portions portion pieces items copies units 
 _MOST_PEOPLE = 200
 _STAYS = frozenset(("stay", "length", "duration", "night", "day"))
 _HOW_LONG = re.compile(r"\bhow (?:long|many (?:days|nights))\b", re.I)
-_AND_A_HALF = re.compile(r"\s+and\s+(?:an?\s+)?(?:half|quarter)\b", re.I)
 _BOTH = re.compile(
     r"^\W*(?:(?:it's|for|just|yes)\s+)*(?:the\s+)?(?:both|us two|the"
     r" two)(?:\s+of\s+us)?\W*(?:please\W*)?$",
@@ -506,11 +505,7 @@ def _in_no_numeral(param: Param, reply: Reply) -> list[Candidate]:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The whole numbers of a reply; without a question, only those of the parameter's noun."""
-    candidates = [
-        c
-        for c in counts(param, reply)
-        if isinstance(c.value, int) and not _AND_A_HALF.match(reply.text, c.end)
-    ]
+    candidates = [c for c in counts(param, reply) if isinstance(c.value, int)]
     if reply.strict:
         return [candidate for candidate in candidates if candidate.fit >= 3]
     counted = any(candidate.fit >= 0 for candidate in candidates)

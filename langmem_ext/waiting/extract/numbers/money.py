@@ -13,9 +13,11 @@ from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.numbers.numerals import (
     DIGITS,
+    SCALED,
     WORDS,
     digits_value,
     numerals,
+    scaled_value,
     words_value,
 )
 from langmem_ext.waiting.extract.numbers.owned import owned
@@ -37,6 +39,7 @@ _MONEY = (
         rf"|hundred)\b)?[\s-]*{_UNIT}",
         re.I,
     ),
+    re.compile(rf"(?<![\w.,#/-])(?P<scaled>{SCALED})[\s-]+{_UNIT}", re.I),
     re.compile(rf"\b(?P<words>{WORDS})[\s-]+{_UNIT}", re.I),
 )
 _PRONOUN = re.compile(r"one", re.I)
@@ -82,7 +85,13 @@ def money(text: str) -> list[Candidate]:
         for match in pattern.finditer(text):
             groups = match.groupdict()
             written, scale = groups.get("digits"), groups.get("scale") or ""
-            amount = digits_value(written, scale) if written else words_value(groups["words"])
+            amount = (
+                digits_value(written, scale)
+                if written
+                else scaled_value(groups["scaled"])
+                if groups.get("scaled")
+                else words_value(groups["words"])
+            )
             if amount is None or amount >= 1e15:
                 continue
             end = match.end()

@@ -10,18 +10,10 @@ from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.numbers.integer import counts
 from langmem_ext.waiting.extract.reply import Reply
 
-_HALF = re.compile(r"\s+and\s+(?:a\s+)?(half|quarter)\b", re.I)
 _POINT = re.compile(r"\s+point\s+(\d+)\b", re.I)
 
 
 def _fraction(text: str, candidate: Candidate) -> Candidate:
-    half = _HALF.match(text, candidate.end)
-    if half and isinstance(candidate.value, int):
-        return replace(
-            candidate,
-            end=half.end(),
-            value=candidate.value + (0.5 if half[1].lower() == "half" else 0.25),
-        )
     point = _POINT.match(text, candidate.end)
     if point and isinstance(candidate.value, int):
         return replace(

@@ -44,7 +44,7 @@ TENS = {
 SCALES = {"hundred": 100, "thousand": 1_000, "grand": 1_000, "million": 1_000_000, "k": 1_000}
 _WORD = "|".join(sorted((*UNITS, *TENS, "hundred", "thousand", "million"), key=len, reverse=True))
 WORDS = (
-    rf"(?:an?\s+(?=(?:hundred|thousand|million)\b))?(?:{_WORD})(?:(?:\s*-\s*|\s+"
+    rf"(?<!\bfew\s)(?<!\bseveral\s)(?:an?\s+(?=(?:hundred|thousand|million)\b))?(?:{_WORD})(?:(?:\s*-\s*|\s+"
     rf"|\s+and\s+)(?:{_WORD})){{0,11}}"
 )
 """A number in words, as the source of a regular expression."""
@@ -52,8 +52,26 @@ WORDS = (
 DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 """A number in digits, as the source of a regular expression."""
 
+_SHARE = r"(?:half|quarter|three\s+quarters)"
+_SCALE = r"(?:hundred|thousand|million|grand|k|dozen)\b"
+SCALED = (
+    rf"(?:(?:half(?:\s+an?)?|(?:an?|one|three)\s+quarters?\s+of\s+an?|an?\s+couple(?:\s+of)?"
+    rf"|\d*[½¼¾])\s*(?!dozen){_SCALE}"
+    rf"|(?:{DIGITS}|(?:{WORDS})\b)\s+and\s+(?:an?\s+)?{_SHARE}\b(?!\s+(?:past|to)\b)(?:\s+{_SCALE})?"
+    rf"|(?:an?|{WORDS})\s+(?:grand|k)\b(?:\s+and\s+a\s+half\b)?"
+    r"|an?\s+(?:thousand|million)\s+and\s+a\s+half\b|\d+[½¼¾])"
+)
+"""Halves, quarters and multiples in words, as the source of a regular expression."""
+_SCALED = re.compile(
+    rf"(?P<count>.*?)(?:\s+and\s+(?:an?\s+)?(?P<share>{_SHARE}))?(?:\s*\b(?P<scale>{_SCALE}))?"
+    r"(?P<more>\s+and\s+a\s+half)?",
+    re.I | re.S,
+)
+_SHARES = {"half": 0.5, "quarter": 0.25, "three quarters": 0.75, "½": 0.5, "¼": 0.25, "¾": 0.75}
+
 _NUMERAL = re.compile(
-    r"(?<![\w#/:.,-])(?P<dozens>\d{1,3}|an?\s+couple(?:\s+of)?|two|three|four|five|six|ten)\s+dozen\b"
+    rf"(?<![\w#/:.,-])(?P<scaled>{SCALED})"
+    r"|(?<![\w#/:.,-])(?P<dozens>\d{1,3}|an?\s+couple(?:\s+of)?|two|three|four|five|six|ten)\s+dozen\b"
     rf"|(?:(?<=\bx)|(?<![\w#/:.,-])-?)(?P<digits>{DIGITS})"
     rf"(?:\s*(?P<scale>hundred|thousand|million|grand|k)\b|-?ish\b|x\b"
     rf"|(?![\w/:]|[-–]\d|\.\d|,\d))"
@@ -113,6 +131,33 @@ def words_value(words: str) -> int | None:
     return total + current
 
 
+def scaled_value(written: str) -> int | float | None:
+    """The number that words with a half, a quarter or a multiple say: "two and a half thousand"."""
+    parts = _SCALED.fullmatch(re.sub(r"\s+", " ", written.lower()))
+    if parts is None:
+        return None
+    scale = {**SCALES, "dozen": 12}.get(parts["scale"] or "", 1)
+    count = _counted(parts["count"].strip())
+    if count is None:
+        return None
+    value = (count + _SHARES.get(parts["share"] or "", 0) + (0.5 if parts["more"] else 0)) * scale
+    return int(value) if float(value).is_integer() else value
+
+
+def _counted(written: str) -> int | float | None:
+    """What multiplies: "a couple of", "half a", "2½", "two"."""
+    if written[-1:] in _SHARES:
+        return (int(written[:-1]) if written[:-1] else 0) + _SHARES[written[-1]]
+    if written[:1].isdigit():
+        return digits_value(written)
+    if "couple" in written:
+        return 2
+    share = re.search(_SHARE, written)
+    if share:
+        return 0.75 if written.startswith("three") else _SHARES[share.group()]
+    return 1 if written in ("a", "an") else words_value(written)
+
+
 def digits_value(digits: str, scale: str = "") -> int | float:
     """The number that `digits` write; an int when it is whole."""
     number = float(digits.replace(",", "")) * SCALES.get(scale.lower(), 1)
@@ -128,7 +173,9 @@ def numerals(text: str) -> list[Numeral]:
     numbers: list[Numeral] = []
     for _, match in zip(range(MOST), _NUMERAL.finditer(text), strict=False):
         value: int | float | None
-        if match["dozens"]:
+        if match["scaled"]:
+            value = scaled_value(match["scaled"])
+        elif match["dozens"]:
             count = match["dozens"].lower()
             value = 12 * (int(count) if count.isdigit() else UNITS.get(count, 2))
         elif match["digits"]:
@@ -141,5 +188,6 @@ def numerals(text: str) -> list[Numeral]:
             value = (6 if "half" in named else 12) if "dozen" in named else 2
         pronoun = value == 1 and match["words"] and _NO_COUNT.search(text, 0, match.start())
         if value is not None and abs(value) < 1e15 and not pronoun:
-            numbers.append(Numeral(match.start(), match.end(), value, match["digits"] is not None))
+            in_digits = match.group().lstrip("-")[:1].isdigit() and match["dozens"] is None
+            numbers.append(Numeral(match.start(), match.end(), value, in_digits))
     return numbers

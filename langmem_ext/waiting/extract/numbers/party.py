@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.english.lexicon import ANIMAL
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.numbers.numerals import UNITS, numerals
 
@@ -46,6 +47,7 @@ _RELATIVE = re.compile(
     rf"|months?)[\s-]old\s+)?(?:(?:other|best|little|older|younger|elder|dear)\s+)?{_SOMEBODY}\b",
     re.I,
 )
+_PET = re.compile(rf"\b(?:my|our|the|an?|his|her|their)\s+(?:\w+\s+)?{ANIMAL}\b", re.I)
 _PAIR = re.compile(
     r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b|\bparents\b|\b(?:both|the"
     r" two) of us\b"
@@ -66,9 +68,9 @@ _CLOSES = re.compile(r"\W*(?:$|[.,!;]|please\b|others?\b|more\b)", re.I)
 _EXIST = re.compile(r"\bthere(?:'s| is| are| will be|['’]ll be)\s+(?:only\s+|just\s+)?$", re.I)
 _TOTAL = re.compile(r"\s+(?:in total|total|altogether|in all|all together)\b", re.I)
 _ALONE = re.compile(
-    r"\b(?:(?:just|only|it's|its|it is)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my"
-    r" own|alone|solo|(?:myself|me) only|no one else)"
-    r"|^\W*(?:for\s+)?(?:me|myself)\W*$",
+    r"\b(?:(?:just|only|it's|its|it is)\s+(?:for\s+)?(?:little\s+)?(?:old\s+)?(?:me|myself)\b"
+    r"|by myself|on my own|alone|solo|(?:myself|me) only|no one else)"
+    r"|^\W*(?:for\s+)?(?:little\s+old\s+)?(?:me|myself)\W*$",
     re.I,
 )
 _ACTS = re.compile(
@@ -76,7 +78,10 @@ _ACTS = re.compile(
 )
 """What follows whoever is spoken of, not counted: "three people, my sister is coming too"."""
 _OF_US = re.compile(r"(?<=\w)\s+of\s+us$", re.I)
-_JUST_ME = re.compile(r"(?:just|only)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my own|solo", re.I)
+_JUST_ME = re.compile(
+    r"(?:just|only)\s+(?:for\s+)?(?:little\s+)?(?:old\s+)?(?:me|myself)\b|by myself|on my own|solo",
+    re.I,
+)
 _WITH = re.compile(r"\bwith\s+$", re.I)
 """What joins the only person who is named to whoever speaks."""
 
@@ -104,6 +109,7 @@ def _terms(text: str) -> list[_Term]:
     """
     terms = [_Term(m.start(), m.end(), 1, "speaker") for m in _SPEAKER.finditer(text)]
     terms += [_Term(m.start(), m.end(), 1, "relative") for m in _RELATIVE.finditer(text)]
+    terms += [_Term(m.start(), m.end(), 0, "pet") for m in _PET.finditer(text)]
     terms += [_Term(m.start(), m.end(), 2, "pair") for m in _PAIR.finditer(text)]
     for numeral in numerals(text):
         unit = _COUNTED.match(text, numeral.end)
@@ -195,6 +201,11 @@ def companies(text: str) -> list[Candidate]:
         if [term.kind for term in chain] == ["speaker", "bare"]:
             groups.append(
                 Candidate(chain[0].start, chain[1].end, _total(chain), 0.85, 3, "number of people")
+            )
+            continue
+        if kinds == {"speaker", "pet"}:
+            groups.append(
+                Candidate(chain[0].start, chain[-1].end, _total(chain), 0.75, 3, "with an animal")
             )
             continue
         if kinds == {"relative"} and len(chain) == 1 and _WITH.search(before(text, chain[0].start)):
