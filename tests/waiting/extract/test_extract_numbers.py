@@ -214,6 +214,7 @@ def test_halves_and_multiples_in_words_are_numbers(text: str, value: float | Non
         ("me and the dog", 1),
         ("me, my mum and our cat", 2),
         ("me and the kids", None),
+        ("with a child seat", None),
     ],
 )
 def test_an_animal_is_nobody_to_be_counted(text: str, value: int | None) -> None:

@@ -288,3 +288,19 @@ def test_a_long_message_without_values_is_searched_for_a_person_in_little_time()
     began = process_time()
     likely_values(LESSON, reading, {}, ["learner"])
     assert process_time() - began < 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "seat"),
+    [
+        ("I need a lift for my wife and me. she's 2 so we need a child seat", True),
+        ("a lift with a child seat please", True),
+        ("a lift, no child seat needed", False),
+        ("a lift for two adults and a child", None),
+    ],
+)
+def test_a_truth_value_is_told_by_its_thing_and_not_by_whom_it_is_for(
+    text: str, seat: bool | None
+) -> None:
+    params = [param("child_seat", "boolean", description="a child seat is needed")]
+    assert read(params, text).get("child_seat") is seat

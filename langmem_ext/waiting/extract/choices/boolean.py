@@ -21,6 +21,7 @@ from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.tokens import sentences, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
+from langmem_ext.waiting.extract.numbers.party import is_person
 from langmem_ext.waiting.extract.reply import Reply
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][a-z]+)?")
@@ -137,12 +138,26 @@ def _negated(sentence: str) -> bool:
 
 def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
     """The sentence that speaks of the parameter by its own nouns, or the clause of its phrase."""
-    own = own_stems(param)
     text = _IF.sub(lambda match: " " * len(match.group()), text)
+    own, best = telling_stems(param), 0
+    where: tuple[int, int] | None = None
     for start, end in sentences(text):
-        if any(_is_own(stem(word), own) for word in _WORD.findall(text[start:end])):
-            return phrase_of(param, text, start, end) or (start, end)
-    return phrase_of(param, text)
+        words = {stem(word) for word in _WORD.findall(text[start:end])}
+        said = sum(1 for word in words if _is_own(word, own))
+        if said > best:
+            best, where = said, (start, end)
+    return phrase_of(param, text, *where) or where if where else phrase_of(param, text)
+
+
+def telling_stems(param: Param) -> frozenset[str]:
+    """Stems of its own nouns; not those of people beside others: a child needs no child seat."""
+    own = own_stems(param)
+    things = frozenset(word for word in own if word in _FOR_PEOPLE or not is_person(word))
+    return things or own
+
+
+_FOR_PEOPLE = frozenset(("seat", "ticket"))
+"""What counts people, and is a thing by itself."""
 
 
 def phrase_of(
@@ -214,7 +229,7 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
     sentence = reply.text[where[0] : where[1]]
     if asks_back(sentence) or lacks(sentence):
         return []
-    own = own_stems(param)
+    own = telling_stems(param)
     named = (
         word.span() for word in _WORD.finditer(reply.text, *where) if _is_own(stem(word[0]), own)
     )

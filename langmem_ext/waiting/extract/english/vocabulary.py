@@ -10,8 +10,8 @@ from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 
 _EMPTY = word_set(
     "name number value parameter argument field user customer whether flag boolean main desired"
-    " required preferred given want wants provided amount list string optional default format count"
-    " total tentative search e.g eg"
+    " required preferred given want wants wanted need needs needed provided"
+    " amount list string optional default format count total tentative search e.g eg"
 )
 _PEOPLE = word_set(
     "people person persons passenger passengers rider riders traveler travelers traveller"

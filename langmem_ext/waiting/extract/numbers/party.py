@@ -48,6 +48,10 @@ _RELATIVE = re.compile(
     re.I,
 )
 _PET = re.compile(rf"\b(?:my|our|the|an?|his|her|their)\s+(?:\w+\s+)?{ANIMAL}\b", re.I)
+_FOR_THEM = re.compile(
+    r"(?:['’]s)?[\s-](?:seat|chair|bed|cot|menu|meal|ticket|portion|size|room|discount)s?\b", re.I
+)
+"""What makes somebody before it a thing: "a child seat"."""
 _PAIR = re.compile(
     r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b|\bparents\b|\b(?:both|the"
     r" two) of us\b"
@@ -108,7 +112,11 @@ def _terms(text: str) -> list[_Term]:
     Numbers without a noun are included; they count only beside other terms.
     """
     terms = [_Term(m.start(), m.end(), 1, "speaker") for m in _SPEAKER.finditer(text)]
-    terms += [_Term(m.start(), m.end(), 1, "relative") for m in _RELATIVE.finditer(text)]
+    terms += [
+        _Term(m.start(), m.end(), 1, "relative")
+        for m in _RELATIVE.finditer(text)
+        if not _FOR_THEM.match(text, m.end())
+    ]
     terms += [_Term(m.start(), m.end(), 0, "pet") for m in _PET.finditer(text)]
     terms += [_Term(m.start(), m.end(), 2, "pair") for m in _PAIR.finditer(text)]
     for numeral in numerals(text):
