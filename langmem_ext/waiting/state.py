@@ -61,6 +61,9 @@ class PlanExecution(TypedDict):
     unread: NotRequired[bool]
     """Whether something that the user said to it could not be read: it is read back before its
     first tool runs."""
+    unsure: NotRequired[bool]
+    """Whether the user may have asked for something else: it is read back as well, unless the user
+    answers one of its questions."""
     denied: NotRequired[bool]
     """Whether the user said no to what was asked last, and is asked what to change."""
 

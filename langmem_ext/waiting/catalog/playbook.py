@@ -234,10 +234,12 @@ class Playbook:
     def confirm_question(self, plan: PlanExecution) -> str | None:
         """The template of the question before the plan's first tool; None when it wants none.
 
-        Where something that was said could not be read, the request is read back.
+        Where something that was said could not be read, or the request is not certain, it is read
+        back.
         """
         asked = self.catalog.confirm_question(self.intent_of(plan))
-        return asked or (self.catalog.replies.read_back if plan.get("unread") else None)
+        doubt = plan.get("unread") or plan.get("unsure")
+        return asked or (self.catalog.replies.read_back if doubt else None)
 
     def unconfirmed(self, plan: PlanExecution, params: Params) -> bool:
         """Whether the user has yet to say yes to just these calls."""

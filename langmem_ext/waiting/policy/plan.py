@@ -89,6 +89,8 @@ def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -
     session = replace(session, params=playbook.sound(plan, session.params), waiting_for=None)
     if playbook.finished(plan):
         return Move(session, say)
+    session = _with_doubtful(playbook, session, plan)
+    plan = session.plan or plan
     missing = playbook.missing(plan, session.params)
     if not missing and not playbook.unconfirmed(plan, session.params) and not plan.get("expired"):
         return Move(session, say)
@@ -97,6 +99,19 @@ def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -
         plan = PlanExecution(**{**plan, "asked": playbook.fingerprint(plan, session.params)})
     asked = question(playbook, plan, session.params, name)
     return Move(replace(session, plan=plan, waiting_for=name), (*say, asked.prompt))
+
+
+def _doubtful(plan: PlanExecution, name: str) -> bool:
+    """Whether a value is known that only has to be confirmed."""
+    return len(plan.get("choices", {}).get(name, ())) == 1
+
+
+def _with_doubtful(playbook: Playbook, session: Session, plan: PlanExecution) -> Session:
+    """The session with its doubtful values, where one confirmation can ask about them all."""
+    missing = playbook.missing(plan, session.params)
+    if not all(_doubtful(plan, name) for name in missing) or not playbook.confirm_question(plan):
+        return session
+    return take(playbook, session, {name: plan["choices"][name][0] for name in missing})
 
 
 def next_task(playbook: Playbook, session: Session) -> Task | None:
@@ -121,6 +136,8 @@ def start(
     intent: Intent,
     heard: Heard,
     values: Mapping[str, JsonValue],
+    *,
+    unsure: bool = False,
 ) -> Move:
     """Begin a request, or go on with the suspended one for the same intent.
 
@@ -134,7 +151,9 @@ def start(
             break
     else:
         kept = session.params if refers_back(heard.text) else lasting(playbook, session.params)
-        session = replace(session, plan=playbook.begin(intent, heard.id), params=kept)
+        plan = playbook.begin(intent, heard.id)
+        plan = PlanExecution(**{**plan, "unsure": True}) if unsure else plan
+        session = replace(session, plan=plan, params=kept)
     session = replace(session, last_intent_id=intent.id, waiting_for=None)
     return replace(
         plan_next(playbook, take(playbook, session, values)), mentioned=frozenset(values)

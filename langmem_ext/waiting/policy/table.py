@@ -138,7 +138,14 @@ def _begun(
         move = start(playbook, session, playbook.intents[later.intent], heard, dict(later.values))
         session, mentioned = suspend(move.session), mentioned | move.mentioned
     first = starts[0]
-    move = start(playbook, session, playbook.intents[first.intent], heard, dict(first.values))
+    move = start(
+        playbook,
+        session,
+        playbook.intents[first.intent],
+        heard,
+        dict(first.values),
+        unsure=first.unsure,
+    )
     return replace(move, say=(*say, *move.say), mentioned=mentioned | move.mentioned)
 
 
@@ -161,9 +168,9 @@ def _left_open(playbook: Playbook, move: Move, commands: Sequence[Command]) -> M
     """
     session = _with_choices(playbook, move.session, commands)
     if session is not move.session:
+        say = move.say[:-1] if session.waiting_for else move.say
         return replace(
-            plan_next(playbook, session, move.say[:-1] if session.waiting_for else move.say),
-            mentioned=move.mentioned,
+            plan_next(playbook, replace(session, waiting_for=None), say), mentioned=move.mentioned
         )
     refused = [
         as_sentence(command.problem)
@@ -206,7 +213,7 @@ def _while_running(
     values = _values(commands)
     if values:
         session = _with_values(playbook, session, values)
-    if _first(commands, Confirm):
+    if _first(commands, Confirm) or _accepts(playbook, session, plan, commands):
         return _confirmed(
             playbook, _queued(playbook, session, heard, _all(commands, Start)), session.plan or plan
         )
@@ -229,6 +236,15 @@ def _while_running(
             move = replace(move, say=(*_noted(playbook, values), *move.say))
         return replace(move, mentioned=frozenset(values))
     return _without_value(playbook, session, plan, heard, commands)
+
+
+def _accepts(
+    playbook: Playbook, session: Session, plan: PlanExecution, commands: Sequence[Command]
+) -> bool:
+    """Whether thanks are a yes: to a request that is only read back, not to one to be confirmed."""
+    read_back = playbook.catalog.confirm_question(playbook.intent_of(plan)) is None
+    thanks = len(commands) == 1 and isinstance(commands[0], Chat) and commands[0].kind == "thanks"
+    return session.waiting_for == CONFIRMATION and read_back and thanks
 
 
 def _noted(playbook: Playbook, values: Mapping[str, JsonValue]) -> tuple[str, ...]:
@@ -258,7 +274,10 @@ def _with_values(playbook: Playbook, session: Session, values: Mapping[str, Json
         replace(session, params=kept),
         {name: value for name, value in values.items() if name not in gone},
     )
-    return replace(taken, plan=_undenied(taken.plan))
+    plan = _undenied(taken.plan)
+    if plan and plan.get("unsure") and session.waiting_for in values:
+        plan = PlanExecution(**{**plan, "unsure": False})  # who answers its question wants it
+    return replace(taken, plan=plan)
 
 
 def _undenied(plan: PlanExecution | None) -> PlanExecution | None:

@@ -34,10 +34,12 @@ class Start(_Command):
     Attributes:
         intent: The intent's id.
         values: What the same message gives for it, by parameter.
+        unsure: Whether it is only likely that the user asks for it.
     """
 
     intent: str
     values: tuple[tuple[str, JsonValue], ...] = ()
+    unsure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

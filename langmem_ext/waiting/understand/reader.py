@@ -216,16 +216,26 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
         return [again]
     if wants_person(text):
         return [HandOver(why="asks for a person")]
+    return _not_certain(playbook, session, heard, classification)
+
+
+def _not_certain(
+    playbook: Playbook, session: Session, heard: Heard, classification: Classification
+) -> Commands:
+    """What a message is that certainly asks for nothing: a likely request, an offer, or neither."""
     since = _since(session) or heard.id
-    if choices := _offer(playbook, session, heard, classification):
+    choices = _offer(playbook, session, heard, classification)
+    if likely := _likely(playbook, session, heard, choices, classification):
+        return [likely, *_open(playbook, heard, [likely])]
+    if choices:
         return [
             Clarify(
                 tuple(choices), why=classification.reason, by=classification.source, since=since
             )
         ]
-    if is_cancel(text):
+    if is_cancel(heard.text):
         return [Cancel(why="says to stop")]
-    if any(clause.act == "question" for clause in clauses):
+    if any(clause.act == "question" for clause in clauses_of(heard.text)):
         return [Ask(why="asks something", since=since)]
     return [Unclear(why=classification.reason or "no intent fits", since=since)]
 
@@ -311,6 +321,31 @@ def _starts(playbook: Playbook, classification: Classification) -> Commands:
         )
         for request in every
     ]
+
+
+def _likely(
+    playbook: Playbook,
+    session: Session,
+    heard: Heard,
+    choices: Sequence[str],
+    classification: Classification,
+) -> Start | None:
+    """The one request that a first message may ask for; values alone ask for nothing."""
+    if len(choices) != 1 or _since(session) or session.last_intent_id:
+        return None
+    request = request_of(playbook, session, heard)
+    words = words_without_values(heard.text, [*request.param_spans.values()])
+    if choices[0] not in playbook.intents or not re.search(r"[^\W\d_]{2}", words):
+        return None
+    values = find_params(playbook.intents[choices[0]], request)
+    return Start(
+        choices[0],
+        tuple(values.items()),
+        unsure=True,
+        confidence=classification.confidence,
+        by=classification.source,
+        why="nothing else fits",
+    )
 
 
 def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
@@ -442,7 +477,11 @@ def _between(
         ]
         if len(fitting) == 1 or among[0] in fitting and len(among) <= 2:
             return chosen(fitting[0], both.text, 0.5, "goes on with its values")
-        return replace(classification, choices=fitting if len(fitting) < len(among) else ())
+        taken = {name: len(find_params(playbook.intents[name], request)) for name in fitting}
+        most = [name for name in fitting if taken[name] == max(taken.values())]
+        if fitting and (len(most) == 1 or 2 * len(most) <= len(among)):
+            return chosen(most[0], both.text, 0.5, "takes the most of its values")
+        return replace(classification, choices=())
     if classification.intent_id is None:
         return replace(classification, choices=())
     return _with_earlier(playbook, classification, replace(request, text=before))

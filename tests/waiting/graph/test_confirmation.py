@@ -832,3 +832,14 @@ def test_a_request_of_which_something_was_not_read_is_read_back_once(skips: Desk
     assert skips.asked == "Hire a skip (size large, day 2099-03-06). Is that right?"
     assert skips.say("yes").reply == "Ordered."
     assert skips.ran == [("hire_skip", {"size": "large", "day": "2099-03-06"})]
+
+
+def test_thanks_are_a_yes_to_what_is_only_read_back_and_none_to_what_is_to_be_confirmed(
+    skips: Desk, confirming: Desk
+) -> None:
+    for text in ("blorf the wuzzle gently", "mini", "2099-03-06"):
+        skips.say(text)
+    assert skips.say("ok thanks").reply == "Ordered."
+    asked = confirming.asked
+    confirming.say("thank you")
+    assert (confirming.asked, confirming.ran) == (asked, [])

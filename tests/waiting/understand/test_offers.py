@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Protocol
 
 import pytest
 import yaml
+from langchain_core.tools import tool
 
 from benchmarks.conversations import TALKS, tools_of
-from langmem_ext import DeltaSaver, IntentCatalog, Turn, build_waiting_graph, converse
+from langmem_ext import (
+    Classification,
+    ClassifyRequest,
+    DeltaSaver,
+    IntentCatalog,
+    Turn,
+    build_waiting_graph,
+    converse,
+)
 
 NOW = datetime(2026, 3, 4, 10, 15)
 NUMBER = {"type": "identifier", "prompt": "Which number?", "pattern": r"S\d{6}"}
@@ -152,3 +161,52 @@ def test_who_goes_on_with_one_of_the_offered_requests_keeps_what_was_said_before
 def test_a_choice_by_place_may_say_more(said: Said) -> None:
     said("nothing on the doormat", "S204417")
     assert said("the first, and it was today") == "Sorry: S204417, 2026-03-04."
+
+
+def test_the_one_request_that_a_first_message_may_ask_for_is_taken_up() -> None:
+    asked, _ = first_reply("podiatry", "dad needs his corns done, thursday the 12th")
+    assert asked == "At what time?"
+
+
+class OneGuess:
+    """A classifier that is sure of nothing, and takes the first request for a possible one."""
+
+    def classify(self, request: ClassifyRequest) -> Classification:
+        """One choice."""
+        return Classification(confidence=0.2, choices=[request.catalog.intents[0].id])
+
+    async def aclassify(self, request: ClassifyRequest) -> Classification:
+        """Async twin of `classify`."""
+        return self.classify(request)
+
+
+def test_it_is_read_back_unless_the_user_answers_one_of_its_questions() -> None:
+    @tool
+    def hire_skip(size: str, day: date) -> str:
+        """Hire a skip."""
+        return f"{size} {day}"
+
+    skip = {"id": "hire_skip", "description": "Hire a skip", "required": ["size", "day"]}
+    params = {"size": {"enum": ["mini", "large"]}, "day": {"type": "date", "prompt": "Which day?"}}
+    catalog = IntentCatalog.from_dict(
+        {"intents": [{**skip, "tool": "hire_skip", "reply": "Ordered."}], "params": params}
+    )
+    graph = build_waiting_graph(catalog, [hire_skip], classifier=OneGuess())
+
+    def ends(*texts: str) -> str:
+        with DeltaSaver.open(":memory:") as saver:
+            ask = graph.compile(checkpointer=saver)
+            turns = [converse(ask, text, thread_id="t", now=NOW) for text in texts]
+        return turns[-1].reply
+
+    whole = "rubble everywhere, mini, 6 march"
+    assert ends(whole) == "Hire a skip (size mini, day 2026-03-06). Is that right?"
+    assert ends(whole, "yes") == "Ordered."
+    assert ends("rubble everywhere, mini", "6 march") == "Ordered."
+
+
+def test_of_several_offered_requests_the_next_values_choose_the_one_that_takes_most(
+    said: Said,
+) -> None:
+    said("hocus pocus", "abracadabra simsalabim")
+    assert said("S204417, it was today") == "Sorry: S204417, 2026-03-04."

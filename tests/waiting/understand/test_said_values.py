@@ -177,6 +177,16 @@ def test_a_day_that_is_past_is_not_taken_and_the_user_is_told_why(
 
 
 def test_a_name_that_nothing_marks_is_asked_about_when_its_turn_comes(tmp_path: Path) -> None:
-    turn, known = talk(tmp_path, "could Otis have a table for 2 on friday at 7 pm")
-    assert (turn.reply, "name" in known) == ("Did you mean Otis?", False)
+    turn, known = talk(tmp_path, "could Otis have a table for 2 at 7 pm")
+    assert turn.reply == "Which day?"
+    turn, known = talk(tmp_path, "friday")
+    assert turn.reply == "2 on 2026-03-06 at 19:00 under Otis?"
+    assert talk(tmp_path, "no, under Ruth Lee")[0].reply.endswith("under Ruth Lee?")
+
+
+def test_where_nothing_else_is_missing_one_question_confirms_it_with_the_rest(
+    tmp_path: Path,
+) -> None:
+    turn, _ = talk(tmp_path, "could Otis have a table for 2 on friday at 7 pm")
+    assert turn.reply == "2 on 2026-03-06 at 19:00 under Otis?"
     assert talk(tmp_path, "yes")[1] == {**WISHED, "name": "Otis"}

@@ -62,7 +62,8 @@ def _forms(
     made = []
     for form, value in sorted(forms, key=lambda pair: (-len(pair[0]), pair)):
         body = r"[\s_-]*".join(re.escape(word) for word in form.split())
-        made.append((re.compile(rf"(?<!\w){body}(?:'s|s|es)?(?!\w)", re.I), value, form))
+        begin = r"(?<![\w'’])" if len(form) == 1 else r"(?<!\w)"  # the s of "it's" is no size
+        made.append((re.compile(rf"{begin}{body}(?:'s|s|es)?(?!\w)", re.I), value, form))
     return tuple(made)
 
 
