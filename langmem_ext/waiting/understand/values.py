@@ -23,8 +23,10 @@ from langmem_ext.waiting.extract.choices.enum import exact
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.self_correction import corrects
+from langmem_ext.waiting.extract.english.tokens import sentences, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.person import is_person
+from langmem_ext.waiting.extract.names.telling import DOUBTED, is_request, is_written
 from langmem_ext.waiting.extract.names.text import is_title
 from langmem_ext.waiting.understand.acts import yes_or_no
 from langmem_ext.waiting.understand.likely_time import likely
@@ -74,10 +76,7 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
     """The values of these parameters that the message holds; no two share a word."""
     taken: dict[str, Extraction] = {}
     text, open_params = reading.text, list(params)
-    claims = {param.name: _claim(param, params, reading, text) for param in open_params}
-    asked = next((param for param in params if param.name == reading.asked), None)
-    if asked is not None and asked.type in _OPEN:
-        claims[asked.name] = _without_others(asked, params, claims, reading)
+    claims = _claims(params, reading)
     ties = 0
     for _ in range(_ROUNDS):
         ranked = sorted(
@@ -122,6 +121,18 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
     return _without_repeats(taken, params, reading)
 
 
+def _claims(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
+    """What each parameter could be by the message alone; of a text only what is its own."""
+    claims = {param.name: _claim(param, params, reading, reading.text) for param in params}
+    own: dict[str, Extraction] = {}
+    for param in params:
+        if param.name == reading.asked and param.type in _OPEN:
+            own[param.name] = _without_others(param, params, claims, reading)
+        elif param.type is ParamType.TEXT:
+            own[param.name] = _up_to_others(param, params, claims, reading.text)
+    return claims | own
+
+
 def _without_repeats(
     taken: dict[str, Extraction], params: Sequence[Param], reading: Reading
 ) -> dict[str, Extraction]:
@@ -151,10 +162,37 @@ def _without_others(
         return answer
     if asked.type is ParamType.TEXT and yes_or_no(reading.text, (), ""):
         return Extraction("abstained", reason="says yes")
+    doubted = answer.confidence <= DOUBTED and is_request(answer.raw)
+    if doubted and any(
+        overlap(answer, claims[param.name]) and claims[param.name].status == "filled"
+        for param in params
+        if param is not asked
+    ):
+        return Extraction("abstained", reason="asks for something else")
+    rest = _rest(asked, answer, params, claims, reading)
+    if is_title(asked) and rest != reading.text:
+        return _name_beside(asked, params, reading, rest)
+    start, end = answer.span
+    left = re.findall(r"[^\W_]+", rest[start:end].lower())
+    if rest[start:end] == answer.raw or not all(word in FUNCTION_WORDS for word in left):
+        return answer
+    return Extraction("abstained", reason="a value of another parameter")
+
+
+def _rest(
+    asked: Param,
+    answer: Extraction,
+    params: Sequence[Param],
+    claims: Mapping[str, Extraction],
+    reading: Reading,
+) -> str:
+    """The message without other parameters' values that are surer than the answer."""
     rest = reading.text
     for param in params:
         other = claims[param.name]
-        if is_title(asked) and param.type in _OPEN and not _is_near(other, param, reading.text):
+        if param.type in _OPEN and (
+            is_written(asked) or (is_title(asked) and not _is_near(other, param, reading.text))
+        ):
             continue  # "The Blue Lantern" could be anybody's name
         if param.type is ParamType.PERSON and other.status != "filled":
             other = find(param, rest, now=reading.now)  # whoever of several it may be
@@ -163,13 +201,33 @@ def _without_others(
             while other.status == "filled" and other.span:  # "after 4 if possible. half 4?"
                 rest = _blanked(rest, other.span)
                 other = find(param, rest, now=reading.now)
-    if is_title(asked) and rest != reading.text:
-        return _name_beside(asked, params, reading, rest)
-    start, end = answer.span
-    left = re.findall(r"[^\W_]+", rest[start:end].lower())
-    if rest[start:end] == answer.raw or not all(word in FUNCTION_WORDS for word in left):
-        return answer
-    return Extraction("abstained", reason="a value of another parameter")
+    return rest
+
+
+def _up_to_others(
+    param: Param, params: Sequence[Param], claims: Mapping[str, Extraction], text: str
+) -> Extraction:
+    """A text that nobody asked for, up to a sentence that holds another parameter's value.
+
+    "The card: Sleep tight. My number is 07700 900123" has two words on the card.
+    """
+    claim = claims[param.name]
+    if claim.span is None or claim.status != "filled":
+        return claim
+    begin, end = claim.span
+    others = [
+        other.span[0]
+        for rival in params
+        if (other := claims[rival.name]).span is not None
+        and other.confidence > SURE
+        and rival.type not in _WORDS
+        and (rival.type not in _OPEN or is_named_near(text, other.span, rival))
+    ]
+    for first, last in sentences(text[begin:end])[1:]:
+        if any(begin + first <= start < begin + last for start in others):
+            begin, end = trim(text, begin, begin + first)
+            return replace(claim, value=text[begin:end], raw=text[begin:end], span=(begin, end))
+    return claim
 
 
 _NO_NAME: Final = Extraction("abstained", reason="values of other parameters")
@@ -362,8 +420,8 @@ def decided_by_request(extraction: Extraction, param: Param, about: str) -> Extr
 
 def _worth(param: Param, claim: Extraction, reading: Reading) -> float:
     worth = claim.confidence
-    if param.name == reading.asked:
-        worth += ASKED
+    if param.name == reading.asked or (param.type is ParamType.TEXT and worth > _LABELLED):
+        worth += ASKED  # what a text says of days and people is a part of it
     elif param.name in reading.filled:
         worth -= NAMED
     if (
@@ -380,6 +438,10 @@ def _worth(param: Param, claim: Extraction, reading: Reading) -> float:
     ):
         worth -= NAMED  # nobody was born on a tuesday
     return worth
+
+
+_LABELLED: Final = 0.75
+"""Above this confidence a text was named as what it is: "the card: Happy birthday"."""
 
 
 def is_birth(param: Param) -> bool:

@@ -304,3 +304,43 @@ def test_a_truth_value_is_told_by_its_thing_and_not_by_whom_it_is_for(
 ) -> None:
     params = [param("child_seat", "boolean", description="a child seat is needed")]
     assert read(params, text).get("child_seat") is seat
+
+
+FLOWERS = [
+    param("day", "date", description="day of the funeral"),
+    param("card", "text", description="words on the card"),
+    param("phone", "phone", description="phone number"),
+    param("name", "person", description="name of the customer"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "flowers for friday. card: Sleep tight Grandad. my number is 07700 900671",
+            {"day": "2026-03-06", "card": "Sleep tight Grandad", "phone": "07700900671"},
+        ),
+        (
+            "a card that says: Happy birthday Ann. Love from us. deliver on friday",
+            {"card": "Happy birthday Ann. Love from us", "day": "2026-03-06"},
+        ),
+        (
+            "the card should say Happy 5th anniversary, love Jo",
+            {"card": "Happy 5th anniversary, love Jo"},
+        ),
+    ],
+)
+def test_a_text_that_is_named_keeps_its_days_and_people_and_leaves_the_rest(
+    text: str, expected: dict[str, Any]
+) -> None:
+    assert read(FLOWERS, text) == expected
+
+
+def test_a_question_that_gives_another_value_is_no_story() -> None:
+    params = [
+        Param(name="fault", type=ParamType.TEXT, prompt="What is wrong with it?"),
+        param("express", "boolean", description="express repair"),
+    ]
+    found = read(params, "can u do it express tho", asked="fault", prompt="What is wrong with it?")
+    assert found == {"express": True}

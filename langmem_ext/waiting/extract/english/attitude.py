@@ -143,6 +143,24 @@ _OTHER_WISH = re.compile(
 )
 
 
+_LOOKS = r"(?:just )?(?:check|look|dig|think|search|find|ask|get|grab|see|go|fetch|scroll)"
+_STALL = re.compile(
+    r"\W*(?:(?:oh|ok(?:ay)?|sorry|yes|well|um+|just)\b\W*)*(?:"
+    r"(?:(?:hang|hold) on|wait|sec|bear with me"
+    r"|(?:one|two|an?|1|2|half a) (?:sec(?:ond)?|min(?:ute)?|moment|mo|tick)s?"
+    r"|(?:give me|wait|just) (?:an?|one|two) \w+)(?:\W+(?:please|pls))?"
+    rf"(?:[\s,]+(?:while )?(?:i['’]?m |i am |let me |i['’]?ll |i(?: need| have) to )?(?:still )?"
+    rf"(?:{_LOOKS}(?:t?ing|ging)?)\b[^.!?;\n]*)?"
+    rf"|(?:let me|i['’]?ll(?: have to)?|i will) {_LOOKS}\b[^.!?;\n]*)\W*",
+    re.I,
+)
+
+
+def stalls(text: str) -> bool:
+    """Whether a sentence only asks for time: "hang on, digging through my bag"."""
+    return _STALL.fullmatch(text) is not None
+
+
 def says_yes(text: str) -> bool:
     """Whether the message begins by agreeing."""
     return YES.match(text) is not None and not (

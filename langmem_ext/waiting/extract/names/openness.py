@@ -12,6 +12,7 @@ from langmem_ext.waiting.extract.english.attitude import (
     does_not_care,
     lacks,
     puts_off,
+    stalls,
     wants_other,
     wishes_by_asking,
 )
@@ -51,6 +52,7 @@ def is_no_answer(text: str) -> bool:
         or does_not_care(text)
         or puts_off(text)
         or wants_other(text)
+        or stalls(text)
     )
 
 

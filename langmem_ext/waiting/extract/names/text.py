@@ -25,6 +25,15 @@ from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name
 from langmem_ext.waiting.extract.names.openness import is_no_answer, named_before
 from langmem_ext.waiting.extract.names.person import is_of_person
 from langmem_ext.waiting.extract.names.phrase import named_in, place_in
+from langmem_ext.waiting.extract.names.telling import (
+    SURE,
+    asks_why,
+    begins,
+    is_written,
+    to_write,
+    told,
+    up_to_other,
+)
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
 
 _EMPTY = word_set(
@@ -289,15 +298,21 @@ def _free(param: Param, reply: Reply) -> list[Candidate]:
     Of an answer to a question for a thing ("which carrier?") only the words that name one.
     """
     text = reply.text
-    reason = _REASON.search(text)
-    if reason is None and not (is_narrative(param) or param.sensitive):
-        return _thing(param, text)
-    start, end = trim(text, reason.end(), len(text)) if reason else answer_span(text, framed=False)
-    if start >= end or not re.search(r"\w", text[start:end]):
+    if is_written(param):
+        return to_write(text)
+    if not (is_narrative(param) or param.sensitive):
+        reason = _REASON.search(text)
+        return _whole(text, reason.end(), len(text)) if reason else _thing(param, text)
+    start, end, sure = told(param, text)
+    reason = _REASON.search(text, start, end) if asks_why(param) else None
+    return _whole(text, reason.end() if reason else start, end, sure)
+
+
+def _whole(text: str, start: int, end: int, sure: float = SURE) -> list[Candidate]:
+    start, end = answer_span(text, start, end, framed=False)
+    if start >= end or all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):
         return []
-    if all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):
-        return []
-    return [Candidate(start, end, text[start:end], 0.45, 0, "the whole answer")]
+    return [Candidate(start, end, text[start:end], sure, 0, "the whole answer")]
 
 
 def _thing(param: Param, text: str) -> list[Candidate]:
@@ -429,7 +444,8 @@ def _worded(param: Param, text: str) -> list[Candidate]:
         stem(word) for word in split_name(param.name)
     }:
         return []
-    start, end = trim(text, *match.span("words"))
+    start, end = match.span("words")
+    start, end = trim(text, start, up_to_other(text, start, end))
     return (
         [Candidate(start, end, text[start:end], 0.8, 1, "what its noun says")]
         if start < end
@@ -474,4 +490,5 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         )
     if is_kind(param):
         return _kind(param, reply)
-    return [] if is_no_answer(reply.text[slice(*sentences(reply.text)[0])]) else _free(param, reply)
+    empty = not is_written(param) and is_no_answer(begins(reply.text))
+    return [] if empty else _free(param, reply)

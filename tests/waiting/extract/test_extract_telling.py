@@ -1,0 +1,136 @@
+"""A free answer is kept whole, without what plainly is something else."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from time import process_time
+
+import pytest
+
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
+from langmem_ext.waiting.extract import Reply, extract, find
+
+NOW = datetime(2026, 3, 4, 10, 15)
+
+WORDING = Param(
+    name="wording",
+    type=ParamType.TEXT,
+    description="words that go on the stone",
+    prompt="Which words should be added?",
+)
+CARD = Param(
+    name="card",
+    type=ParamType.TEXT,
+    description="words on the card",
+    prompt="What should the card say?",
+)
+FAULT = Param(
+    name="fault",
+    type=ParamType.TEXT,
+    description="what is wrong with it",
+    prompt="What is wrong with it?",
+)
+NOTE = Param(
+    name="note",
+    type=ParamType.TEXT,
+    description="note for the driver",
+    prompt="Anything the driver should know?",
+)
+
+
+def answer(param: Param, text: str) -> Extraction:
+    return extract(param, Reply(text, prompt=param.prompt, now=NOW))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Also Ronald Peter Hays, 1941 - 2026, reunited",
+        "In loving memory of Ann, born 3 May 1941, died 2 March 2026",
+        "Beloved father. Forever in our hearts",
+        "He was our rock, we miss him",
+        "Gone but not forgotten",
+        "Thanks for everything Dad",
+        "Well done Sam! Love Gran",
+        "Sorry for your loss",
+        "1941 - 2026",
+    ],
+)
+def test_words_to_be_written_are_kept_whole(text: str) -> None:
+    assert answer(WORDING, text).value == text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("it should say: Sleep well, 1941-2026", "Sleep well, 1941-2026"),
+        ("can it say Gone Fishing?", "Gone Fishing"),
+        ("please write: Get well soon", "Get well soon"),
+        ("just 'Reunited'", "Reunited"),
+        ("hmm, Forever Young please", "Forever Young"),
+        ("Sleep tight Grandad. my number is 07700 900671", "Sleep tight Grandad"),
+        ("what do people usually put?", None),
+        ("dunno, ask my brother", None),
+    ],
+)
+def test_words_to_be_written_have_no_frame(text: str, value: str | None) -> None:
+    assert answer(CARD, text).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (
+            "left heel came off, 2 cm gap, since monday",
+            "left heel came off, 2 cm gap, since monday",
+        ),
+        ("hang on. the screen is cracked", "the screen is cracked"),
+        ("its dead. can you do it by friday?", "its dead"),
+        ("screen cracked, my number is 07700 900671", "screen cracked"),
+        ("the zip broke, email ann@mail.com", "the zip broke"),
+        ("the zip is stuck. my name is ann lee", "the zip is stuck"),
+        ("my address is wrong on the label", "my address is wrong on the label"),
+    ],
+)
+def test_a_story_ends_where_something_else_is_said(text: str, value: str) -> None:
+    found = answer(FAULT, text)
+    assert found.value == value
+    assert found.confidence >= doubtful_below(FAULT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hang on, digging through my bag",
+        "one sec",
+        "bear with me, just finding it",
+        "let me check with my wife",
+        "give me a minute, i need to find the receipt",
+    ],
+)
+def test_who_asks_for_time_tells_nothing(text: str) -> None:
+    assert answer(FAULT, text).status != "filled"
+
+
+@pytest.mark.parametrize("text", ["can u do it express tho", "ah the slip. hang on, let me look"])
+def test_what_may_be_no_answer_is_to_be_confirmed(text: str) -> None:
+    assert answer(FAULT, text).confidence < doubtful_below(FAULT)
+
+
+def test_a_wish_that_was_asked_for_may_be_a_question() -> None:
+    found = answer(NOTE, "could you ring the bell twice")
+    assert found.value == "could you ring the bell twice"
+    assert found.confidence >= doubtful_below(NOTE)
+
+
+def test_a_text_that_is_labelled_ends_where_somebody_is_named() -> None:
+    text = "a posy. card: Love you. My name is Ann Lee"
+    assert find(CARD, text, now=NOW).value == "Love you"
+
+
+@pytest.mark.parametrize("part", ["hang on, ", "my number is ", "1 ", "it should ", "ok, ", "a.b"])
+def test_a_long_answer_is_told_in_little_time(part: str) -> None:
+    began = process_time()
+    for param in (WORDING, FAULT):
+        answer(param, part * (10_000 // len(part)))
+    assert process_time() - began < 0.5
