@@ -14,7 +14,15 @@ from typing import Final, TypeAlias
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply
 from langmem_ext.waiting.extract.closed_spans import closed_spans
-from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES
+from langmem_ext.waiting.extract.english.concepts import WORDS
+from langmem_ext.waiting.extract.english.lexicon import (
+    CONJUNCTIONS,
+    FUNCTION_WORDS,
+    GENERIC_NOUNS,
+    NEVER_NAMES,
+    PREPOSITIONS,
+    word_set,
+)
 from langmem_ext.waiting.extract.english.tokens import runs, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.address import addresses
@@ -23,7 +31,7 @@ from langmem_ext.waiting.extract.names.person import could_be_person, is_of_pers
 from langmem_ext.waiting.extract.names.phrase import objects_in, place_in, things_in
 from langmem_ext.waiting.extract.names.text import is_kind, is_narrative
 from langmem_ext.waiting.understand.acts import WISHES, without_part
-from langmem_ext.waiting.understand.clauses import clauses_of, without
+from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.values import Reading
 
 Span: TypeAlias = tuple[int, int]
@@ -67,12 +75,22 @@ def likely_values(
         if len(left := spans(param, rest, known)) != 1:
             continue
         [(start, end)] = left
+        end = _with_owned(reading.text, rest, start, end)
         raw = reading.text[start:end]
         likely[param.name] = Extraction(
             "filled", raw, raw, (start, end), DOUBTFUL, "what is left", (raw,)
         )
         rest = without_part(rest, (start, end))
     return likely | _unmarked_person(params, required, rest, known, {**read, **likely})
+
+
+_OWNED: Final = re.compile(r"\b(?:my|our|the|an?)$", re.IGNORECASE)
+
+
+def _with_owned(text: str, rest: str, start: int, end: int) -> int:
+    """Behind the value that a last "my" leads to: "heel came off my boots"."""
+    blank = re.compile(r"\s+").match(rest, end) if _OWNED.search(rest, start, end) else None
+    return end + len(text[end : blank.end()].rstrip()) if blank else end
 
 
 def _unmarked_person(
@@ -236,7 +254,12 @@ _PART: Final = re.compile(r"[,.;:!?\n]+(?=\s|$)|\s{3,}")
 
 
 def _stories(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
-    """The clauses of a message that wish for nothing, without words that say nothing at an edge."""
+    """The clauses of a message that wish for nothing, without words that say nothing at an edge.
+
+    Where it is asked what is wrong, the parts that say that something is.
+    """
+    if _FAULT.search(f"{param.description}; {param.prompt}") and (faults := _faults(text)):
+        return faults
     stories = []
     for clause in clauses_of(text):
         if clause.act != "say" or WISHES.search(clause.text):
@@ -250,6 +273,58 @@ def _stories(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
         if sum(len(_telling(text[start:end], known)) for start, end in parts) >= _SHORTEST:
             stories.append((parts[0][0], parts[-1][1]))
     return stories
+
+
+_FAULT: Final = re.compile(
+    r"\b(?:wrong|broken?|faults?|faulty|damaged?|defects?|trouble|problem|matter)\b", re.IGNORECASE
+)
+_FAILS: Final = re.compile(
+    r"\b(?:(?:(?:wo|does|is|has|are|have)n['’]?t|(?:will|does|is|has|are) not|stopped|keeps?|kept"
+    r"|came|fell|(?:has|have) (?:come|gone|fallen|stopped))\s+[^\W\d_]+"
+    r"|snapped|split|torn|ripped|bent|burst|die[sd]|loose|missing|blocked|dripping)\b",
+    re.IGNORECASE,
+)
+"""What a thing does that is wrong: "wont charge", "came off"."""
+_SPEAKER: Final = re.compile(r"\b(?:i|we)\s*$", re.IGNORECASE)
+
+
+def _faults(text: str) -> list[Span]:
+    """The parts of a message that say what is wrong with a thing, joined where they follow."""
+    faults: list[Span] = []
+    for clause in clauses_of(text):
+        for part in phrases_of(clause) if clause.act == "say" else ():
+            start, end = _without_edges(text, *trim(text, part.start, part.end))
+            if not _says_fault(text[start:end]):
+                continue
+            if faults and re.fullmatch(r"\W*(?:and|but)?\W*", text[faults[-1][1] : start], re.I):
+                start = faults.pop()[0]
+            faults.append((start, end))
+    return faults
+
+
+def _without_edges(text: str, start: int, end: int) -> Span:
+    """A part without prepositions at its ends, where they lead to a value that was taken out."""
+    words = [word for word in tokens(text) if start <= word.start and word.end <= end]
+    while words and words[0].low in PREPOSITIONS | CONJUNCTIONS:
+        words = words[1:]
+    if words and words[-1].low in PREPOSITIONS and text[words[-1].end :].startswith("  "):
+        words = words[:-1]
+    return (words[0].start, words[-1].end) if words else (start, start)
+
+
+def _says_fault(text: str) -> bool:
+    """Whether words say what is wrong, and more than that something is."""
+    fails = any(not _SPEAKER.search(text, 0, match.start()) for match in _FAILS.finditer(text))
+    words = [word.low for word in tokens(text) if word.low not in FUNCTION_WORDS]
+    named = any("broken" in WORDS.get(stem(word), ()) for word in words)
+    telling = any(stem(word) not in _PLAINLY_WRONG for word in words)
+    return (fails or named) and telling and not WISHES.search(text)
+
+
+_PLAINLY_WRONG: Final = frozenset(
+    map(stem, word_set("broken broke break fault faulty damaged working work isnt doesnt"))
+)
+"""Words that only say that something is wrong."""
 
 
 def _telling(text: str, known: AbstractSet[str]) -> list[str]:

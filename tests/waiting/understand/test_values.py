@@ -208,6 +208,31 @@ def test_what_is_left_of_a_request_may_be_the_value_of_the_one_open_parameter(
     assert likely_in(params, text, about) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("dropped it down the stairs, screens smashed. can I bring it in?", "screens smashed"),
+        ("i also have a bag to bring you, the zip is broken", "the zip is broken"),
+        ("hi, heel came off my boots", "heel came off my boots"),
+        ("boots with a broken zip for friday", "a broken zip"),
+        ("the tap drips and the hose is split, can you come", "the hose is split"),
+        (
+            "it keeps beeping and the screen is cracked",
+            "it keeps beeping and the screen is cracked",
+        ),
+        ("my boots are broken", None),
+        ("we have stopped by twice", None),
+        ("I need my cracked screen fixed", None),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_few_words_of_a_request(text: str, fault: str | None) -> None:
+    params = [
+        param("item", "enum", description="what is repaired", enum={"boots": [], "bag": []}),
+        REPAIR[0],
+    ]
+    assert likely_in(params, text, "Book a repair").get("fault") == fault
+
+
 def test_what_is_left_goes_to_neither_of_two_alike() -> None:
     owner = param("owner", "person", description="who brings it")
     assert likely_in([*VISIT, owner], "could Otto come on friday", "Book a visit") == {}
