@@ -267,6 +267,8 @@ _THAT_TOO = re.compile(
     r"(?<=\w)\s*[,.;:!–—-]+\s*(?:and )?(?:that|this)(?: one)? too\b(?=\W*$)", re.IGNORECASE
 )
 _SEGMENT = re.compile(r"[,.;:!\n–—()]+|\s-\s")
+_BEFORE_SAID = re.compile(rf"{_SEGMENT.pattern}|\bso\b", re.IGNORECASE)
+"""What stands before the words that are said of a value: "she is coming after all, so 6"."""
 _OPEN_STILL = re.compile(
     r"\b(?:change|wrong|different|another|other|update|edit|incorrect|should|ask|check|think|wonder"
     r"|forgot|call|hope|old|name)\b",
@@ -384,7 +386,7 @@ def is_meant(text: str, span: tuple[int, int], *, anew: bool = False) -> bool:
         span: Where the value stands.
         anew: Whether the message takes something back: what it tells then is what is meant.
     """
-    begin = max((match.end() for match in _SEGMENT.finditer(text, 0, span[0])), default=0)
+    begin = max((match.end() for match in _BEFORE_SAID.finditer(text, 0, span[0])), default=0)
     end = next((match.start() for match in _SEGMENT.finditer(text, span[1])), len(text))
     segment = text[begin:end]
     only_tells = not anew and (

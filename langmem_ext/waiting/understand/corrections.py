@@ -1,4 +1,4 @@
-"""Values that a user takes back: "sorry, I meant O-2", "no wait, saturday".
+"""Other values of what is known already: "sorry, I meant O-2", "no wait, saturday", "4.30 then".
 
 English; pure functions.
 """
@@ -6,10 +6,11 @@ English; pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -17,20 +18,47 @@ from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.codes.identifier import form_of
-from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
+from langmem_ext.waiting.extract.english.attitude import NO
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.understand.acts import (
     WHAT,
-    is_question,
+    is_meant,
+    is_value_alone,
     names,
     without_part,
     words_without_values,
 )
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
+from langmem_ext.waiting.understand.intents.similarity import units_of
 from langmem_ext.waiting.understand.likely_time import nearest
+from langmem_ext.waiting.understand.values import (
+    SURE,
+    Reading,
+    alike,
+    read_values,
+    spans_of,
+    values_of,
+)
 
-OPEN = 0.5
-"""Up to this confidence a value is read that nothing marks as one."""
+PLAIN_TYPES: Final = frozenset(
+    {
+        ParamType.DATE,
+        ParamType.TIME,
+        ParamType.INTEGER,
+        ParamType.NUMBER,
+        ParamType.MONEY,
+        ParamType.ENUM,
+        ParamType.EMAIL,
+        ParamType.PHONE,
+        ParamType.DATETIME,
+        ParamType.DURATION,
+    }
+)
+"""Types of which nobody speaks by the way, as of somebody else's order or name."""
+
+_COUNTED: Final = PLAIN_TYPES - {ParamType.EMAIL, ParamType.PHONE, ParamType.ENUM}
+"""Types of which a few words alone may be a value."""
 
 _STRONG = re.compile(
     r"\bi me(?:an|ant)\b|\b(?:mistake|typo|wrong|incorrect|misread|misspelled|mistyped|mixed"
@@ -40,16 +68,17 @@ _STRONG = re.compile(
     re.IGNORECASE,
 )
 _WEAK = re.compile(
-    r"\b(?:sorry|oops|actually|wait|hold on|hang on|rather|instead|scratch that|make"
-    r" (?:it|that))\b|"
+    r"\b(?:sorry|oops|actually|wait|hold on|hang on|rather|instead|make (?:it|that)"
+    r"|(?:scrap|scratch|strike|forget|drop) (?:that|it|this))\b|"
     r"^\W*no\b|^\W*not\b(?! (?:sure|really|yet|now)\b).*[,;.]",
     re.IGNORECASE,
 )
-_DISOWNED = re.compile(
-    r"(?:['’]s|\s+(?:is|was))?\s+(?:wrong|incorrect|not right|not correct|a mistake|a typo)\b",
+_INSTEAD: Final = re.compile(
+    r"\b(?:wait|sorry|oops|mixed (?:it |them )?up|mistyped|misread|typo)\b"
+    r"|\b(?:put|make|have) (?:it|that|this) (?:under|on|in|to|for|as)\b",
     re.IGNORECASE,
 )
-"""What follows a value that is not meant."""
+"""Words that put a value of any type in the place of the known one: "put it under Ann Lee"."""
 _CORRECTED = tuple(
     re.compile(rf"{before}[\s,:]+(?:it(?:['’]?s| is) )?(?P<value>.+)", re.IGNORECASE | re.DOTALL)
     for before in (
@@ -76,78 +105,85 @@ _CORRECTING = frozenset(map(stem, _CORRECTING_WORDS.split()))
 _ASKING = word_set("who whom whose what which where when why how")
 
 
-def correction(
-    text: str,
-    catalog: IntentCatalog,
-    params: Mapping[str, JsonValue],
-    *,
-    now: datetime,
-    waiting_for: str | None = None,
-    among: Collection[str] | None = None,
-) -> dict[str, JsonValue]:
-    """New values for parameters that the message corrects: "sorry, I meant O-2".
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, and what it meets.
 
-    Args:
-        text: The message.
-        catalog: Declares the parameters.
-        params: Values known already. Only these are corrected, and those that the message names.
-        now: When the message was written.
-        waiting_for: The parameter that is being asked for; a value that may be its answer corrects
-            no other, unless that one is named.
-        among: Parameters that may be corrected without having a value yet, when they are named; all
-            of them if None.
-
-    Returns:
-        The corrected parameters; empty if the message corrects nothing. A value that is the known
-        one already is no correction.
+    Attributes:
+        text: What it says.
+        known: Values known already, by parameter.
+        now: When it was written.
+        asked: The parameter that is being asked for.
+        shown: The words of a confirmation that shows the known values; None where none does.
+        unwanted: Whether the user has said no to these.
+        taken: Where it gives values of other parameters.
+        answered: Whether it says something to what is asked.
+        about: What the request says of itself.
     """
-    text = WHAT.sub(lambda match: " " * len(match.group()), text)
-    exchanged, rest = ({}, text) if is_question(text) else _exchanged(text, catalog, params, now)
-    left = {name: value for name, value in params.items() if name not in exchanged}
-    return {**_corrected(rest, catalog, left, now, waiting_for, among), **exchanged}
+
+    text: str
+    known: Mapping[str, JsonValue]
+    now: datetime
+    asked: Param | None = None
+    shown: str | None = None
+    unwanted: bool = False
+    taken: Sequence[tuple[int, int]] = ()
+    answered: bool = False
+    about: str = ""
 
 
-def _corrected(
-    text: str,
-    catalog: IntentCatalog,
-    params: Mapping[str, JsonValue],
-    now: datetime,
-    waiting_for: str | None,
-    among: Collection[str] | None,
-) -> dict[str, JsonValue]:
-    """The same of a message that denies none of the values."""
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """The other values that a message gives.
+
+    Attributes:
+        values: By parameter.
+        certain: Whether the message says so, and asks for nothing else; if not, another request
+            that it makes wins.
+        unsure: Whether it may give another value, though it cannot be told of which parameter.
+    """
+
+    values: Mapping[str, JsonValue]
+    certain: bool = False
+    unsure: bool = False
+
+
+def other_values(params: Sequence[Param], said: Said) -> Anew:
+    """The other values that a message gives of these parameters, whatever question it meets.
+
+    Parameters without a value only keep what is theirs from the others, unless values are shown.
+    """
+    text = WHAT.sub(lambda match: " " * len(match.group()), said.text)
+    text = without(text, [clause for clause in clauses_of(text) if _asks(clause)])
+    exchanged, text = _exchanged(params, text, said)
     text, denied = without_denied(text)
     cue = next((match for pattern in _CORRECTED if (match := pattern.search(text))), None)
-    strong = denied or _STRONG.search(text) is not None
-    if not (cue or strong or _WEAK.search(text)):
-        return {}
-    correction_text = cue["value"] if cue else text  # "did I say 50? I meant 15" asks nothing
-    if is_question(text) and is_question(correction_text) and not wishes_by_asking(text):
-        return {}
-    if beside := _beside_known(text, catalog, params, now):
-        return beside
-    pool = _correctable(text, catalog, params, waiting_for, among)
-    marked = _marked(text, pool, params, now, catalog.params.get(waiting_for or ""))
-    rest = words_without_values(
-        text, [extraction.span for _, extraction in marked if extraction.span]
-    )
-    if marked:
-        certain = (
-            marked
-            if denied or not _says_more(rest, marked, params)
-            else _right_after(cue, text, marked, params)
-        )
-        return {param.name: extraction.value for param, extraction in certain}
-    if cue is None:
-        return {}
-    asked = catalog.params.get(waiting_for or "")
-    free = waiting_for is None or (asked is not None and not _reads(asked, cue["value"], now))
-    new = _meant(text, cue["value"], pool, params, now, free=free)
-    return {
-        param.name: extraction.value
-        for param, extraction in new
-        if strong or extraction.confidence > OPEN
+    taking = denied or cue is not None or takes_something_back(text)
+    left = [param for param in params if param.name not in exchanged]
+    found = _marked(left, text, said)
+    unsure = any(param.name in found and param.type in _COUNTED for param in left)
+    if taking or (said.shown is not None and _BEFORE_NEW.match(text)):
+        bare, several = _bare(left, text, found, cue, said)
+        found, unsure = {**found, **bare}, unsure or several
+    certain = _certain(found, left, text, cue, said, denied=denied) if taking else {}
+    if certain := certain or _alone(found, left, text, said) or exchanged:
+        return Anew(values_of(certain) | values_of(exchanged), certain=True)
+    likely = {
+        param.name: found[param.name].value
+        for param in left
+        if param.name in found and _is_likely(param, found[param.name], left, text, said)
     }
+    return Anew(likely, unsure=unsure)
+
+
+def _asks(clause: Clause) -> bool:
+    """Whether a clause asks something: "did I say 50? I meant 15" does not."""
+    return clause.act == "question" and not any(cue.search(clause.text) for cue in _CORRECTED)
+
+
+def takes_something_back(text: str) -> bool:
+    """Whether a message has words of a correction: "sorry", "wait", "I meant"."""
+    return _STRONG.search(text) is not None or _WEAK.search(text) is not None
 
 
 _EXCHANGED = re.compile(
@@ -158,76 +194,62 @@ _EXCHANGED = re.compile(
 """A value that is not meant: the known one, where another stands beside it."""
 _DENIALS = 3
 """Values of one message that are not meant, at most."""
+_OF_DAYS = frozenset({ParamType.DATE, ParamType.TIME})
 
 
-def _exchanged(
-    text: str, catalog: IntentCatalog, params: Mapping[str, JsonValue], now: datetime
-) -> tuple[dict[str, JsonValue], str]:
-    """A new value for the only known one that the message denies, and what else it says."""
-    new: dict[str, JsonValue] = {}
+def _exchanged(params: Sequence[Param], text: str, said: Said) -> tuple[dict[str, Extraction], str]:
+    """A new value for the only known one that the message names too, and what else it says."""
+    new: dict[str, Extraction] = {}
     left = text
-    for match in islice(_EXCHANGED.finditer(text), _DENIALS):
-        rest = without_part(text, match.span())
-        for name, value in params.items():
-            param = catalog.params[name]
-            denied = Reply(match["old"], prompt=param.prompt or "?", filled=params, now=now)
-            old = extract(param, denied)
-            if value not in (old.value, *old.choices):
-                continue
-            extraction = _instead(param, rest, now, params)
-            meant = nearest(extraction.choices, value) if extraction.choices else extraction.value
-            if meant not in (None, value):
-                new[name] = meant
-                left = without_part(rest, extraction.span) if extraction.span else ""
+    for param, span in _named_again(params, text, said):
+        rest, known = without_part(text, span), said.known[param.name]
+        extraction = _instead(param, rest, said)
+        meant = nearest(extraction.choices, known) if extraction.choices else extraction.value
+        if meant not in (None, known):
+            new[param.name] = replace(extraction, value=meant)
+            left = without_part(rest, extraction.span) if extraction.span else ""
     return (new, left) if len(new) == 1 else ({}, text)
 
 
-def _instead(param: Param, rest: str, now: datetime, params: Mapping[str, JsonValue]) -> Extraction:
+def _named_again(
+    params: Sequence[Param], text: str, said: Said
+) -> Iterator[tuple[Param, tuple[int, int]]]:
+    """Where the message denies a known value, or names a known day beside another."""
+    known = [param for param in params if param.name in said.known]
+    for match in islice(_EXCHANGED.finditer(text), _DENIALS):
+        for param in known:
+            denied = Reply(
+                match["old"], prompt=param.prompt or "?", filled=said.known, now=said.now
+            )
+            old = extract(param, denied)
+            if said.known[param.name] in (old.value, *old.choices):
+                yield param, match.span()
+    for param in known if takes_something_back(text) else ():
+        if param.type in _OF_DAYS:
+            new = find(param, text, now=said.now, filled=said.known)
+            rest = without_part(text, new.span) if new.span else text
+            old = find(param, rest, now=said.now)
+            if old.span and old.value == said.known[param.name] != new.value:
+                yield param, old.span
+
+
+def _instead(param: Param, rest: str, said: Said) -> Extraction:
     """The value of a message that denies the known one; without a span where it is all there is."""
-    extraction = find(param, rest, now=now, filled=params)
+    extraction = find(param, rest, now=said.now, filled=said.known)
     if extraction.status == "filled" or len(rest.split()) > _FEW_WORDS:
         return extraction
     bare = _BEFORE_NEW.sub("", rest, count=1).strip()
-    return replace(extract(param, Reply(bare, prompt=param.prompt or "?", now=now)), span=None)
+    return replace(extract(param, Reply(bare, prompt=param.prompt or "?", now=said.now)), span=None)
 
 
 _BEFORE_NEW = re.compile(
-    r"^\W*(?:(?:no|nope|sorry|oh|oops|wait|actually|but|rather|it['’]?s|make it)\b\W*)+",
+    r"^\W*(?:(?:no|nope|nah|sorry|oh|oops|hm+|um+|wait|actually|but|and|not quite|rather|better|say"
+    r"|i mean|i meant|it['’]?s|its|should be|make (?:it|that))\b\W*)+",
     re.IGNORECASE,
 )
 """Words before the value that takes the place of another."""
 _FEW_WORDS = 5
 """Words of a message that may be a value as a whole, at most."""
-
-
-def takes_something_back(text: str) -> bool:
-    """Whether a message has words of a correction: "sorry", "wait", "I meant"."""
-    return _STRONG.search(text) is not None or _WEAK.search(text) is not None
-
-
-_OF_DAYS = frozenset({ParamType.DATE, ParamType.TIME})
-
-
-def _beside_known(
-    text: str, catalog: IntentCatalog, params: Mapping[str, JsonValue], now: datetime
-) -> dict[str, JsonValue]:
-    """A day or time for the only one that the message names too: "sorry 15th, late on the 14th"."""
-    new: dict[str, JsonValue] = {}
-    for name, value in params.items():
-        param = catalog.params.get(name)
-        if param is None or param.type not in _OF_DAYS:
-            continue
-        first = find(param, text, now=now)
-        rest = without_part(text, first.span) if first.span else text
-        second = find(param, rest, now=now)
-        values = [
-            extraction.value for extraction in (first, second) if extraction.status == "filled"
-        ]
-        if len(values) == 2 and value in values and values[0] != values[1]:
-            new[name] = values[1] if values[0] == value else values[0]
-    return new if len(new) == 1 else {}
-
-
 _DENIED = re.compile(
     r"(?<=\w)\s*[,;.–-]*\s*\b(?:and )?not (?:the |at |on |in |for |to )?[^,.;]{1,40}\s*$",
     re.IGNORECASE,
@@ -243,157 +265,203 @@ def without_denied(text: str) -> tuple[str, bool]:
     return text[: match.start()] + " " * (match.end() - match.start()), True
 
 
-def _correctable(
-    text: str,
-    catalog: IntentCatalog,
-    params: Mapping[str, JsonValue],
-    waiting_for: str | None,
-    among: Collection[str] | None,
-) -> list[Param]:
-    """The parameters that a correction may be about: named ones first, then others with a value."""
-    open_names = catalog.params if among is None else among
-    others = [param for name, param in catalog.params.items() if name != waiting_for]
-    named = [
+def _marked(params: Sequence[Param], text: str, said: Said) -> dict[str, Extraction]:
+    """The other values that are marked as such; none that may answer the question that waits."""
+    pool = [
         param
-        for param in others
-        if names(text, param) and (param.name in params or param.name in open_names)
+        for param in params
+        if param.name in said.known or said.shown is not None or names(text, param)
     ]
-    return named + [param for param in others if param.name in params and param not in named]
+    reading = Reading(text, said.now, filled=said.known, about=said.about)
+    read = read_values(pool, reading)
+    return {
+        param.name: extraction
+        for param in pool
+        if (extraction := read.get(param.name))
+        and (param.name in said.known or said.shown is not None)
+        and extraction.value != said.known.get(param.name)
+        and (names(text, param) or not _may_answer(param, extraction, said))
+    }
 
 
-def _marked(
-    text: str,
-    pool: Sequence[Param],
-    params: Mapping[str, JsonValue],
-    now: datetime,
-    asked: Param | None,
-) -> list[tuple[Param, Extraction]]:
-    """The clearly marked values of the message, each for the first parameter that it fits."""
-    marked: list[tuple[Param, Extraction]] = []
-    for param in pool:
-        rest = _without_value(text, params.get(param.name))
-        extraction = find(
-            param,
-            rest,
-            now=now,
-            others=[other for other in pool if other is not param],
-            filled=params,
-        )
-        if extraction.status != "filled" or extraction.value == params.get(param.name):
-            continue
-        if extraction.span and _DISOWNED.match(text[extraction.span[1] :]):
-            continue
-        taken = any(extraction.span == other.span for _, other in marked)
-        answers = (
-            asked is not None and not names(text, param) and _may_answer(asked, param, extraction)
-        )
-        if not taken and not answers:
-            marked.append((param, extraction))
-    return marked
-
-
-def _may_answer(asked: Param, param: Param, extraction: Extraction) -> bool:
-    """Whether what was found for `param` may as well be the answer to the question for `asked`."""
+def _may_answer(param: Param, extraction: Extraction, said: Said) -> bool:
+    """Whether what was found for `param` may as well be the answer to the question that waits."""
+    asked = said.asked
+    if asked is None or asked.type is not param.type:
+        return False
     form = form_of(asked.pattern, asked.examples)
-    return asked.type is param.type and (
-        form is None or re.fullmatch(form, str(extraction.value), re.IGNORECASE) is not None
-    )
+    return form is None or re.fullmatch(form, str(extraction.value), re.IGNORECASE) is not None
 
 
-def _reads(asked: Param, value: str, now: datetime) -> bool:
-    """Whether what is said anew may answer the question that waits."""
-    return extract(asked, Reply(value, prompt=asked.prompt or "?", now=now)).status != "abstained"
+_PART: Final = re.compile(r"(?:[^,;!?\n.]|[,.](?=\d)){1,60}")
+_VALUE: Final = re.compile(r"\d|\w{3}")
+_PARTS: Final = 6
+"""Parts of a message that are looked at, at most."""
 
 
-def _says_more(
-    rest: str, marked: Sequence[tuple[Param, Extraction]], params: Mapping[str, JsonValue]
-) -> bool:
+def _bare(
+    params: Sequence[Param],
+    text: str,
+    marked: Mapping[str, Extraction],
+    cue: re.Match[str] | None,
+    said: Said,
+) -> tuple[dict[str, Extraction], bool]:
+    """What parts of a message are that nothing marks, each for the one parameter that may have it.
+
+    It is read as an answer is. Behind words of a correction a value may have any form, and a text
+    where the message names it.
+
+    Returns:
+        The values, and whether a part may be another value of one of several.
+    """
+    known = [param for param in params if param.name in said.known and param.name not in marked]
+    named = [param for param in known if names(text, param)]
+    led = named or [param for param in known if param.type is not ParamType.TEXT]
+    plain = [param for param in known if param.type in _COUNTED]
+    parts = [(*match.span(), plain) for match in islice(_PART.finditer(text), _PARTS)]
+    if cue:
+        parts.insert(0, (*cue.span("value"), led))
+    found: dict[str, Extraction] = {}
+    unsure = False
+    for start, end, among in parts:
+        if _overlap((start, end), spans_of(marked)):
+            continue
+        if lead := _BEFORE_NEW.match(text[start:end]):
+            start += lead.end()
+        part = text[start:end]
+        long = among is plain and len(part.split()) > _FEW_WORDS
+        if long or not _VALUE.search(part) or (among is not named and _answers(part, said)):
+            continue
+        read = _read_bare(among, part, said)
+        new = {
+            name: replace(extraction, span=(start + extraction.span[0], start + extraction.span[1]))
+            for name, extraction in read.items()
+            if extraction.span and extraction.value not in (None, said.known[name])
+        }
+        found |= new if len(read) == 1 else {}
+        unsure = unsure or len(read) > 1 or bool(new)
+    return found, unsure
+
+
+def _read_bare(params: Sequence[Param], part: str, said: Said) -> dict[str, Extraction]:
+    """What a part of a message may be, by parameter."""
+    read = {
+        param.name: extract(
+            param, Reply(part, prompt=param.prompt or "?", filled=said.known, now=said.now)
+        )
+        for param in params
+    }
+    numeral = re.search(r"\d", part) is not None
+    return {
+        name: extraction
+        for name, extraction in read.items()
+        if extraction.status == "filled" or (extraction.choices and numeral)
+    }
+
+
+def _answers(part: str, said: Said) -> bool:
+    """Whether a part of the message may answer the question that waits."""
+    if said.asked is None:
+        return False
+    reply = Reply(part, prompt=said.asked.prompt or "?", now=said.now)
+    return extract(said.asked, reply).status != "abstained"
+
+
+def _certain(
+    found: Mapping[str, Extraction],
+    params: Sequence[Param],
+    text: str,
+    cue: re.Match[str] | None,
+    said: Said,
+    *,
+    denied: bool,
+) -> dict[str, Extraction]:
+    """The values that the message certainly means: all it says, or right behind "I meant"."""
+    rest = words_without_values(text, spans_of(found))
+    own = [param for param in params if param.name in found]
+    if denied or not _says_more(rest, own):
+        return dict(found)
+    begin = cue.start("value") if cue else len(text)
+    behind = {
+        name: extraction
+        for name, extraction in found.items()
+        if extraction.span and extraction.span[0] >= begin
+    }
+    first = min((start for start, _ in spans_of(behind)), default=begin)
+    own = [param for param in params if param.name in behind]
+    return {} if _says_more(text[begin:first], own) else behind
+
+
+def _says_more(rest: str, params: Sequence[Param]) -> bool:
     """Whether the rest of a message has words that no correction needs: then it asks for something.
 
     `rest` is the message without its new values.
     """
-    for param, _ in marked:
-        rest = _without_value(rest, params.get(param.name))
-    known = _CORRECTING.union(*(own_stems(param) for param, _ in marked))
+    usual = _CORRECTING.union(*map(own_stems, params))
     words = re.findall(r"[^\W\d_]+(?:['’]\w+)?", rest.lower())
     return any(
-        word in _ASKING or (word not in FUNCTION_WORDS and stem(word) not in known)
+        word in _ASKING or (word not in FUNCTION_WORDS and stem(word) not in usual)
         for word in words
     )
 
 
-def _right_after(
-    cue: re.Match[str] | None,
-    text: str,
-    marked: Sequence[tuple[Param, Extraction]],
-    params: Mapping[str, JsonValue],
-) -> list[tuple[Param, Extraction]]:
-    """The new values right after the words of a correction: "I meant O-2, it is for my mother"."""
-    begin = cue.start("value") if cue else len(text)
-    behind = [
-        (param, extraction)
-        for param, extraction in marked
-        if extraction.span and extraction.span[0] >= begin
-    ]
-    first = min((extraction.span[0] for _, extraction in behind if extraction.span), default=begin)
-    return [] if _says_more(text[begin:first], behind, params) else behind
+def _alone(
+    found: Mapping[str, Extraction], params: Sequence[Param], text: str, said: Said
+) -> dict[str, Extraction]:
+    """The values of a message that says nothing but these, where they are shown."""
+    if said.shown is None:
+        return {}
+    words = words_without_values(text, spans_of(found))
+    own = [param for param in params if param.name in found]
+    return dict(found) if is_value_alone(words, said.shown, own) else {}
 
 
-def _meant(
-    text: str,
-    value: str,
-    pool: Sequence[Param],
-    params: Mapping[str, JsonValue],
-    now: datetime,
-    *,
-    free: bool,
-) -> list[tuple[Param, Extraction]]:
-    """The value after the words of a correction, if it fits one parameter only.
+def _is_likely(
+    param: Param, extraction: Extraction, params: Sequence[Param], text: str, said: Said
+) -> bool:
+    """Whether a message that may say more means a value, which takes the place of a known one.
 
-    Such a value may have any form.
-
-    Where it is not `free`, it may answer the question that waits, unless the message names what it
-    is about.
+    Nobody speaks of a plain value by the way. Of two alike the message must say which it means.
     """
-    named = [param for param in pool if names(text, param)]
-    about = named or [param for param in pool if param.type is not ParamType.TEXT and free]
-    if not value.strip():
-        return []
-    read = [
-        (
-            param,
-            extract(
-                param,
-                Reply(
-                    _without_value(value, params.get(param.name)),
-                    prompt=param.prompt or "?",
-                    filled=params,
-                    now=now,
-                ),
-            ),
-        )
-        for param in about
-    ]
-    if len(about) > 1 and any(extraction.choices for _, extraction in read):
-        return []
-    new = [
-        (param, extraction)
-        for param, extraction in read
-        if extraction.status == "filled" and extraction.value != params.get(param.name)
-    ]
-    if len(about) > 1:  # then only what can be nothing else
-        new = [(param, extraction) for param, extraction in new if extraction.confidence > OPEN]
-    return new if len(new) == 1 else []
+    span = extraction.span
+    if extraction.confidence <= SURE or not span or _overlap(span, said.taken):
+        return False
+    if said.unwanted or param.name not in said.known:
+        return True
+    anew = takes_something_back(text)
+    plain = param.type in PLAIN_TYPES or _INSTEAD.search(text) or NO.match(text)
+    known = [other for other in params if other.name in said.known]
+    rest = without_part(text, span)
+    only = not (said.answered or alike(param, known)) and len(units_of(rest)) <= _FEW_TELLING
+    told = anew or said.shown is not None or only
+    return bool(plain and told and is_meant(text, span, anew=anew))
 
 
-def _without_value(text: str, value: JsonValue) -> str:
-    """The message with the known value blanked: "not O-1 but O-2" corrects to O-2."""
-    if value is None or isinstance(value, bool) or value == "":
-        return text
-    written = f"{value:g}" if isinstance(value, float) else str(value)
-    return re.sub(
-        rf"(?<![\w.,]){re.escape(written)}(?!\w|[.,]\d)",
-        lambda match: " " * len(match.group()),
-        text,
-        flags=re.IGNORECASE,
-    )
+def _overlap(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    return any(start < span[1] and span[0] < end for start, end in others)
+
+
+_FEW_TELLING: Final = 3
+"""Telling words of a message that says little besides a value, at most."""
+
+
+def correction(
+    text: str,
+    catalog: IntentCatalog,
+    params: Mapping[str, JsonValue],
+    *,
+    now: datetime,
+    among: Collection[str] | None = None,
+) -> dict[str, JsonValue]:
+    """Other values that a message certainly gives of what is known: "sorry, I meant O-2".
+
+    Args:
+        text: The message.
+        catalog: Declares the parameters.
+        params: Values known already. Only these are corrected.
+        now: When the message was written.
+        among: The parameters that the message may be about; all if None.
+    """
+    pool = [param for name, param in catalog.params.items() if among is None or name in among]
+    new = other_values(pool, Said(text, params, now))
+    return dict(new.values) if new.certain else {}

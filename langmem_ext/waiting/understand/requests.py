@@ -6,13 +6,10 @@ Pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from pydantic import JsonValue
-
-from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.param import Extraction, ParamType, doubtful_below
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import find
@@ -20,7 +17,6 @@ from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
-    is_meant,
     wants_person,
     wants_repeat,
     without_part,
@@ -34,7 +30,7 @@ from langmem_ext.waiting.understand.commands import (
     Repeat,
     Start,
 )
-from langmem_ext.waiting.understand.corrections import correction, takes_something_back
+from langmem_ext.waiting.understand.corrections import Anew, Said, other_values
 from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
@@ -111,77 +107,46 @@ def request_of(
     )
 
 
-def corrected(
-    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard
-) -> dict[str, JsonValue]:
-    """New values for what is known already, when the message takes something back."""
-    uses = playbook.uses(plan)
-    known = {name: session.params[name] for name in uses if name in session.params}
-    asked = None if session.waiting_for == CONFIRMATION else session.waiting_for
-    new_values = correction(
-        heard.text, playbook.catalog, known, now=heard.now, waiting_for=asked, among=uses
-    )
-    return {
-        name: value
-        for name, value in new_values.items()
-        if name in known and playbook.value_error(plan, name, value) is None
-    }
-
-
-PLAIN_TYPES: Final = frozenset(
-    {
-        ParamType.DATE,
-        ParamType.TIME,
-        ParamType.INTEGER,
-        ParamType.NUMBER,
-        ParamType.MONEY,
-        ParamType.ENUM,
-        ParamType.EMAIL,
-        ParamType.PHONE,
-        ParamType.DATETIME,
-        ParamType.DURATION,
-    }
-)
-"""Types of which nobody speaks by the way, as of somebody else's order or name."""
-
-
-_INSTEAD: Final = re.compile(
-    r"\b(?:wait|sorry|oops|mixed (?:it |them )?up|mistyped|misread|typo)\b"
-    r"|\b(?:put|make|have) (?:it|that|this) (?:under|on|in|to|for|as)\b",
-    re.IGNORECASE,
-)
-"""Words that put a value of any type in the place of the known one: "put it under Ann Lee"."""
-
-
-def meant_anew(
+def given_anew(
     playbook: Playbook,
     session: Session,
-    text: str,
-    changed: Mapping[str, Extraction],
-    plain: Collection[ParamType] = PLAIN_TYPES,
-) -> dict[str, JsonValue]:
-    """The certain values, among those that are not the known ones, that a message means.
+    plan: PlanExecution,
+    heard: Heard,
+    *,
+    taken: Sequence[tuple[int, int]] = (),
+    answered: bool = False,
+    shown: str | None = None,
+) -> Anew:
+    """The other values that the message gives of what is known already, as far as they are allowed.
 
     Args:
         playbook: The catalog and its tools.
         session: The state that the message meets.
-        text: The message.
-        changed: What the message says of parameters, unlike what is known.
-        plain: Types of which a known value may be replaced.
+        plan: The request that runs.
+        heard: The message.
+        taken: Where it gives values of other parameters.
+        answered: Whether it says something to what is asked.
+        shown: The words of the confirmation that it meets.
     """
-    anew = takes_something_back(text)
-    instead = _INSTEAD.search(text) is not None
-    return {
-        name: extraction.value
-        for name, extraction in changed.items()
-        if extraction.confidence > SURE
-        and (
-            name not in session.params
-            or (playbook.param(name).type in plain or instead)
-            and extraction.span
-            and is_meant(text, extraction.span, anew=anew)
-        )
+    uses = playbook.uses(plan)
+    said = Said(
+        heard.text,
+        {name: session.params[name] for name in uses if name in session.params},
+        heard.now,
+        asked=playbook.catalog.params.get(session.waiting_for or ""),
+        shown=shown,
+        taken=taken,
+        answered=answered,
+        unwanted=bool(plan.get("denied")),
+        about=about(playbook.intent_of(plan)),
+    )
+    anew = other_values([playbook.param(name) for name in uses], said)
+    allowed = {
+        name: value
+        for name, value in anew.values.items()
+        if playbook.value_error(plan, name, value) is None
     }
+    return replace(anew, values=allowed)
 
 
 def classified(

@@ -20,7 +20,7 @@ from langmem_ext.waiting.understand.acts import (
     refers_back,
     words_without_values,
 )
-from langmem_ext.waiting.understand.corrections import correction
+from langmem_ext.waiting.understand.corrections import Said, correction, other_values
 from langmem_ext.waiting.understand.intents.classifier import (
     CERTAIN,
     Classification,
@@ -38,6 +38,18 @@ def classify(
     text: str, *, waiting_for: str | None = None, catalog: IntentCatalog = CATALOG
 ) -> Classification:
     return RULES.classify(ClassifyRequest(text, catalog, waiting_for=waiting_for, now=NOW))
+
+
+def taken_back(
+    text: str,
+    known: Mapping[str, JsonValue],
+    asked: str | None,
+    catalog: IntentCatalog = CATALOG,
+) -> Mapping[str, JsonValue]:
+    """What a message certainly says anew, while a parameter is asked for."""
+    said = Said(text, known, NOW, asked=catalog.params.get(asked or ""))
+    new = other_values(list(catalog.params.values()), said)
+    return new.values if new.certain else {}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +187,7 @@ def test_no_message_breaks_the_rules(text: str) -> None:
     assert isinstance(is_cancel(text), bool)
     assert isinstance(refers_back(text), bool)
     known: dict[str, JsonValue] = {"order_id": "O-111", "reason": "late"}
-    corrected = correction(text, CATALOG, known, now=NOW, waiting_for="address")
+    corrected = taken_back(text, known, "address")
     assert all(corrected[name] != known.get(name) for name in corrected)
 
 
@@ -317,7 +329,7 @@ KNOWN: dict[str, JsonValue] = {"order_id": "O-1111", "reason": "damaged"}
     ],
 )
 def test_a_correction_gives_the_new_values(text: str, new: Mapping[str, JsonValue]) -> None:
-    assert correction(text, CATALOG, KNOWN, now=NOW, waiting_for="address") == new
+    assert taken_back(text, KNOWN, "address") == new
 
 
 @pytest.mark.parametrize(
@@ -335,19 +347,12 @@ def test_a_correction_gives_the_new_values(text: str, new: Mapping[str, JsonValu
     ],
 )
 def test_what_takes_nothing_back_corrects_nothing(text: str) -> None:
-    assert (
-        correction(
-            text, CATALOG, KNOWN, now=NOW, waiting_for="address", among=["order_id", "reason"]
-        )
-        == {}
-    )
+    assert taken_back(text, KNOWN, "address") == {}
 
 
-def test_only_filled_or_named_parameters_are_corrected() -> None:
+def test_only_what_is_known_is_corrected() -> None:
     assert correction("sorry, I meant O-2222", CATALOG, {}, now=NOW) == {}
-    assert correction("sorry, the order id should be O-2222", CATALOG, {}, now=NOW) == {
-        "order_id": "O-2222"
-    }
+    assert correction("sorry, I meant O-2222", CATALOG, KNOWN, now=NOW) == {"order_id": "O-2222"}
 
 
 def test_a_value_that_may_be_the_answer_corrects_no_other_parameter() -> None:
@@ -358,8 +363,8 @@ def test_a_value_that_may_be_the_answer_corrects_no_other_parameter() -> None:
         }
     )
     known: dict[str, JsonValue] = {"leave": "2024-05-03"}
-    assert correction("actually May 9", catalog, known, now=NOW, waiting_for="back") == {}
-    assert correction("actually May 9", catalog, known, now=NOW) == {"leave": "2024-05-09"}
+    assert taken_back("actually May 9", known, "back", catalog) == {}
+    assert taken_back("actually May 9", known, None, catalog) == {"leave": "2024-05-09"}
 
 
 def test_words_without_values_are_what_remains() -> None:

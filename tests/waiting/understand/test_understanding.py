@@ -484,6 +484,18 @@ def test_a_known_value_that_is_said_anew_in_passing_is_corrected(talk: Talk) -> 
     assert talk.state["params"]["time"] == "16:30"
 
 
+def test_a_known_number_gives_way_to_a_bare_one_that_can_be_nothing_else(talk: Talk) -> None:
+    talk.say("book a tour for 4 people on friday")
+    assert talk.say("5 sorry, forgot my nephew. and the painting tour").waiting_for == "time"
+    assert (talk.state["params"]["people"], talk.state["params"]["tour"]) == (5, "painting")
+
+
+def test_a_known_day_gives_way_to_one_that_is_proposed_with_a_question_mark(talk: Talk) -> None:
+    talk.say("book a tour for 4 people on friday")
+    assert talk.say("saturday?").waiting_for == "tour"
+    assert talk.state["params"]["day"] == "2026-03-07"
+
+
 def test_a_value_that_was_not_asked_for_is_told_before_the_question_comes_again(
     talk: Talk,
 ) -> None:

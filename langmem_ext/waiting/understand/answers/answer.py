@@ -27,9 +27,7 @@ from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
-    is_question,
     names,
-    without_part,
     yes_or_no,
 )
 from langmem_ext.waiting.understand.clauses import Clause, clauses_of, phrases_of, without
@@ -47,7 +45,6 @@ from langmem_ext.waiting.understand.commands import (
     Start,
     Unclear,
 )
-from langmem_ext.waiting.understand.corrections import takes_something_back
 from langmem_ext.waiting.understand.intents.similarity import about, units_of
 from langmem_ext.waiting.understand.likely_time import chosen
 from langmem_ext.waiting.understand.message import Heard
@@ -58,8 +55,7 @@ from langmem_ext.waiting.understand.requests import (
     Understanding,
     aside_of,
     classified,
-    corrected,
-    meant_anew,
+    given_anew,
     other_requests,
 )
 from langmem_ext.waiting.understand.values import (
@@ -117,15 +113,23 @@ def _taken_apart(
     body = without(heard.text, asides)
     without_asides = replace(heard, text=body)
     answer = _answer(playbook, session, plan, heard, body) if body.strip() else None
-    if not dropped and (new := corrected(playbook, session, plan, without_asides)):
-        taken_back: Commands = [
-            Correct(other, value, why="takes a value back") for other, value in new.items()
-        ]
-        return [
-            *_beside_correction(playbook, session, plan, without_asides, clauses, new),
-            *taken_back,
-        ]
     values = {} if dropped else _values(playbook, session, plan, without_asides, answer)
+    stance = answer is not None and (answer.status not in _SAYS_NOTHING or bool(answer.choices))
+    anew = given_anew(
+        playbook,
+        session,
+        plan,
+        without_asides,
+        taken=spans_of(values),
+        answered=stance or bool(values),
+    )
+    corrections: Commands = [
+        Correct(other, value, why="gives a known value anew")
+        for other, value in ({} if dropped else anew.values).items()
+    ]
+    if corrections and anew.certain:
+        beside = _beside_correction(playbook, session, plan, without_asides, clauses, anew.values)
+        return [*beside, *corrections]
     if (asks := _asks_what_it_is(playbook, name, clauses)) and not dropped:
         return [*(_fill(playbook, other, value) for other, value in values.items()), asks]
     asked_for = yield from classified(
@@ -147,12 +151,7 @@ def _taken_apart(
     if dropped:
         return dropped
     commands: Commands = [_fill(playbook, other, value) for other, value in values.items()]
-    commands += [
-        Correct(other, value, why="gives a known value anew")
-        for other, value in _said_anew(
-            playbook, session, plan, without_asides, values, answer
-        ).items()
-    ]
+    commands += corrections
     if any(clause.act == "question" for clause in clauses):
         commands.append(
             _named_by_question(playbook, session, plan, heard) or _asks(playbook, session, clauses)
@@ -212,7 +211,7 @@ def _beside_correction(
     taking = [
         clause
         for clause in clauses
-        if corrected(playbook, session, plan, replace(heard, text=clause.text))
+        if given_anew(playbook, session, plan, replace(heard, text=clause.text)).certain
     ]
     rest = replace(heard, text=without(heard.text, taking))
     if not taking or not re.search(r"\w", rest.text):
@@ -267,42 +266,8 @@ def _passed_over(
     return Fill(name, choices[0], why="goes on without a word against it")
 
 
-def _said_anew(
-    playbook: Playbook,
-    session: Session,
-    plan: PlanExecution,
-    heard: Heard,
-    values: Mapping[str, Extraction],
-    answer: Extraction | None,
-) -> dict[str, JsonValue]:
-    """Other values of known parameters, where the message takes something back, or says no more.
-
-    Those of the type that is asked for are left: they may be the answer.
-    """
-    waiting, taking = session.waiting_for, takes_something_back(heard.text)
-    stance = answer is not None and (answer.status != "abstained" or answer.choices)
-    if waiting is None or (not taking and (values or stance or is_question(heard.text))):
-        return {}
-    asked = playbook.param(waiting).type
-    known = [playbook.param(name) for name in playbook.uses(plan) if name in session.params]
-    if not taking:
-        known = [param for param in known if not alike(param, known)]
-    rest = heard.text
-    for span in spans_of(values):
-        rest = without_part(rest, span)
-    reading = Reading(rest, heard.now, filled=session.params, about=about(playbook.intent_of(plan)))
-    changed = {
-        name: extraction
-        for name, extraction in read_values(known, reading).items()
-        if playbook.param(name).type is not asked and extraction.value != session.params[name]
-    }
-    new = meant_anew(playbook, session, rest, changed)
-    return {
-        name: value
-        for name, value in new.items()
-        if playbook.value_error(plan, name, value) is None
-    }
-
+_SAYS_NOTHING: Final = ("abstained", "question")
+"""What an answer is that says nothing to what is asked: "monday?" proposes a day."""
 
 _FEW: Final = 3
 """Telling words of a message that says little besides a value, at most."""
@@ -413,11 +378,8 @@ def _values(
 ) -> dict[str, Extraction]:
     """The values that the message gives for what is asked and for what is still open."""
     name = session.waiting_for
-    again = _TAKEN_BACK.search(heard.text) is not None
     open_names = [
-        other
-        for other in playbook.uses(plan)
-        if other == name or other not in session.params or again
+        other for other in playbook.uses(plan) if other == name or other not in session.params
     ]
     prompt = _prompt(playbook, session, plan, name) if name else ""
     reading = Reading(

@@ -6,19 +6,14 @@ Something else leaves the confirmation as it was. Pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Final
-
-from pydantic import JsonValue
 
 from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD
 from langmem_ext.waiting.catalog.param import Extraction, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
-from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.extract.english.attitude import NO
 from langmem_ext.waiting.extract.english.vocabulary import own_stems
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -27,7 +22,6 @@ from langmem_ext.waiting.understand.acts import (
     begins_with_yes,
     is_cancel,
     is_question,
-    is_value_alone,
     names,
     refuses,
     repeats_order,
@@ -46,19 +40,16 @@ from langmem_ext.waiting.understand.commands import (
     Start,
     Unclear,
 )
-from langmem_ext.waiting.understand.corrections import takes_something_back, without_denied
 from langmem_ext.waiting.understand.intents.classifier import CERTAIN_WHILE_WAITING
 from langmem_ext.waiting.understand.intents.similarity import about, units_of
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import (
     OPEN_TYPES,
-    PLAIN_TYPES,
     Commands,
     Understanding,
     aside_of,
     classified,
-    corrected,
-    meant_anew,
+    given_anew,
     other_requests,
 )
 from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, values_of
@@ -93,12 +84,12 @@ def read_at_confirmation(
         values, changed = {}, {}  # "yes that's it" names no size S
     if not changed and (decided := _decided(plan, heard.text, spans_of(values), asked)):
         return decided
-    new = corrected(playbook, session, plan, heard) or _alone(
-        playbook, heard.text, values, changed, asked
-    )
-    new = new or _bare_instead(playbook, session, plan, heard)
-    if playbook.accepts(plan, new):
-        return [Correct(name, value, why="gives another value") for name, value in new.items()]
+    anew = given_anew(playbook, session, plan, heard, shown=asked)
+    corrections: Commands = [
+        Correct(name, value, why="gives another value") for name, value in anew.values.items()
+    ]
+    if corrections and anew.certain:
+        return corrections
     if aside := aside_of(heard.text, clauses):
         return [aside]
     yes = None if changed else _yes_first(clauses, asked)
@@ -117,14 +108,9 @@ def read_at_confirmation(
             if _wants_instead(heard.text)
             else starts
         )
-    if (
-        new := _other_values(playbook, session, plan, without_questions, changed)
-    ) and playbook.accepts(plan, new):
-        return [
-            Correct(name, value, why="says another value, and is asked about it")
-            for name, value in new.items()
-        ]
-    return _neither_yes_nor_no(playbook, session, plan, heard, values, changed)
+    return corrections or _neither_yes_nor_no(
+        playbook, session, plan, heard, values, changed, unsure=anew.unsure
+    )
 
 
 def _wants_instead(text: str) -> bool:
@@ -134,36 +120,6 @@ def _wants_instead(text: str) -> bool:
         refused is not None
         and re.search(r"\b(?:instead|rather)\b", text, re.IGNORECASE) is not None
     )
-
-
-def _other_values(
-    playbook: Playbook,
-    session: Session,
-    plan: PlanExecution,
-    heard: Heard,
-    changed: Mapping[str, Extraction],
-) -> dict[str, JsonValue]:
-    """The other certain values of a message; they are shown and asked about anew.
-
-    Once the user has said no, every such value counts; before, only one that is new, or one of a
-    plain type that is meant. After a no in this message, an address counts as plain. A number that
-    nothing marks counts where the message takes something back.
-    """
-    text = heard.text
-    if is_question(text):
-        return {}
-    if plan.get("denied"):
-        return values_of(
-            {
-                name: extraction
-                for name, extraction in changed.items()
-                if extraction.confidence > SURE
-            }
-        )
-    if not changed and takes_something_back(text):
-        return _taken_for(playbook, session, plan, heard, text, _COUNTED)
-    plain = PLAIN_TYPES | {ParamType.ADDRESS} if NO.match(text) else PLAIN_TYPES
-    return meant_anew(playbook, session, text, changed, plain)
 
 
 def _yes_first(clauses: Sequence[Clause], asked: str) -> Clause | None:
@@ -199,56 +155,6 @@ def _for_suspended(playbook: Playbook, session: Session, rest: Heard) -> Command
     return [Start(plan["intent_id"], tuple(values.items()), why="belongs to the next request")]
 
 
-_BARE_INSTEAD: Final = re.compile(
-    r"(?:^|[,.;–—-]\s)\W*(?:(?:no|nope|nah|sorry|oh|hm+|um+|wait|actually|not quite|make it|make"
-    r" that|better|rather|i mean|i meant"
-    r"|say|it['’]?s|its|should be)\b\W*)+"
-    r"(?P<value>[^\s,.;!?]+(?:\s+[^\s,.;!?]+){0,2})\W*$",
-    re.IGNORECASE,
-)
-_BARE_TYPES: Final = PLAIN_TYPES - {ParamType.EMAIL, ParamType.PHONE}
-
-
-def _bare_instead(
-    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard
-) -> dict[str, JsonValue]:
-    """A bare value in the place of the known values that it can replace: "no sorry, 85"."""
-    match = _BARE_INSTEAD.search(heard.text)
-    if not match or not re.search(r"\d|\w{3}", match["value"]):
-        return {}
-    return _taken_for(playbook, session, plan, heard, match["value"])
-
-
-_COUNTED: Final = _BARE_TYPES - {ParamType.ENUM}
-
-
-def _taken_for(
-    playbook: Playbook,
-    session: Session,
-    plan: PlanExecution,
-    heard: Heard,
-    text: str,
-    types: Collection[ParamType] = _BARE_TYPES,
-) -> dict[str, JsonValue]:
-    """Another value of the one known parameter of a plain type that may have it.
-
-    It is read as an answer is: the confirmation shows it before anything is done.
-    """
-    read: dict[str, JsonValue] = {}
-    for name in playbook.uses(plan):
-        param = playbook.param(name)
-        if name in session.params and param.type in types:
-            extraction = extract(param, Reply(text, prompt=param.prompt or "?", now=heard.now))
-            if extraction.status == "filled" or (extraction.choices and re.search(r"\d", text)):
-                # "five" is a number before it is an hour; "5" may be both.
-                read[name] = extraction.value
-    return {
-        name: value
-        for name, value in read.items()
-        if value is not None and len(read) == 1 and value != session.params[name]
-    }
-
-
 def _decided(
     plan: PlanExecution, text: str, spans: Sequence[tuple[int, int]], asked: str
 ) -> Commands:
@@ -259,22 +165,6 @@ def _decided(
     return [Confirm(why="says yes")] if decided else _denied(plan, text)
 
 
-def _alone(
-    playbook: Playbook,
-    text: str,
-    values: Mapping[str, Extraction],
-    changed: Mapping[str, Extraction],
-    asked: str,
-) -> dict[str, JsonValue]:
-    """The other values of a message that says nothing but these."""
-    words = words_without_values(without_denied(text)[0], spans_of(values))
-    return (
-        values_of(changed)
-        if is_value_alone(words, asked, [playbook.param(name) for name in changed])
-        else {}
-    )
-
-
 def _neither_yes_nor_no(
     playbook: Playbook,
     session: Session,
@@ -282,6 +172,8 @@ def _neither_yes_nor_no(
     heard: Heard,
     values: Mapping[str, Extraction],
     changed: Mapping[str, Extraction],
+    *,
+    unsure: bool,
 ) -> Commands:
     """What a message does to a confirmation that it does not answer in so many words."""
     text = heard.text
@@ -297,53 +189,11 @@ def _neither_yes_nor_no(
         ids = [name for name in named if playbook.param(name).type is ParamType.IDENTIFIER]
         if not ids or not values.keys().isdisjoint(ids) or len(units_of(text)) < 2:
             return [Confirm(why="says what is to be done")]
-    doubted = _may_change(playbook, session, plan, heard, changed)
-    if not changed and begins_with_yes(text if doubted else without_numbers(text)):
+    if not changed and begins_with_yes(text if unsure else without_numbers(text)):
         return [Confirm(why="says yes first")]
-    if doubted and not plan.get("denied"):
+    if unsure and not plan.get("denied"):
         return [Deny(why="may want another value")]
     return [Unclear(why="neither yes nor no")]
-
-
-_CHUNK: Final = re.compile(r"(?:[^,;!?\n]|,(?=\d{3})){1,60}")
-_NUMERAL: Final = re.compile(r"\d")
-
-
-def _may_change(
-    playbook: Playbook,
-    session: Session,
-    plan: PlanExecution,
-    heard: Heard,
-    changed: Mapping[str, Extraction],
-) -> bool:
-    """Whether a message may say another value of the request, though it cannot be told which.
-
-    Then the same question would be met with a yes that is not for what the user wants.
-    """
-    plain = [
-        playbook.param(name)
-        for name in playbook.uses(plan)
-        if name in session.params and playbook.param(name).type in _BARE_TYPES
-    ]
-    if any(param.name in changed for param in plain):
-        return True
-    chunks = [match.group().strip(" .") for match in islice(_CHUNK.finditer(heard.text), _CHUNKS)]
-    extractions = [
-        (param, extract(param, Reply(chunk, prompt=param.prompt or "?", now=heard.now)))
-        for chunk in chunks
-        if _NUMERAL.search(chunk)
-        for param in plain
-    ]
-    return any(
-        extraction.choices
-        or extraction.status == "filled"
-        and extraction.value != session.params[param.name]
-        for param, extraction in extractions
-    )
-
-
-_CHUNKS: Final = 6
-"""Parts of a message that are looked at, at most."""
 
 
 def _denied(plan: PlanExecution, text: str) -> Commands:
