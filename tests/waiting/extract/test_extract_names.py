@@ -335,6 +335,11 @@ def test_an_address_in_small_letters_has_its_town(text: str, value: str) -> None
         ("9 mill lane, stow on the wold, nr1 2ab", "9 mill lane, stow on the wold, nr1 2ab"),
         ("9 mill lane\nMarden\nNR1 2AB", "9 mill lane, Marden, NR1 2AB"),
         ("Mill House, Church Row, Little Marden", "Mill House, Church Row, Little Marden"),
+        ("9 mill lane in marle please", "9 mill lane in marle"),
+        ("The Vicarage, Little Marden, NR1 2AB", "The Vicarage, Little Marden, NR1 2AB"),
+        ("9 mill lane, top floor", "9 mill lane"),
+        ("9 mill lane, marle, nr1 2ab, ann lee", "9 mill lane, marle, nr1 2ab"),
+        ("9 mill lane, marle (ann lee)", "9 mill lane, marle"),
         ("9 mill lane, marle, tuesday", "9 mill lane, marle"),
         ("9 mill lane, marle, 07700 900123", "9 mill lane, marle"),
         ("9 mill lane, 2 bags", "9 mill lane"),
@@ -360,9 +365,15 @@ def test_an_address_is_no_line_longer_to_read_for_its_parts() -> None:
         ("its under Okonkwo, Blessing Okonkwo", "Blessing Okonkwo"),
         ("Ann, Ann Lee", "Ann Lee"),
         ("Okonkwo, Blessing", "Okonkwo, Blessing"),
+        ("Hill. Tom Hill.", "Tom Hill"),
+        ("thats tom hill", "tom hill"),
+        ("its me again, tom hill", "tom hill"),
+        ("dr tom hill here", "tom hill"),
+        ("thats my name", None),
+        ("thats very kind", None),
     ],
 )
-def test_a_name_has_no_words_that_lead_to_it_and_is_said_once(text: str, value: str) -> None:
+def test_a_name_has_no_words_around_it_and_is_said_once(text: str, value: str | None) -> None:
     assert answer(PERSON, text, "Which name?").value == value
 
 

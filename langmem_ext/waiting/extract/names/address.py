@@ -152,7 +152,7 @@ _TWO_WORDS = re.compile(r"\d+[A-Za-z]?(?:\s[A-Z][\w'’-]*){2,3}")
 
 
 _TOWN = re.compile(
-    r"\s+(?P<town>[^\W\d_][\w'’-]{2,}(?:\s+[^\W\d_][\w'’-]{2,}){0,2})(?=\W*$|\s*[,\n])"
+    r"\s+(?:in\s+)?(?P<town>[^\W\d_][\w'’-]{2,}(?:\s+[^\W\d_][\w'’-]{2,}){0,2})(?=\W*$|\s*[,\n])"
 )
 _TOWN_WITHIN = re.compile(
     r"\s+(?P<town>[^\W\d_][\w'’-]{2,})"
@@ -163,7 +163,8 @@ _TOWN_WITHIN = re.compile(
 
 def _with_town(reply: Reply, place: Candidate) -> Candidate:
     """The address with its town: "9 ferry street hull" as an answer, or in small letters."""
-    match = None if reply.strict else _TOWN.match(reply.text, place.end)
+    stop = max(place.end, answer_span(reply.text)[1])
+    match = None if reply.strict else _TOWN.match(reply.text, place.end, stop)
     if match is None and reply.text.islower():
         match = _TOWN_WITHIN.match(reply.text, place.end) or _TOWN.match(reply.text, place.end)
     if match is None or "street" not in place.reason:
@@ -174,11 +175,11 @@ def _with_town(reply: Reply, place: Candidate) -> Candidate:
     return replace(place, end=end, value=reply.text[place.start : end]) if free else place
 
 
-_NEXT_PART = re.compile(r"\s*[,\n]\s*(?P<part>[^,.;:!?\n]+)(?=\s*(?:[,.;:!?\n]|$))")
+_NEXT_PART = re.compile(r"\s*[,\n]\s*(?P<part>[^,.;:!?()\n]+)(?=\s*(?:[,.;:!?()\n]|$))")
 _CODE = re.compile(r"(?:[A-Z]{1,2}\d[A-Z\d]?(?:\s*\d[A-Z]{2})?|(?:[A-Z]{2}\s+)?\d{4,6})", re.I)
 """A postal code, as a whole part."""
 _OF_PREMISES = re.compile(
-    r"\b(?:house|cottage|farm|lodge|hall|mill|court|tower|barn|flat|floor|unit|block|suite|room"
+    r"\b(?:house|cottage|farm|lodge|hall|mill|court|tower|barn|flat|unit|block|suite|room"
     r"|building|buildings|mansions|villa|estate|park|stables|forge)\b",
     re.I,
 )
@@ -190,7 +191,8 @@ def _is_part(part: str) -> bool:
     """Whether the words between two commas may be a part of an address: "Little Marden"."""
     if _CODE.fullmatch(part):
         return True
-    if not 1 <= len(part.split()) <= _MOST_WORDS or _OTHER_KIND.search(part):
+    floor = part.lower().endswith("floor")  # which may be a value of its own
+    if floor or len(part.split()) > _MOST_WORDS or _OTHER_KIND.search(part):
         return False
     named = re.match(r"\D", part) or _OF_PREMISES.search(part)
     telling = _JOINS.sub(" ", re.sub(r"^the\s+(?=\w)", "", part.lower()))
@@ -206,9 +208,12 @@ def _with_parts(text: str, place: Candidate) -> Candidate:
     """The address of an answer with its other parts: a house before it, towns behind it."""
     start, end = place.start, place.end
     begin, stop = answer_span(text)
-    while (after := _NEXT_PART.match(text, end, max(stop, end))) and _is_part(
-        after["part"].strip()
-    ):
+    last = ""
+    while not _CODE.fullmatch(last):  # nothing of an address follows its code
+        after = _NEXT_PART.match(text, end, max(stop, end))
+        last = after["part"].strip() if after else ""
+        if after is None or not _is_part(last):
+            break
         end = start + len(text[start : after.end()].rstrip())
     article = _THE.search(text, 0, begin)
     begin = article.start() if article else begin
@@ -242,7 +247,16 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             candidates = [_with_parts(reply.text, candidates[0])]
         return with_roles(param, reply, candidates, PLACE_CUES) if param.role else candidates
     start, end = answer_span(reply.text)
+    article = _THE.search(reply.text, 0, start)
+    start = article.start() if article else start
     written = reply.text[start:end]
+    if not is_no_answer(reply.text) and (_is_spoken(written) or _is_all_parts(written)):
+        return [Candidate(start, end, written, 0.45, 0, "answer with a number and a comma")]
+    return []
+
+
+def _is_spoken(written: str) -> bool:
+    """Whether a whole answer may be an address by a number in it, or by its capitals."""
     spoken = (
         re.search(r"\d|,", written)
         and re.search(r"[A-Za-z]{3}", written)
@@ -251,12 +265,11 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     named = re.search(r"\d", written) or all(
         part.strip()[:1].isupper() for part in written.split(",")
     )
-    if (
-        spoken
-        and named
-        and not is_no_answer(reply.text)
-        and not _OTHER_KIND.search(written)
-        and len(re.findall(r"\d", written)) < 7
-    ):
-        return [Candidate(start, end, written, 0.45, 0, "answer with a number and a comma")]
-    return []
+    few = len(re.findall(r"\d", written)) < 7
+    return bool(spoken and named and few) and not _OTHER_KIND.search(written)
+
+
+def _is_all_parts(written: str) -> bool:
+    """Whether an answer is a house and its town or code: "The Vicarage, Marden, NR1 2AB"."""
+    first, *rest = (part.strip() for part in written.split(","))
+    return bool(rest) and _is_house(first) and all(_is_part(part) for part in rest)

@@ -69,10 +69,13 @@ _AFTER_CUE = re.compile(
     r" is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])",
     re.I,
 )
-_REMARK = re.compile(r"\W*(?:that'?s|that is|you|you're|what a|how)\s+[a-z]", re.I)
+_REMARK = re.compile(
+    r"\W*(?:(?:that'?s|that is)\s+(?:\w+\s+\w+\s+\w|[a-z]+\W*$)|(?:you|you're|what a|how)\s+[a-z])",
+    re.I,
+)
 _GO_AHEAD = re.compile(r"\b(?:go|going) (?:ahead|on)\b", re.I)
 _NAME_IS = re.compile(
-    r"\b(?:name(?:['’]s| is|:)|in the name of|under the name(?: of)?)\s+(?=[a-z])", re.I
+    r"\b(?:name(?:['’]s| is|:)|my names|in the name of|under the name(?: of)?)\s+(?=[a-z])", re.I
 )
 _DEMONYM = re.compile(r"[A-Z][a-z]{2,}(?:ese|ish|ian|ean|ican)|[A-Z][a-z]ish")
 _PART_NAMED = re.compile(
@@ -163,7 +166,8 @@ _STATE_ENDS = re.compile(r"(?:ing|ed|ly|ful|less|able|ible|ous|ish|ive|ant|ent|i
 """How words end that say in which state somebody is, written small."""
 _IM = re.compile(
     r"(?:^|[.,;!?]\s*|\b(?:and|hi|hello|hey)\W+)(?:i['’]?m|i"
-    r" am)\s+(?P<name>[a-z]+(?:['’-][a-z]+)*(?:\s+[a-z'’-]+)?)(?=\s*(?:$|[.,;!?]))",
+    r" am)\s+(?P<name>[a-z]+(?:['’-][a-z]+)*(?:\s+[a-z'’-]+)?)"
+    r"(?=\s*(?:$|[.,;!?]|btw\b|here\b))",
     re.I,
 )
 _NAME_ALONE = re.compile(
@@ -389,12 +393,14 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
             group = group[1:]
         if not group or all(word.low in GENERIC_NOUNS for word in group):
             continue
-        if groups and re.fullmatch(r"\s*,\s*", reply.text[groups[-1][-1].end : group[0].start]):
+        gap = reply.text[groups[-1][-1].end : group[0].start].strip() if groups else ""
+        if gap in (",", ".") and {w.low for w in groups[-1]} < {w.low for w in group}:
+            groups[-1] = group  # "Lee, Ann Lee"
+        elif gap == ",":
             if len(group[0].text) == 1:
                 continue
-            known = {word.low for word in groups[-1]}
-            again = known < {word.low for word in group} or groups[-1][0].low == group[0].low
-            groups[-1] = group if again else [*groups[-1], *group]  # "Lee, Ann Lee"
+            again = groups[-1][0].low == group[0].low  # "Ann, Ann Bell"
+            groups[-1] = group if again else [*groups[-1], *group]
         else:
             groups.append(group)
     return [group for group in groups if group[0].low != "the"]  # "The Old Forge, Church Row"
@@ -412,6 +418,8 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
     start = max(start, lead.end() if lead else 0)
     group = [word for word in tokens(reply.text) if word.start >= start and word.end <= end]
     group = [word for word in group if word.low.strip(".") not in _TITLES]
+    while len(group) > 1 and group[-1].low in _HERE_LAST:
+        group.pop()
     if not _plain(group):
         group = next(
             (
@@ -454,7 +462,11 @@ def _is_all(group: Sequence[Token], text: str) -> bool:
     return len(group) == len(tokens(text[lead.end() if lead else 0 :]))
 
 
-_ME_FIRST = re.compile(r"\W*(?:(?:oh|yes|yeah|it['’]?s|me|i['’]?m|for|and)\b\W*)*", re.I)
+_ME_FIRST = re.compile(
+    r"\W*(?:(?:oh|yes|yeah|(?:it|that)['’]?s|this is|me|again|i['’]?m|for|and|under|put)\b\W*)*",
+    re.I,
+)
+_HERE_LAST = word_set("here speaking again btw")
 _MORE = re.compile(r"\s*(?:,|\.|;|[+\d(]|(?:on|at|born|and|my|account|phone|number|tel)\b)", re.I)
 
 
