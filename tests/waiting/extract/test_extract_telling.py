@@ -128,6 +128,39 @@ def test_a_text_that_is_labelled_ends_where_somebody_is_named() -> None:
     assert find(CARD, text, now=NOW).value == "Love you"
 
 
+ALLERGIES = Param(name="allergies", type=ParamType.TEXT, description="allergies and diets")
+REASON = Param(
+    name="reason", type=ParamType.TEXT, description="why it is given back", prompt="May I ask why?"
+)
+COMPANY = Param(name="company", type=ParamType.TEXT, description="name of the company")
+
+
+@pytest.mark.parametrize(
+    ("param", "text", "value"),
+    [
+        (NOTE, "12 Mill Lane. note for the driver: gate code 1234", "gate code 1234"),
+        (NOTE, "to 12 Mill Lane, notes: ring twice", "ring twice"),
+        (ALLERGIES, "A buffet for 30? One guest has a nut allergy.", "One guest has a nut allergy"),
+        (ALLERGIES, "lunch for six. My son is allergic to eggs", "My son is allergic to eggs"),
+        (ALLERGIES, "do you cater for allergies?", None),
+        (ALLERGIES, "A buffet for 30 on friday", None),
+        (COMPANY, "I am writing on behalf of Hallam & Sons. A buffet please", "Hallam & Sons"),
+    ],
+)
+def test_a_text_that_nobody_asked_for_is_read_where_its_noun_tells_it(
+    param: Param, text: str, value: str | None
+) -> None:
+    assert find(param, text, now=NOW).value == value
+
+
+def test_a_reason_in_a_request_is_to_be_confirmed() -> None:
+    text = "more time please, because my laptop was stolen. thanks"
+    found = find(REASON, text, now=NOW)
+    assert found.value == "my laptop was stolen"
+    assert found.confidence < doubtful_below(REASON)
+    assert find(FAULT, text, now=NOW).status == "abstained"
+
+
 @pytest.mark.parametrize("part", ["hang on, ", "my number is ", "1 ", "it should ", "ok, ", "a.b"])
 def test_a_long_answer_is_told_in_little_time(part: str) -> None:
     began = process_time()

@@ -26,9 +26,11 @@ from langmem_ext.waiting.extract.names.openness import is_no_answer, named_befor
 from langmem_ext.waiting.extract.names.person import is_of_person
 from langmem_ext.waiting.extract.names.phrase import named_in, place_in
 from langmem_ext.waiting.extract.names.telling import (
+    DOUBTED,
     SURE,
     asks_why,
     begins,
+    is_request,
     is_written,
     to_write,
     told,
@@ -335,6 +337,10 @@ _CALLED = re.compile(
     re.I,
 )
 _NOUN_BEFORE = re.compile(r"\b(?P<noun>[^\W\d_]+)\s*[:=]?\s+(?:the\s+)?$", re.I)
+_BEHALF = re.compile(
+    r"\b(?:on behalf of|(?:i|we) work (?:for|at)|writing (?:from|for)|here at)\s+(?:the\s+)?$", re.I
+)
+_FIRMS = frozenset(map(stem, ("company", "firm", "business", "employer", "organisation", "client")))
 _FOR_THE = re.compile(r"\bfor (?:the|our|my)\s+$", re.I)
 _ENDS = re.compile(
     r"\s*(?:$|[.,;:!?()\n]|\s{2}|(?:please|pls|from|on|at|for|until|till|to|with|and|arriving"
@@ -365,7 +371,11 @@ def _titled(param: Param, reply: Reply) -> list[Candidate]:
     for run in runs(text, tokens(text), closed_spans(param, reply)):
         lead = before(text, run.start)
         noun = _NOUN_BEFORE.search(lead)
-        named = named_before(param, text, run.start) or (noun and stem(noun["noun"]) in own)
+        named = (
+            named_before(param, text, run.start)
+            or (noun and stem(noun["noun"]) in own)
+            or (own & _FIRMS and _BEHALF.search(lead))
+        )
         if named or (_FOR_THE.search(lead) and _ENDS.match(text, run.end)):
             value, sure = text[run.start : run.end], 0.65 if named else 0.55
             candidates.append(Candidate(run.start, run.end, value, sure, 2, "name of a thing"))
@@ -406,11 +416,12 @@ def _left(param: Param, text: str) -> list[Candidate]:
 
 
 _WORDED = re.compile(
-    r"\b(?P<noun>[^\W\d_]+)\b(?:\s+(?:with|that|should|to|can|could|please|which|the|it|words?"
-    r"|text)){0,6}\s*"
-    r"(?:\b(?:say|says|saying|reads?|reading|written)\b\s*[:,]?|:)\s*(?P<words>[^\n]*\w)[.!\s]*$",
+    r"\b(?P<noun>[^\W\d_]+)\b(?:(?:\s+(?:with|that|should|to|can|could|please|which|the|it|words?"
+    r"|text)){0,6}\s*\b(?:say|says|saying|reads?|reading|written)\b\s*[:,]?"
+    r"|(?:\s+(?:for|to|on|about)\s+(?:(?:the|my|your|our)\s+)?[^\W\d_]+)?\s*:)(?=\s*\w)",
     re.I,
 )
+"""Where a text is given by its noun: "a card that says …", "note for the driver: …"."""
 
 
 _QUOTED = re.compile(
@@ -439,18 +450,60 @@ def _quoted(param: Param, text: str) -> list[Candidate]:
 
 def _worded(param: Param, text: str) -> list[Candidate]:
     """The words that a message gives for a text by its noun: "a card that says: Happy birthday"."""
-    match = _WORDED.search(text)
-    if match is None or not {stem(match["noun"].lower())} & {
-        stem(word) for word in split_name(param.name)
-    }:
+    own = {stem(word) for word in split_name(param.name)}
+    for match in _WORDED.finditer(text):
+        if stem(match["noun"]) in own:
+            line = text.find("\n", match.end())
+            end = up_to_other(text, match.end(), len(text) if line < 0 else line)
+            start, end = trim(text, match.end(), end)
+            return [Candidate(start, end, text[start:end], 0.8, 1, "what its noun says")]
+    return []
+
+
+_BECAUSE = re.compile(
+    r"\b(?:because(?: of)?|cos|cuz|due to|the reason (?:is|being)(?: that)?)\s+", re.I
+)
+
+
+def _because(param: Param, text: str) -> list[Candidate]:
+    """The reason that a message gives for what it asks."""
+    match = _BECAUSE.search(text) if asks_why(param) else None
+    if match is None:
         return []
-    start, end = match.span("words")
-    start, end = trim(text, start, up_to_other(text, start, end))
-    return (
-        [Candidate(start, end, text[start:end], 0.8, 1, "what its noun says")]
-        if start < end
-        else []
-    )
+    first = sentences(text[match.end() :])[:1] or [(0, 0)]
+    start, end = answer_span(text, match.end(), match.end() + first[0][1], framed=False)
+    return [Candidate(start, end, text[start:end], DOUBTED, 1, "a reason")] if start < end else []
+
+
+def _spoken_of(param: Param, text: str) -> list[Candidate]:
+    """The one sentence that tells of what the parameter is named for: "she has a nut allergy"."""
+    own = {stem(word) for word in split_name(param.name)} - _NARRATIVE - _HEADS
+    if is_kind(param) or is_title(param) or not own:
+        return []
+    told = [
+        (start, end)
+        for start, end in sentences(text)
+        if any(_is_family(stem(word.low), own) for word in tokens(text[start:end]))
+    ]
+    if len(told) != 1 or not _STATES.search(sentence := text[slice(*told[0])]):
+        return []
+    if is_no_answer(sentence) or is_request(sentence) or text[told[0][1] :].startswith("?"):
+        return []
+    start, end = trim(text, *told[0])
+    return [Candidate(start, end, text[start:end], 0.5, 1, "speaks of it")]
+
+
+def _is_family(word: str, own: AbstractSet[str]) -> bool:
+    """Whether a stem is one of these, or goes on from a long one: "allergic" from "allergies"."""
+    return word in own or any(len(each) > _LONG and word.startswith(each) for each in own)
+
+
+_LONG = 4
+"""Letters of a stem that other words may go on from, more than."""
+_STATES = re.compile(
+    r"^\W*(?:[\w'’-]+\s+){1,6}(?:has|have|had|takes?|is|are|gets?|suffers?)\b", re.I
+)
+"""How a sentence begins that says how somebody is."""
 
 
 def _is_moment(param: Param, reply: Reply) -> bool:
@@ -484,7 +537,13 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return titled
     if reply.strict or not re.search(r"\w", reply.text) or _is_moment(param, reply):
         return (
-            (_left(param, reply.text) or _worded(param, reply.text) or _quoted(param, reply.text))
+            (
+                _left(param, reply.text)
+                or _worded(param, reply.text)
+                or _quoted(param, reply.text)
+                or _because(param, reply.text)
+                or _spoken_of(param, reply.text)
+            )
             if reply.strict
             else []
         )
