@@ -54,6 +54,7 @@ from langmem_ext.waiting.understand.commands import (
 )
 from langmem_ext.waiting.understand.corrections import correction
 from langmem_ext.waiting.understand.intents.classifier import (
+    CERTAIN,
     Classification,
     ClassifyRequest,
     find_params,
@@ -99,7 +100,8 @@ def _understood(
     whole, heard = heard, replace(heard, text=_spelled(playbook, session, read_part(heard.text)))
     if is_reset(whole.text):
         return [Reset(why="says to start over")]
-    if session.plan and (rest := _after_reset(heard.text)) is not None:
+    began = session.plan or _since(session)
+    if began and (rest := _after_reset(heard.text)) is not None:
         anew: Commands = []
         if rest:
             anew = yield from _anew(playbook, session, replace(heard, text=rest))
@@ -315,6 +317,7 @@ def _starts(playbook: Playbook, classification: Classification) -> Commands:
         Start(
             str(request.intent_id),
             tuple(request.params.items()),
+            unsure=classification.source == "rules" and classification.confidence < CERTAIN,
             confidence=classification.confidence,
             by=classification.source,
             why=request.reason,
@@ -434,6 +437,9 @@ _PLACE_FIRST: Final = re.compile(
 _LAST: Final = re.compile(r"\blast\b", re.IGNORECASE)
 
 
+_GUESSED: Final = 0.3
+"""The confidence in one of several requests that the user did not name."""
+
 _SHORT: Final = 3
 """Words of an answer that only says which of several is meant, at most."""
 
@@ -464,8 +470,10 @@ def _between(
     if (led := _PLACE_FIRST.match(heard.text)) and (place := _by_place(led["place"], among)):
         remaining = f"{before}\n{heard.text[led.end() :]}"
         return chosen(place, remaining, 1.0, "the user chose it, and says more")
-    if says_yes(heard.text) and len(among) <= 2:
-        return chosen(among[0], both.text, 0.6, "yes, to the likelier")
+    if says_yes(heard.text):
+        sure = 0.6 if len(among) <= 2 else _GUESSED
+        text = before if len(heard.text.split()) <= _SHORT else both.text
+        return chosen(among[0], text, sure, "yes, to the likeliest")
     classification = yield replace(request, text=heard.text)
     if classification.intent_id is None and not says_no(heard.text):
         classification = yield request
@@ -475,12 +483,11 @@ def _between(
             for intent_id in among
             if find_params(playbook.intents[intent_id], replace(request, text=heard.text))
         ]
-        if len(fitting) == 1 or among[0] in fitting and len(among) <= 2:
-            return chosen(fitting[0], both.text, 0.5, "goes on with its values")
         taken = {name: len(find_params(playbook.intents[name], request)) for name in fitting}
         most = [name for name in fitting if taken[name] == max(taken.values())]
-        if fitting and (len(most) == 1 or 2 * len(most) <= len(among)):
-            return chosen(most[0], both.text, 0.5, "takes the most of its values")
+        if most and (len(most) == 1 or 2 * len(most) <= len(among) or len(among) <= 2):
+            sure = CERTAIN if len(fitting) == 1 else _GUESSED
+            return chosen(most[0], both.text, sure, "takes the most of its values")
         return replace(classification, choices=())
     if classification.intent_id is None:
         return replace(classification, choices=())

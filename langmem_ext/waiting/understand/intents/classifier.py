@@ -66,6 +66,9 @@ WORTH_A_QUESTION: Final = 0.2
 MARGIN: Final = 0.06
 """How far an intent must be ahead of the next: closer ones are a tie, and a tie is not decided."""
 
+VALUE: Final = 0.1
+"""What each value of a message adds to a possible intent that takes it."""
+
 PART: Final = 0.9
 """What the likeness of one clause of a message is worth."""
 
@@ -257,14 +260,16 @@ class RuleClassifier:
             return Classification(
                 confidence=score,
                 reason="no intent fits well enough",
-                choices=_choices(request, best),
+                choices=_told_apart(request, _choices(request, best), dict(best)),
             )
         if score - runner_up[1] < MARGIN:
             choices = (intent_id, runner_up[0])
             answering = self._answering(request, parts[0], choices)
             if answering is None:
                 return Classification(
-                    confidence=score, reason="two intents fit as well", choices=choices
+                    confidence=score,
+                    reason="two intents fit as well",
+                    choices=_told_apart(request, choices, dict(best)),
                 )
             intent_id = answering
         if intent_id == wished:
@@ -566,6 +571,20 @@ def _choices(request: ClassifyRequest, best: Sequence[tuple[str, float]]) -> tup
     if request.waiting_for or not best or best[0][1] < GUESS:
         return ()
     return tuple(name for name, score in best[:OFFERED] if best[0][1] - score < WORTH_A_QUESTION)
+
+
+def _told_apart(
+    request: ClassifyRequest, choices: tuple[str, ...], scores: Mapping[str, float]
+) -> tuple[str, ...]:
+    """The choices, or the one of them that takes more of the message's values than the others."""
+    taken = {name: len(find_params(request.catalog.intent(name), request)) for name in choices}
+    ranked = sorted(choices, key=lambda name: scores[name] + VALUE * taken[name], reverse=True)
+    if len(ranked) < 2:
+        return choices
+    first, second = ranked[:2]
+    lead = scores[first] - scores[second] + VALUE * (taken[first] - taken[second])
+    most = all(taken[first] > taken[name] for name in choices if name != first)
+    return (first,) if most and lead >= MARGIN else choices
 
 
 def _reaching(
