@@ -23,7 +23,7 @@ from langmem_ext.waiting.extract.choices.enum import exact
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.self_correction import corrects
-from langmem_ext.waiting.extract.english.tokens import sentences, trim
+from langmem_ext.waiting.extract.english.tokens import trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.names.telling import DOUBTED, is_request, is_written
@@ -207,7 +207,7 @@ def _rest(
 def _up_to_others(
     param: Param, params: Sequence[Param], claims: Mapping[str, Extraction], text: str
 ) -> Extraction:
-    """A text that nobody asked for, up to a sentence that holds another parameter's value.
+    """A text that nobody asked for, up to a part that holds another parameter's value.
 
     "The card: Sleep tight. My number is 07700 900123" has two words on the card.
     """
@@ -223,7 +223,8 @@ def _up_to_others(
         and rival.type not in _WORDS
         and (rival.type not in _OPEN or is_named_near(text, other.span, rival))
     ]
-    for first, last in sentences(text[begin:end])[1:]:
+    cuts = [match.end() for match in re.finditer(r"[,.;!?\n]+\s+", text[begin:end])]
+    for first, last in zip(cuts, [*cuts[1:], end - begin], strict=False):
         if any(begin + first <= start < begin + last for start in others):
             begin, end = trim(text, begin, begin + first)
             return replace(claim, value=text[begin:end], raw=text[begin:end], span=(begin, end))

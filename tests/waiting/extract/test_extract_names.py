@@ -293,6 +293,7 @@ CHILD = Param(name="child", type=ParamType.PERSON, description="name of the chil
         ("could Otis do the 17th as well", "Otis"),
         ("we've just found out Milo cant have eggs", "Milo"),
         ("Ruth Okafor, two tickets friday", "Ruth Okafor"),
+        ("Ruth Okafor won't be in today", "Ruth Okafor"),
     ],
 )
 def test_a_name_that_nothing_marks_is_found_and_is_to_be_confirmed(text: str, value: str) -> None:
@@ -316,6 +317,7 @@ def test_a_capital_alone_is_no_name(text: str) -> None:
         ("3 bags to 40 mill lane otley", "40 mill lane otley"),
         ("collect it at 14b wharf lane hull ready from 2", "14b wharf lane hull"),
         ("two boxes at 12 high street tomorrow", "12 high street"),
+        ("collect 3 boxes from 12 high street", "12 high street"),
         ("12 high street broken boiler here", "12 high street"),
     ],
 )

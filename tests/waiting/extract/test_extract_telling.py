@@ -132,6 +132,7 @@ ALLERGIES = Param(name="allergies", type=ParamType.TEXT, description="allergies 
 REASON = Param(
     name="reason", type=ParamType.TEXT, description="why it is given back", prompt="May I ask why?"
 )
+SAFE_PLACE = Param(name="safe_place", type=ParamType.TEXT, description="where to leave the parcel")
 COMPANY = Param(name="company", type=ParamType.TEXT, description="name of the company")
 
 
@@ -144,6 +145,12 @@ COMPANY = Param(name="company", type=ParamType.TEXT, description="name of the co
         (ALLERGIES, "lunch for six. My son is allergic to eggs", "My son is allergic to eggs"),
         (ALLERGIES, "do you cater for allergies?", None),
         (ALLERGIES, "A buffet for 30 on friday", None),
+        (CARD, "a posy, it should say Get well Jo! for friday", "Get well Jo"),
+        (CARD, 'a posy with "Get well Jo" on it', "Get well Jo"),
+        (CARD, "a posy with Get well Jo on the card please", "Get well Jo"),
+        (CARD, "a posy with a bow on top", None),
+        (SAFE_PLACE, "tomorrow, please leave it by the back door", "by the back door"),
+        (SAFE_PLACE, "I left my bag in the shop", None),
         (COMPANY, "I am writing on behalf of Hallam & Sons. A buffet please", "Hallam & Sons"),
     ],
 )

@@ -39,8 +39,8 @@ _TAIL = (
 _WORD = (
     r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with|thats?|that['’]s"
     r"|this|tomorrow|today|tonight|since|of|whole|am|pm|o['’]?clock"
-    r"|its|it['’]s"
-    r"|i['’]?m|we|i|my)\b)[\w.'’&-]+"
+    r"|its|it['’]s|from|near|by"
+    r"|i['’]?m|we|i|my|\d+[A-Za-z]?)\b)[\w.'’&-]+"
 )
 _FLAT = (
     r"(?:\b(?:flat|apartment|apt\.?|unit|suite)\s+#?\w{1,5},?\s+)?"

@@ -566,13 +566,17 @@ def _is_state(word: str) -> bool:
 
 
 def _strict_fit(param: Param, reply: Reply, group: Sequence[Token], fit: int) -> int:
-    """The fit of a name in a message that answers nothing: 2 when marked as a person's."""
+    """The fit of a name in a message that answers nothing: 2 when marked as a person's.
+
+    It is 3 where a word of the parameter is beside it.
+    """
     if not 0 <= fit < 2:
         return fit
     text = reply.text
+    if _has_role(param, text, group):
+        return 3
     marked = (
         _TITLED.search(before(text, group[0].start))
-        or _has_role(param, text, group)
         or _introduced(text, group)
         or _is_kin(text, group)
         or _stands_alone(reply, group)
@@ -646,7 +650,7 @@ def _unmarked(param: Param, reply: Reply, groups: Sequence[Sequence[Token]]) -> 
     if (
         placed
         or len(group) > 2
-        or (opens and (len(group) < 2 or not re.match(r"\s*[,–—-]", text[end:])))
+        or (opens and (len(group) < 2 or not _SUBJECT_ENDS.match(text, end)))
         or not all(_is_written(word) and not _THINGS.search(word.text) for word in group)
         or any(_DEMONYM.fullmatch(word.text) for word in group)
         or any(word.low in _STATES | GENERIC_NOUNS for word in group)
@@ -656,5 +660,9 @@ def _unmarked(param: Param, reply: Reply, groups: Sequence[Sequence[Token]]) -> 
     return [Candidate(start, end, text[start:end], 0.45, 2, "may be the name of a person")]
 
 
+_SUBJECT_ENDS = re.compile(
+    r"\s*(?:[,–—-]|(?:is|was|has|will|would|wo|ca|can|wants?|needs?)(?:n?['’]?t)?\b)", re.I
+)
+"""What follows two words that open a message and may be somebody."""
 _NAMED = (ParamType.PERSON, ParamType.PLACE, ParamType.NAME)
 """Types of values that are written like a person's name."""

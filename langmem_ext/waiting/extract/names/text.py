@@ -409,7 +409,9 @@ _LEFT = re.compile(
 
 def _left(param: Param, text: str) -> list[Candidate]:
     """What was lost, for a parameter that asks for just that: "I left my scarf at yours"."""
-    match = _LEFT.search(text) if _LOST.search(f"{param.description} {param.prompt}") else None
+    wording = _wording_of(param)
+    asked = _LOST.search(wording) and not re.search(r"\bwhere\b", wording, re.I)
+    match = _LEFT.search(text) if asked else None
     return (
         [Candidate(*match.span("thing"), match["thing"], 0.6, 1, "what was lost")] if match else []
     )
@@ -434,18 +436,32 @@ _WRITTEN = re.compile(
 )
 
 
+_ON_THE_THING = re.compile(
+    r"\b(?:(?:should|to|can|that|could)\s+(?:say|read)s?\b\s*:?|(?:saying|reading)\s*:?"
+    r"|(?:inscription|wording|lettering|message)\s*:?)\s+(?P<words>[A-Z0-9][^.!?;\n]*)"
+    r"|\bwith\s+(?P<named>[A-Z0-9][^.!?;,\n]{1,60}?)\s+(?:written\s+)?on (?:it|top|the \w+)\b"
+)
+"""Words to be written, by what leads to them: "it should say Happy birthday"."""
+
+
 def _quoted(param: Param, text: str) -> list[Candidate]:
-    """The words in quotation marks that are to be written, for a parameter that is just that."""
-    match = (
-        _QUOTED.search(text)
-        if _WRITTEN.search(f"{param.name} {param.description} {param.prompt}")
-        else None
-    )
+    """The words that are to be written, for a parameter that is just that: mostly in quotes."""
+    written = is_written(param)
+    if not (written or _WRITTEN.search(f"{param.name} {param.description} {param.prompt}")):
+        return []
+    match = _QUOTED.search(text) or (_MARKED.search(text) if written else None)
+    if match is None and written and (led := _ON_THE_THING.search(text)):
+        start, end = led.span("words") if led["words"] else led.span("named")
+        start, end = trim(text, start, up_to_other(text, start, end))
+        return [Candidate(start, end, text[start:end], 0.8, 1, "what is to be written")]
     return (
         [Candidate(*match.span("words"), match["words"], 0.8, 1, "what is to be written")]
         if match
         else []
     )
+
+
+_MARKED = re.compile(r"(?:^|\s)[\"“](?P<words>[^\"“”\n]{2,})[\"”](?=\W|$)")
 
 
 def _worded(param: Param, text: str) -> list[Candidate]:
@@ -458,6 +474,28 @@ def _worded(param: Param, text: str) -> list[Candidate]:
             start, end = trim(text, match.end(), end)
             return [Candidate(start, end, text[start:end], 0.8, 1, "what its noun says")]
     return []
+
+
+_LEAVE = re.compile(
+    r"\b(?:leave|put|drop|hide)\s+(?:it|them|(?:the|my)\s+\w+)\s+"
+    r"(?P<where>(?:in|with|at|behind|by|under|on|round|next to|outside|inside)\s[^.,;!?\n]*\w)",
+    re.I,
+)
+
+
+def _left_where(param: Param, text: str) -> list[Candidate]:
+    """Where something is to be left, for a parameter that asks just that."""
+    asked = re.search(r"\bwhere\b.*\b(?:leave|left|put)\b", _wording_of(param), re.I)
+    match = _LEAVE.search(text) if asked else None
+    if match is None:
+        return []
+    start, end = answer_span(text, *match.span("where"), framed=False)
+    end = start + len(re.sub(r"\s+(?:on|at|for|from)\s*$", "", text[start:end]))
+    return [Candidate(start, end, text[start:end], 0.6, 1, "where to leave it")]
+
+
+def _wording_of(param: Param) -> str:
+    return f"{param.description} {param.prompt}"
 
 
 _BECAUSE = re.compile(
@@ -541,6 +579,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
                 _left(param, reply.text)
                 or _worded(param, reply.text)
                 or _quoted(param, reply.text)
+                or _left_where(param, reply.text)
                 or _because(param, reply.text)
                 or _spoken_of(param, reply.text)
             )
