@@ -507,13 +507,20 @@ def overlap(first: Extraction, second: Extraction) -> bool:
     )
 
 
+_COUNTED: Final = frozenset({ParamType.INTEGER, ParamType.ENUM})
 _DAYTIME: Final = frozenset({ParamType.DATE, ParamType.TIME})
 
 
 def _share(param: Param, claim: Extraction, other: Param, rival: Extraction) -> bool:
-    """Whether the same words say a day and a time, "tonight at 9", or a yes or no as well."""
+    """Whether the same words say a day and a time, "tonight at 9", or a yes or no as well.
+
+    Or how many there are of a thing and which: "two weekend tickets".
+    """
     if ParamType.BOOLEAN in (param.type, other.type):
         return True  # a whole sentence says it, and its words give other values
+    if {param.type, other.type} == _COUNTED:
+        counted, which = (claim, rival) if param.type is ParamType.INTEGER else (rival, claim)
+        return bool(counted.span and which.span and counted.span[0] < which.span[0])
     if {param.type, other.type} != _DAYTIME:
         return False
     date = claim if param.type is ParamType.DATE else rival

@@ -374,3 +374,19 @@ def test_a_word_like_a_value_is_in_doubt_where_nothing_was_asked(
 ) -> None:
     rides = Param(name="ride", type=ParamType.ENUM, enum={"balloon": (), "glider": ()})
     assert answer(rides, text, prompt="").value == value
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "value"),
+    [
+        ("Do you have a smoke alarm?", "havent got one, should i?", False),
+        ("Is there a lift?", "we don't have one", False),
+        ("Have you got insurance?", "no i haven't got any", False),
+        ("Is it urgent?", "I don't have that", None),
+    ],
+)
+def test_who_has_none_of_what_is_asked_about_says_no(
+    prompt: str, text: str, value: bool | None
+) -> None:
+    param = Param(name="has", type=ParamType.BOOLEAN, prompt=prompt)
+    assert extract(param, Reply(text, prompt=prompt, now=NOW)).value is value

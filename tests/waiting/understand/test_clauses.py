@@ -28,6 +28,8 @@ from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, witho
         ("would that be possible on tuesday?", ["say"]),
         ("how about friday?", ["say"]),
         ("is 7 ok?", ["say"]),
+        ("has to be soft, she's got no teeth", ["say"]),
+        ("are dogs allowed", ["question"]),
         ("it is for Dr. Lee, not Mr. Lee", ["say"]),
         ("evening", ["say"]),
         ("Evening! a room please", ["hello", "say"]),

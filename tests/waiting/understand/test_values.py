@@ -56,6 +56,15 @@ def test_an_allowed_value_is_nobody_beside_a_word_of_the_person() -> None:
     assert read(params, text) == {"sport": "squash", "name": "Gwendolyn Pike"}
 
 
+@pytest.mark.parametrize("text", ["two weekend tickets please", "we want 2 weekend tickets"])
+def test_how_many_there_are_and_of_which_kind_is_said_in_one_breath(text: str) -> None:
+    params = [
+        param("ticket", "enum", enum={"day ticket": [], "weekend ticket": []}),
+        param("quantity", "integer", description="number of tickets"),
+    ]
+    assert read(params, text) == {"ticket": "weekend ticket", "quantity": 2}
+
+
 def test_no_two_values_share_a_word() -> None:
     found = read_values(BOOKING, Reading("for 4 on the 4th at 4 pm", NOW))
     spans = sorted(extraction.span for extraction in found.values() if extraction.span)

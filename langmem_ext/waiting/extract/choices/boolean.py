@@ -222,6 +222,24 @@ def _takes_back(text: str) -> bool:
 _AFTER = re.compile(r"\W*,\s*(?:i|we) (?:do|would|will|am|are|wo)(?P<not> not|n['’]?t)?\W*$", re.I)
 
 
+_HAVING_ASKED = re.compile(
+    r"\b(?:(?:do|does|have|has) (?:you|it|they|he|she|we)\b.{0,30}\b(?:have|got|own)|(?:is|are)"
+    r" there)\b",
+    re.I,
+)
+_HAS_NONE = re.compile(
+    r"\b(?:(?:have|has)(?: not|n['’]?t)(?: got)?|(?:do|does)(?: not|n['’]?t) have|got no)"
+    r" (?:one|any|that|those)\b|\bgot none\b",
+    re.I,
+)
+"""What "Do you have an alarm?" is answered with by who has none."""
+
+
+def _without(reply: Reply) -> list[Candidate]:
+    none = _HAS_NONE.search(reply.text) if _HAVING_ASKED.search(reply.prompt) else None
+    return [Candidate(*none.span(), False, 0.85, 1, "has none")] if none else []
+
+
 def _stated(param: Param, reply: Reply) -> list[Candidate]:
     where = _own_noun(param, reply.text)
     if not where:
@@ -332,7 +350,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         value = True if not whole and _inverted(reply.prompt) else whole
         return [Candidate(start, end, value, 0.85, 1, "agrees or refuses")]
     if lacks(text) or (postpones(text) and not _NOT_YET.match(text)):
-        return []
+        return _without(reply)
     match = YES.match(text) if says_yes(text) else NO.match(text) if says_no(text) else None
     if not match:
         return _inside(text) or _opposite(param, reply)
