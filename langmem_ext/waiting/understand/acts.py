@@ -94,8 +94,8 @@ _AGREEING = word_set(
     "please pls thanks thank you very much so do it it's that that's this go ahead on proceed"
     " continue confirm confirmed sure certain positive now right away i'm me my our the of course"
     " all and then sir by means just let's at for in under with dear love mate madam a lot correct"
-    " perfect great good fine lovely hurry asap quickly cheers ta ok okay send book thx ty exactly"
-    " absolutely everything u ur"
+    " perfect great good fine lovely hurry asap quickly cheers ta ok okay send book thx tx tks"
+    " thanx ty exactly absolutely everything u ur"
 )
 _APPROVING = word_set(
     "yes yeah yep yup yea ya yas y aye sure ok okay k right correct exactly indeed perfect"
@@ -366,10 +366,11 @@ def without_numbers(text: str) -> str:
 _HOW_IT_IS = re.compile(
     r"\b(?:i|we|it|there|that|this)(?:['’]?(?:ll be|m|re|s)|\s+(?:am|are|is|will be|should be))\b"
     r"|\b(?:i|we)(?:['’]?ll| will)\s+(?:take|have|go|need|come|bring)\b"
-    r"|\b(?:would|will|['’]d)\s+(?:do|be|suit|work|fit)\b",
+    r"|\b(?:would|will|['’]d)\s+(?:do|be|suit|work|fit)\b"
+    r"|\b(?:says?|said|thinks?|prefers?|reckons?|insists?)\b",
     re.IGNORECASE,
 )
-
+"""Words of who tells how things are to be: "we are 5", "my wife says marble"."""
 
 _WOULD_SUIT = re.compile(
     r"\b(?:would|['’]d)\s+(?:be\s+(?:better|best|good|great|fine|ideal|perfect)|do|suit|work|fit)\b",
@@ -502,15 +503,25 @@ _DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 
 _FIRST_WORD = re.compile(r"[^\W\d_]{3,12}(?![\w'’])")
 _SHORT_ANSWERS = word_set("yes yep yup yeah yea no nope nah ok sure")
+_SPELLINGS = {
+    **dict.fromkeys(["yeh", "yeap", "yap", "yip", "yah", "yuh", "yis", "yus", "yas", "aye"], "yes"),
+    **dict.fromkeys(["nae", "naw", "nay", "nup"], "no"),
+    **dict.fromkeys(["oki", "okey", "okie", "okies"], "ok"),
+}
+"""How people write yes, no and ok."""
 
 
 def with_plain_answer(text: str) -> str:
-    """The message, the yes or no that begins it without letters typed twice: "yess", "nooo"."""
+    """The message, the yes or no that begins it spelt as usual: "yess", "nooo", "yeh"."""
     first = _FIRST_WORD.match(text)
-    if first is None or first.group().casefold() in FUNCTION_WORDS:
+    if first is None:
         return text
-    once = re.sub(r"(\w)\1+", r"\1", first.group().casefold())
-    return f"{once}{text[first.end() :]}" if once in _SHORT_ANSWERS else text
+    word, rest = first.group().casefold(), text[first.end() :]
+    once = re.sub(r"(\w)\1+", r"\1", word)
+    if once in _SHORT_ANSWERS and word not in FUNCTION_WORDS:
+        return f"{once}{rest}"
+    alone = re.match(r"\s*(?:$|[,.!;:])", rest) is not None
+    return f"{_SPELLINGS.get(word, first.group())}{rest}" if alone else text
 
 
 def refers_back(text: str) -> bool:

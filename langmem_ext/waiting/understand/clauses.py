@@ -60,7 +60,8 @@ _VERY: Final = (
 _THANKS: Final = re.compile(
     rf"\W*(?:(?:ok|okay|great|perfect|super|cool|lovely|brilliant|awesome|wonderful|that'?s"
     rf" (?:great|all|it|perfect)|no|oh)[ ,.!]*)*"
-    rf"(?:thanks|thank you|thank u|thx|ty|cheers|ta|much appreciated|many thanks|tysm)\b{_VERY}"
+    rf"(?:thanks|thank ?(?:you|u|ya)|thx|thanx|thnx|tx|tks|ty|tysm|tyvm|cheers|ta|many thanks"
+    rf"|much appreciated)\b{_VERY}"
     rf"(?:[ ,.!]*(?:bye|goodbye|see you|have a (?:nice|good|great)"
     rf" (?:day|one|evening|weekend)|that'?s (?:all|it)|great|perfect))*\W*",
     re.IGNORECASE,

@@ -18,7 +18,7 @@ from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.codes.identifier import form_of
-from langmem_ext.waiting.extract.english.attitude import NO
+from langmem_ext.waiting.extract.english.attitude import NO, asks_back, wishes_by_asking
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.understand.acts import (
@@ -79,6 +79,11 @@ _INSTEAD: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that put a value of any type in the place of the known one: "put it under Ann Lee"."""
+_DISOWNED = re.compile(
+    r"(?:['’]s|\s+(?:is|was))?\s+(?:wrong|incorrect|not right|not correct|a mistake|a typo)\b",
+    re.IGNORECASE,
+)
+"""What follows a value that is not meant."""
 _CORRECTED = tuple(
     re.compile(rf"{before}[\s,:]+(?:it(?:['’]?s| is) )?(?P<value>.+)", re.IGNORECASE | re.DOTALL)
     for before in (
@@ -162,9 +167,10 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
     left = [param for param in params if param.name not in exchanged]
     found = _marked(left, text, said)
     unsure = any(param.name in found and param.type in _COUNTED for param in left)
-    if taking or (said.shown is not None and _BEFORE_NEW.match(text)):
+    if taking or said.shown is not None:
         bare, several = _bare(left, text, found, cue, said)
-        found, unsure = {**found, **bare}, unsure or several
+        unsure = unsure or several
+        found = {**found, **bare} if taking or _BEFORE_NEW.match(text) else found
     certain = _certain(found, left, text, cue, said, denied=denied) if taking else {}
     if certain := certain or _alone(found, left, text, said) or exchanged:
         return Anew(values_of(certain) | values_of(exchanged), certain=True)
@@ -178,7 +184,10 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
 
 def _asks(clause: Clause) -> bool:
     """Whether a clause asks something: "did I say 50? I meant 15" does not."""
-    return clause.act == "question" and not any(cue.search(clause.text) for cue in _CORRECTED)
+    asks = clause.act == "question" or (
+        asks_back(clause.text) and not wishes_by_asking(clause.text)
+    )
+    return asks and not any(cue.search(clause.text) for cue in _CORRECTED)
 
 
 def takes_something_back(text: str) -> bool:
@@ -280,6 +289,7 @@ def _marked(params: Sequence[Param], text: str, said: Said) -> dict[str, Extract
         if (extraction := read.get(param.name))
         and (param.name in said.known or said.shown is not None)
         and extraction.value != said.known.get(param.name)
+        and not (extraction.span and _DISOWNED.match(text[extraction.span[1] :]))
         and (names(text, param) or not _may_answer(param, extraction, said))
     }
 
@@ -346,9 +356,7 @@ def _bare(
 def _read_bare(params: Sequence[Param], part: str, said: Said) -> dict[str, Extraction]:
     """What a part of a message may be, by parameter."""
     read = {
-        param.name: extract(
-            param, Reply(part, prompt=param.prompt or "?", filled=said.known, now=said.now)
-        )
+        param.name: extract(param, Reply(part, prompt=param.prompt or "?", now=said.now))
         for param in params
     }
     numeral = re.search(r"\d", part) is not None
@@ -429,12 +437,27 @@ def _is_likely(
     if said.unwanted or param.name not in said.known:
         return True
     anew = takes_something_back(text)
-    plain = param.type in PLAIN_TYPES or _INSTEAD.search(text) or NO.match(text)
+    place = param.type is ParamType.ADDRESS and NO.match(text)
+    plain = param.type in PLAIN_TYPES or place or _INSTEAD.search(text)
     known = [other for other in params if other.name in said.known]
-    rest = without_part(text, span)
-    only = not (said.answered or alike(param, known)) and len(units_of(rest)) <= _FEW_TELLING
+    beside = _beside_answers(text, said)
+    only = (
+        beside[slice(*span)].strip()
+        and not alike(param, known)
+        and len(units_of(without_part(beside, span))) <= _FEW_TELLING
+    )
     told = anew or said.shown is not None or only
     return bool(plain and told and is_meant(text, span, anew=anew))
+
+
+def _beside_answers(text: str, said: Said) -> str:
+    """The message without the clauses that answer; nothing where an answer stands nowhere."""
+    if said.answered and not said.taken:
+        return ""
+    return without(
+        text,
+        [clause for clause in clauses_of(text) if _overlap((clause.start, clause.end), said.taken)],
+    )
 
 
 def _overlap(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
@@ -462,6 +485,8 @@ def correction(
         now: When the message was written.
         among: The parameters that the message may be about; all if None.
     """
+    if text.rstrip().endswith("?") and not wishes_by_asking(text):
+        return {}
     pool = [param for name, param in catalog.params.items() if among is None or name in among]
     new = other_values(pool, Said(text, params, now))
     return dict(new.values) if new.certain else {}

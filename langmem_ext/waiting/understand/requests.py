@@ -22,7 +22,7 @@ from langmem_ext.waiting.understand.acts import (
     without_part,
     words_without_values,
 )
-from langmem_ext.waiting.understand.clauses import Clause
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Chat,
     Command,
@@ -31,7 +31,11 @@ from langmem_ext.waiting.understand.commands import (
     Start,
 )
 from langmem_ext.waiting.understand.corrections import Anew, Said, other_values
-from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest
+from langmem_ext.waiting.understand.intents.classifier import (
+    Classification,
+    ClassifyRequest,
+    wishes,
+)
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, sure_values
@@ -160,7 +164,9 @@ def classified(
 
     Patterns are tried on the whole message: a value may be what they need ("where is O-2?"). A
     possible value of the parameter that is asked for is an answer, though, whatever pattern holds
-    its words ("my order was late").
+    its words ("my order was late"). What a certain answer says besides asks for nothing, unless it
+    wishes: "we'd bring it back on the 25th". A number names what any request may be about: "track
+    O-2".
     """
     waiting, text = session.waiting_for, heard.text
     own = set(playbook.uses(plan))
@@ -174,14 +180,22 @@ def classified(
         spans.append(answer.span)
         if waiting and playbook.param(waiting).enum:
             text = without_part(text, answer.span)
-    if not re.search(r"[^\W\d_]", words_without_values(text, spans)):
-        return Classification()
     certain = (
         answer is not None
         and answer.confidence > SURE
         and waiting is not None
         and playbook.param(waiting).type not in OPEN_TYPES
     )
+    shared = waiting is not None and playbook.param(waiting).type is ParamType.IDENTIFIER
+    if certain and not shared and answer and answer.span:
+        answering = [
+            clause
+            for clause in clauses_of(heard.text)
+            if clause.start <= answer.span[0] < clause.end and not wishes(clause)
+        ]
+        text = without(text, answering)
+    if not re.search(r"[^\W\d_]", words_without_values(text, spans)):
+        return Classification()
     classified = yield replace(
         request_of(playbook, session, heard, text=text, values=spans), answered=certain
     )

@@ -14,6 +14,8 @@ from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, witho
         ("Good morning, how are you?", ["hello", "talk"]),
         ("hi! can I get a kayak", ["hello", "say"]),
         ("thanks a lot, bye", ["thanks"]),
+        ("thankyou", ["thanks"]),
+        ("thnx so much", ["thanks"]),
         ("great, thank you!", ["talk", "thanks"]),
         ("that's all", ["bye"]),
         ("what can you do?", ["help"]),

@@ -12,7 +12,12 @@ from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.dates.spelling import Spelled
-from langmem_ext.waiting.understand.acts import begins_with_yes, tells, yes_or_no
+from langmem_ext.waiting.understand.acts import (
+    begins_with_yes,
+    tells,
+    with_plain_answer,
+    yes_or_no,
+)
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
     ClassifyRequest,
@@ -335,6 +340,21 @@ def test_a_thing_beside_one_that_is_wished_for_is_wished_for_too() -> None:
 @pytest.mark.parametrize("text", ["yesss", "yesss thank u", "okkk"])
 def test_a_drawn_out_yes_is_a_yes(text: str) -> None:
     assert yes_or_no(text, (), "Is that right?") is True
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("yeh", "yes"),
+        ("Yeap, thx", "yes, thx"),
+        ("nae.", "no."),
+        ("okey", "ok"),
+        ("yess", "yes"),
+        ("yeh jin", "yeh jin"),
+    ],
+)
+def test_a_plain_answer_counts_however_it_is_spelt(written: str, plain: str) -> None:
+    assert with_plain_answer(written) == plain
 
 
 @pytest.mark.parametrize(

@@ -496,6 +496,25 @@ def test_a_known_day_gives_way_to_one_that_is_proposed_with_a_question_mark(talk
     assert talk.state["params"]["day"] == "2026-03-07"
 
 
+def test_a_certain_answer_begins_no_other_request_unless_it_wishes(talk: Talk) -> None:
+    talk.say("book the history tour for 4 people")
+    assert talk.say("we can't come on thursday, friday the 6th it is").waiting_for == "time"
+    assert talk.state["params"]["day"] == "2026-03-06"
+
+
+def test_a_known_value_gives_way_to_one_that_is_said_beside_an_answer(talk: Talk) -> None:
+    talk.say("book the history tour at 2pm")
+    assert talk.say("on friday. and my wife says painting").waiting_for == "people"
+    assert (talk.state["params"]["tour"], talk.state["params"]["day"]) == ("painting", "2026-03-06")
+
+
+def test_a_no_that_names_what_is_shown_is_shown_it_again(talk: Talk) -> None:
+    talk.say(WISH)
+    shown = "The history tour on 2026-03-06 at 15:00 for 4?"
+    assert talk.say("no, history please").reply.endswith(shown)
+    assert talk.say("no, not history").reply == "All right. What should I change?"
+
+
 def test_a_value_that_was_not_asked_for_is_told_before_the_question_comes_again(
     talk: Talk,
 ) -> None:

@@ -82,7 +82,7 @@ def read_at_confirmation(
     asked = _asked(playbook, plan)
     if changed and yes_or_no(heard.text, (), "") is not None:
         values, changed = {}, {}  # "yes that's it" names no size S
-    if not changed and (decided := _decided(plan, heard.text, spans_of(values), asked)):
+    if not changed and (decided := _decided(plan, heard.text, values, asked)):
         return decided
     anew = given_anew(playbook, session, plan, heard, shown=asked)
     corrections: Commands = [
@@ -156,13 +156,13 @@ def _for_suspended(playbook: Playbook, session: Session, rest: Heard) -> Command
 
 
 def _decided(
-    plan: PlanExecution, text: str, spans: Sequence[tuple[int, int]], asked: str
+    plan: PlanExecution, text: str, values: Mapping[str, Extraction], asked: str
 ) -> Commands:
     """Yes, no or an end; nothing for any other message."""
-    decided = yes_or_no(text, spans, asked)
+    decided = yes_or_no(text, spans_of(values), asked)
     if decided is None:
         return [Cancel(why="says to stop")] if is_cancel(text) and not is_question(text) else []
-    return [Confirm(why="says yes")] if decided else _denied(plan, text)
+    return [Confirm(why="says yes")] if decided else _denied(plan, text, values)
 
 
 def _neither_yes_nor_no(
@@ -182,7 +182,7 @@ def _neither_yes_nor_no(
     if unwanted := _taken_back(playbook, session, plan, text, values):
         return [Correct(name, None, why="wants another value") for name in unwanted]
     if not changed and begins_with_no(text):
-        return _denied(plan, text)
+        return _denied(plan, text, values)
     question = TEMPLATE_FIELD.sub(" ", playbook.confirm_question(plan) or "")
     if not changed and repeats_order(words_without_values(text, spans_of(values)), question):
         named = [name for name in session.params if name in playbook.uses(plan)]
@@ -196,8 +196,19 @@ def _neither_yes_nor_no(
     return [Unclear(why="neither yes nor no")]
 
 
-def _denied(plan: PlanExecution, text: str) -> Commands:
-    """No: something is to be changed; a second no, or one that is final, drops the request."""
+_NOT: Final = re.compile(r"\b(?:not|never)\b|n['’]t\b", re.IGNORECASE)
+
+
+def _denied(plan: PlanExecution, text: str, values: Mapping[str, Extraction]) -> Commands:
+    """No: something is to be changed; a second no, or one that is final, drops the request.
+
+    Who says no and then just what is shown, means that.
+    """
+    if values and not _NOT.search(text):
+        return [
+            Correct(name, extraction.value, why="says what is shown")
+            for name, extraction in values.items()
+        ]
     return (
         [Cancel(why="says no for good")]
         if plan.get("denied") or refuses(text)
