@@ -390,3 +390,33 @@ def test_who_has_none_of_what_is_asked_about_says_no(
 ) -> None:
     param = Param(name="has", type=ParamType.BOOLEAN, prompt=prompt)
     assert extract(param, Reply(text, prompt=prompt, now=NOW)).value is value
+
+
+SLOT = Param(
+    name="slot",
+    type=ParamType.ENUM,
+    enum={"morning": (), "afternoon": (), "evening": ()},
+    prompt="Morning (8 to 12), afternoon (12 to 5) or evening (5 to 8)?",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("im only home after 5", "evening"),
+        ("at 3", "afternoon"),
+        ("till noon", "morning"),
+        ("between 1 and 3", "afternoon"),
+        ("17:30", "evening"),
+        ("I have 2 kids", None),
+        ("2 or 3", None),
+    ],
+)
+def test_a_time_means_the_allowed_value_that_has_its_hours(text: str, value: str | None) -> None:
+    assert extract(SLOT, Reply(text, prompt=SLOT.prompt, now=NOW)).value == value
+
+
+def test_a_time_means_no_allowed_value_where_hours_are_not_said_or_asked() -> None:
+    size = Param(name="size", type=ParamType.ENUM, enum={"small": (), "large": ()})
+    assert extract(size, Reply("after 5", prompt="Which size?", now=NOW)).value is None
+    assert extract(SLOT, Reply("a delivery after 5", now=NOW)).value is None

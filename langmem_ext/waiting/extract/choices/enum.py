@@ -12,6 +12,7 @@ from rapidfuzz import fuzz
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, turned_down
+from langmem_ext.waiting.extract.choices.hours import by_hour
 from langmem_ext.waiting.extract.english.concepts import ASPECTS, phrases_in
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
@@ -341,6 +342,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             or _typos(param, reply.text)
             or _by_order(param, reply)
             or _meant(param, reply.text)
+            or by_hour(param, reply)
         )
     if not candidates and reply.strict:
         candidates = [
