@@ -382,3 +382,9 @@ def test_a_question_that_gives_another_value_is_no_story() -> None:
     ]
     found = read(params, "can u do it express tho", asked="fault", prompt="What is wrong with it?")
     assert found == {"express": True}
+
+
+def test_a_truth_value_is_told_by_how_often_the_question_says() -> None:
+    monthly = Param(name="monthly", type=ParamType.BOOLEAN, prompt="Every month?")
+    assert read([monthly], "I'd like to give 20 every month") == {"monthly": True}
+    assert read([monthly], "I'd like to give 20") == {}

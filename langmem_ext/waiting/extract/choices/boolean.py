@@ -170,7 +170,7 @@ def phrase_of(
     noun = rf"{re.escape(asked['noun'])}s?\b"
     if asked["led"]:
         phrase = rf"\b{asked['led']}(?:out)?\s+(?:\w+(?:['’]s)?\s+){{0,2}}{noun}"
-    elif asked["first"].lower() in FUNCTION_WORDS | VERBS:
+    elif asked["first"].lower() in (FUNCTION_WORDS | VERBS) - {"every", "each"}:
         return None
     else:
         phrase = rf"\b{asked['first']}(?:['’]?s)?\s+{noun}"
