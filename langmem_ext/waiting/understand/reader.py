@@ -376,11 +376,14 @@ def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
         (
             Refuse(name, claim.problem, why=claim.reason)
             if claim.problem
-            else Clarify(param=name, choices=claim.choices, why="may be two values")
+            else Clarify(param=name, choices=claim.choices, why=_WHY_OPEN[len(claim.choices) > 1])
         )
         for name, claim in left.items()
         if claim.problem or name not in playbook.sensitive
     ]
+
+
+_WHY_OPEN: Final = ("is likely", "may be two values")
 
 
 def _within(span: tuple[int, int] | None, taken: Sequence[tuple[int, int]]) -> bool:

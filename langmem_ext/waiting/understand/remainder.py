@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias
 
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
-from langmem_ext.waiting.extract import Reply
+from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import (
@@ -30,6 +30,7 @@ from langmem_ext.waiting.extract.names.name import PETS
 from langmem_ext.waiting.extract.names.person import could_be_person, is_of_person, is_person
 from langmem_ext.waiting.extract.names.phrase import objects_in, place_in, things_in
 from langmem_ext.waiting.extract.names.text import is_kind, is_narrative
+from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
 from langmem_ext.waiting.understand.acts import WISHES, without_part
 from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.values import Reading
@@ -81,7 +82,47 @@ def likely_values(
             "filled", raw, raw, (start, end), DOUBTFUL, "what is left", (raw,)
         )
         rest = without_part(rest, (start, end))
+    likely |= _bare_number(params, required, rest, read, reading)
     return likely | _unmarked_person(params, required, rest, known, {**read, **likely})
+
+
+def _bare_number(
+    params: Sequence[Param],
+    required: Sequence[str],
+    rest: str,
+    read: Mapping[str, Extraction],
+    reading: Reading,
+) -> dict[str, Extraction]:
+    """The one number that is left, for the one number that is needed: "I'd like to donate 20"."""
+    needed = [
+        param
+        for param in params
+        if param.name in required and param.name not in read and param.type in _NUMBERS
+    ]
+    bare = [
+        numeral for numeral in numerals(rest) if numeral.value != 1 and _stands_alone(rest, numeral)
+    ]
+    if len(needed) != 1 or len(bare) != 1:
+        return {}
+    [param], span = needed, (bare[0].start, bare[0].end)
+    reply = Reply(rest[slice(*span)], prompt=param.prompt or "?", now=reading.now)
+    answer = extract(param, reply)
+    if answer.status != "filled":
+        return {}
+    value = answer.value
+    return {
+        param.name: Extraction(
+            "filled", value, answer.raw, span, DOUBTFUL, "what is left", (value,)
+        )
+    }
+
+
+_NUMBERS: Final = (ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY)
+
+
+def _stands_alone(text: str, numeral: Numeral) -> bool:
+    before, behind = text[: numeral.start][-1:], text[numeral.end :][:1]
+    return not before.strip() and behind.strip() in ("", ".", ",", ";", "!", "?", ")")
 
 
 _OWNED: Final = re.compile(r"\b(?:my|our|the|an?)$", re.IGNORECASE)

@@ -388,3 +388,17 @@ def test_a_truth_value_is_told_by_how_often_the_question_says() -> None:
     monthly = Param(name="monthly", type=ParamType.BOOLEAN, prompt="Every month?")
     assert read([monthly], "I'd like to give 20 every month") == {"monthly": True}
     assert read([monthly], "I'd like to give 20") == {}
+
+
+def test_the_one_number_that_is_left_may_be_the_one_that_is_needed() -> None:
+    amount = param("amount", "money", description="amount to give", bounds=(1, 500))
+    donor = param("donor", "person", description="who gives")
+
+    def left(text: str) -> dict[str, Any]:
+        found = likely_values([amount, donor], Reading(text, NOW), {}, ["amount", "donor"])
+        return {name: claim.value for name, claim in found.items()}
+
+    assert left("can i give something? 15") == {"amount": 15}
+    assert left("can i give something? 15 or 20") == {}
+    assert left("can i give something? 1500") == {}
+    assert left("can i give something for A-15") == {}

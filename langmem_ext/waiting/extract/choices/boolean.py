@@ -20,7 +20,7 @@ from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.tokens import sentences, trim
-from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.numbers.party import is_person
 from langmem_ext.waiting.extract.reply import Reply
 
@@ -139,11 +139,11 @@ def _negated(sentence: str) -> bool:
 def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
     """The sentence that speaks of the parameter by its own nouns, or the clause of its phrase."""
     text = _IF.sub(lambda match: " " * len(match.group()), text)
-    own, best = telling_stems(param), 0
+    own, names, best = telling_stems(param), set(split_name(param.name)), 0
     where: tuple[int, int] | None = None
     for start, end in sentences(text):
-        words = {stem(word) for word in _WORD.findall(text[start:end])}
-        said = sum(1 for word in words if _is_own(word, own))
+        words = {word.lower() for word in _WORD.findall(text[start:end])}
+        said = sum(1 + (word in names) for word in words if _is_own(stem(word), own))
         if said > best:
             best, where = said, (start, end)
     return phrase_of(param, text, *where) or where if where else phrase_of(param, text)
