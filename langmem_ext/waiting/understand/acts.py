@@ -73,7 +73,7 @@ _RESET_SAID = re.compile(rf"(?:(?:{_LEAD}|{_ASSENT}) )*(?:{_RESET})(?: (?:{_TAIL
 _REFERENCE = re.compile(
     r"\b(?:it|them)\b(?!\s*(?:['’](?:s|ll|d)\b|is\b|was\b|are\b|will\b|would\b|should\b|seems?\b"
     r"|looks?\b|possible\b|ok(?:ay)?\b))|"
-    r"\bthe same\b|\b(?:that|this|those|these|same)\s+one\b|"
+    r"\bsame\b|\b(?:as|like) (?:before|last time)\b|\b(?:that|this|those|these)\s+one\b|"
     r"\b(?:that|this|those|these|the (?:last|previous|above|earlier))\s+"
     r"(?!is\b|was\b|are\b|were\b|will\b|would\b|has\b|had\b|i\b|you\b|we\b|they\b|it\b|he\b|she\b"
     r"|my\b|the\b|a\b|an\b|"

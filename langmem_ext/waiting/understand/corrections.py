@@ -64,7 +64,8 @@ _STRONG = re.compile(
     r"\bi me(?:an|ant)\b|\b(?:mistake|typo|wrong|incorrect|misread|misspelled|mistyped|mixed"
     r" up|correction)\b|"
     r"\bshould (?:be|have"
-    r" been|read)\b|\bnot\b.+\bbut\b|\b(?:change|correct|update|fix|switch|set)\b.+\bto\b",
+    r" been|read)\b|\bnot\b.{1,120}\bbut\b"
+    r"|\b(?:change|correct|update|fix|switch|set)\b.{1,120}\bto\b",
     re.IGNORECASE,
 )
 _WEAK = re.compile(
@@ -87,10 +88,10 @@ _DISOWNED = re.compile(
 _CORRECTED = tuple(
     re.compile(rf"{before}[\s,:]+(?:it(?:['’]?s| is) )?(?P<value>.+)", re.IGNORECASE | re.DOTALL)
     for before in (
-        r".*\bi mean(?:t)?(?: to (?:say|type|write))?\b",
-        r"\b(?:change|correct|update|fix|switch|set)\b.+?\bto\b",
+        r"^.*\bi mean(?:t)?(?: to (?:say|type|write))?\b",
+        r"\b(?:change|correct|update|fix|switch|set)\b.{1,120}?\bto\b",
         r"\bshould (?:be|have been|read)\b",
-        r"\bnot\b.+?\bbut\b",
+        r"\bnot\b.{1,120}?\bbut\b",
         r"\b(?:mistake|typo|wrong|incorrect|correction)\b.*?\bit(?:['’]?s| is| was| should be)\b",
         r"\bmake (?:it|that)\b",
         r"\bactually\b.*\b(?:can|could|may) (?:you|we|i) (?:do|have|get|take|make it)\b",

@@ -285,6 +285,8 @@ def test_a_message_that_says_more_does_not_reset(text: str) -> None:
         "check that order",
         "where is it?",
         "refund the same one",
+        "another one please, same day, same time",
+        "a lamp, as before",
         "and change this",
         "send them back",
     ],
