@@ -215,20 +215,32 @@ def _up_to_others(
     if claim.span is None or claim.status != "filled":
         return claim
     begin, end = claim.span
-    others = [
-        other.span[0]
+    surer = [
+        other.span
         for rival in params
         if (other := claims[rival.name]).span is not None
         and other.confidence > SURE
         and rival.type not in _WORDS
         and (rival.type not in _OPEN or is_named_near(text, other.span, rival))
     ]
+    others = [start for start, _ in surer]
+    if not _says_more(text, claim.span, surer):
+        return Extraction("abstained", reason="a value of another parameter")
     cuts = [match.end() for match in re.finditer(r"[,.;!?\n]+\s+", text[begin:end])]
     for first, last in zip(cuts, [*cuts[1:], end - begin], strict=False):
         if any(begin + first <= start < begin + last for start in others):
             begin, end = trim(text, begin, begin + first)
             return replace(claim, value=text[begin:end], raw=text[begin:end], span=(begin, end))
     return claim
+
+
+def _says_more(text: str, span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    """Whether words say more than other values that stand in them: not "for the garden room"."""
+    left = text
+    for other in others:
+        left = _blanked(left, other)
+    words = re.findall(r"[^\W_]+", left[slice(*span)].lower())
+    return not FUNCTION_WORDS.issuperset(words)
 
 
 _NO_NAME: Final = Extraction("abstained", reason="values of other parameters")

@@ -470,3 +470,22 @@ def test_a_measure_in_the_described_unit_needs_no_question() -> None:
     length = Param(name="length", type=ParamType.NUMBER, description="length of the tent in metres")
     assert find(length, "a pitch for friday, 4.5 m", now=NOW).value == 4.5
     assert find(length, "a pitch for friday, 4 people", now=NOW).value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("her aunt Ines Carvalho", "Ines Carvalho"),
+        ("Neighbour Ann Lee", "Ann Lee"),
+        ("her mate tom hill", "tom hill"),
+        ("I'm paying for aunt Polly", "aunt Polly"),
+    ],
+)
+def test_a_word_for_who_somebody_is_is_no_part_of_a_whole_name(text: str, value: str) -> None:
+    assert answer(PERSON, text, "Who is it?").value == value
+
+
+@pytest.mark.parametrize("text", ["its called Snips", "we're called Snips", "it is called Snips"])
+def test_a_thing_is_called_by_its_name_where_that_is_asked(text: str) -> None:
+    salon = Param(name="salon", type=ParamType.TEXT, description="name of the salon")
+    assert answer(salon, text, "What is the salon called?").value == "Snips"

@@ -168,9 +168,55 @@ def test_a_reason_in_a_request_is_to_be_confirmed() -> None:
     assert find(FAULT, text, now=NOW).status == "abstained"
 
 
-@pytest.mark.parametrize("part", ["hang on, ", "my number is ", "1 ", "it should ", "ok, ", "a.b"])
+HALL_FOR = Param(name="purpose", type=ParamType.TEXT, prompt="What is it for?")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("It's for the parish knitting group", "the parish knitting group"),
+        ("its for my mum's 80th, about 30 of us", "my mum's 80th, about 30 of us"),
+        ("for a meeting", "a meeting"),
+        ("a meeting", "a meeting"),
+    ],
+)
+def test_what_something_is_for_is_told_without_its_lead(text: str, value: str) -> None:
+    assert answer(HALL_FOR, text).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a room from 10am, 3 hours, its for a kids party", "a kids party"),
+        ("a room please. it's for our wedding on the 3rd of june", "our wedding"),
+        ("a room please, it's for the 5th", None),
+        ("a room please, it's for 20 people", None),
+        ("a room please, it's for my son", None),
+        ("a room please, it's for Ann", None),
+    ],
+)
+def test_what_something_is_for_is_read_unasked_where_it_says_so(
+    text: str, value: str | None
+) -> None:
+    assert find(HALL_FOR, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize("text", ["no lol theyre five", "nope, we don't", "the Main Hall"])
+def test_a_no_to_something_else_and_a_known_value_tell_nothing(text: str) -> None:
+    known = Reply(text, prompt=HALL_FOR.prompt, filled={"room": "main hall"}, now=NOW)
+    assert extract(HALL_FOR, known).status == "abstained"
+
+
+def test_a_no_answers_a_question_of_yes_or_no() -> None:
+    wishes = Param(name="wishes", type=ParamType.TEXT, prompt="Any wishes?")
+    assert answer(wishes, "no, we are all vegan").status == "filled"
+
+
+@pytest.mark.parametrize(
+    "part", ["hang on, ", "my number is ", "1 ", "it should ", "ok, ", "a.b", "no lol "]
+)
 def test_a_long_answer_is_told_in_little_time(part: str) -> None:
     began = process_time()
-    for param in (WORDING, FAULT):
+    for param in (WORDING, FAULT, HALL_FOR):
         answer(param, part * (10_000 // len(part)))
     assert process_time() - began < 0.5

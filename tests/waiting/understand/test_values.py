@@ -402,3 +402,22 @@ def test_the_one_number_that_is_left_may_be_the_one_that_is_needed() -> None:
     assert left("can i give something? 15 or 20") == {}
     assert left("can i give something? 1500") == {}
     assert left("can i give something for A-15") == {}
+
+
+def test_a_text_that_nobody_asked_for_is_no_allowed_value_of_another() -> None:
+    hall = [
+        param("room", "enum", enum={"garden room": [], "main hall": []}),
+        Param(name="purpose", type=ParamType.TEXT, prompt="What is it for?"),
+    ]
+    assert read(hall, "a key please, it's for the garden room") == {"room": "garden room"}
+    party = {"room": "garden room", "purpose": "a party"}
+    assert read(hall, "it's for a party in the garden room") == party
+
+
+def test_what_a_thing_is_called_is_the_answer_and_no_person() -> None:
+    salon = [
+        Param(name="salon", type=ParamType.TEXT, prompt="What is the salon called?"),
+        param("owner", "person", description="owner of the salon"),
+    ]
+    asked = {"asked": "salon", "prompt": "What is the salon called?"}
+    assert read(salon, "its called Snips", **asked) == {"salon": "Snips"}

@@ -135,7 +135,7 @@ _KIN_NOUNS = (
 )
 _KIN_BEFORE = re.compile(rf"\b{_KIN_NOUNS}(?:['’]s name is|\s+is called|\s+called|,)?\s+$", re.I)
 _KIN_SMALL = re.compile(
-    rf"\b(?:my|our)\s+(?:\w+\s+)?{_KIN_NOUNS}(?:['’]s name is|\s+is"
+    rf"\b(?:my|our|his|her|their)\s+(?:\w+\s+)?{_KIN_NOUNS}(?:['’]s name is|\s+is"
     r" called|\s+called|,)?\s+(?=[a-z])",
     re.I,
 )
@@ -373,7 +373,8 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
         first = run.first
         while (
             first
-            and words[first - 1].low in _KIN | _PARTICLES
+            and words[first - 1].low
+            in (_KIN | _PARTICLES if run.last - run.first == 1 else _PARTICLES)
             and reply.text[words[first - 1].end : words[first].start].isspace()
         ):
             first -= 1
@@ -391,6 +392,7 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
         ]
         while len(group) > 1 and group[0].low in _NAME_WORDS:
             group = group[1:]
+        group = _without_kin(group)
         if not group or all(word.low in GENERIC_NOUNS for word in group):
             continue
         gap = reply.text[groups[-1][-1].end : group[0].start].strip() if groups else ""
@@ -404,6 +406,15 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
         else:
             groups.append(group)
     return [group for group in groups if group[0].low != "the"]  # "The Old Forge, Church Row"
+
+
+def _without_kin(group: list[Token]) -> list[Token]:
+    """The words of a name without the word for who it is: "Neighbour Ann Lee", not "Aunt May"."""
+    while len(group) > 1 and re.fullmatch(_KIN_NOUNS, group[0].low):
+        if group[0].low in _KIN and len(group) == 2:
+            break
+        group = group[1:]
+    return group
 
 
 def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:

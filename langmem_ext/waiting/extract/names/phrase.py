@@ -151,6 +151,11 @@ _PARTICLES = word_set("up back out down off away over along")
 """What only a verb has behind it: "forget the bike", "went up to the loft"."""
 
 
+def is_somebody(word: str) -> bool:
+    """Whether a word in small letters is for somebody whom one has: "mum", "neighbours"."""
+    return _PEOPLE.fullmatch(word) is not None
+
+
 _COUNTS = word_set("a an some one two three four five six seven eight nine ten several")
 _JOINS = word_set("and n & plus")
 _NO_THING = word_set(

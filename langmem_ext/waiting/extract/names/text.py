@@ -36,6 +36,7 @@ from langmem_ext.waiting.extract.names.telling import (
     told,
     up_to_other,
 )
+from langmem_ext.waiting.extract.names.what_for import behind_for, said_for
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
 
 _EMPTY = word_set(
@@ -306,6 +307,7 @@ def _free(param: Param, reply: Reply) -> list[Candidate]:
         reason = _REASON.search(text)
         return _whole(text, reason.end(), len(text)) if reason else _thing(param, text)
     start, end, sure = told(param, text)
+    start = behind_for(param, text, start, end)
     reason = _REASON.search(text, start, end) if asks_why(param) else None
     return _whole(text, reason.end() if reason else start, end, sure)
 
@@ -331,11 +333,13 @@ def _thing(param: Param, text: str) -> list[Candidate]:
 
 _TITLE = re.compile(r"\bname of (?:the|your|a)\b|\bcalled\b", re.I)
 _CALLED = re.compile(
-    r"\b(?P<noun>[^\W\d_]+)(?:(?:['’]?s)? name)?(?:['’]?s|\s+(?:is|are|being))?"
+    r"\b(?P<noun>[^\W\d_]+)(?:(?:['’]?s)? name)?(?:['’]?(?:s|re)|\s+(?:is|are|being))?"
     r"\s+(?:called|named)\s+"
     r"(?P<name>[^\W_][\w'’&-]*(?:\s[\w'’&-]+){0,3})(?=\s*(?:$|[.,;:!?()\n]|\s{2}))",
     re.I,
 )
+_ITSELF = word_set("it its it's it’s that thats they we were we're this")
+"""Subjects of an answer that are what was asked about: "it's called Snips"."""
 _NOUN_BEFORE = re.compile(r"\b(?P<noun>[^\W\d_]+)\s*[:=]?\s+(?:the\s+)?$", re.I)
 _BEHALF = re.compile(
     r"\b(?:on behalf of|(?:i|we) work (?:for|at)|writing (?:from|for)|here at)\s+(?:the\s+)?$", re.I
@@ -365,7 +369,7 @@ def _titled(param: Param, reply: Reply) -> list[Candidate]:
         return []
     text, own = reply.text, own_stems(param)
     for match in _CALLED.finditer(text):
-        if stem(match["noun"]) in own:
+        if stem(match["noun"]) in own or (not reply.strict and match["noun"].lower() in _ITSELF):
             return [Candidate(*match.span("name"), match["name"], 0.7, 2, "what it is called")]
     candidates = []
     for run in runs(text, tokens(text), closed_spans(param, reply)):
@@ -581,6 +585,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
                 or _quoted(param, reply.text)
                 or _left_where(param, reply.text)
                 or _because(param, reply.text)
+                or said_for(param, reply)
                 or _spoken_of(param, reply.text)
             )
             if reply.strict
@@ -588,5 +593,39 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         )
     if is_kind(param):
         return _kind(param, reply)
-    empty = not is_written(param) and is_no_answer(begins(reply.text))
-    return [] if empty else _free(param, reply)
+    if is_written(param):
+        return _free(param, reply)
+    if is_no_answer(begins(reply.text)) or _is_known(reply) or _denies(param, reply):
+        return []
+    return _free(param, reply)
+
+
+def _is_known(reply: Reply) -> bool:
+    """Whether an answer is a value that is known already, and nothing else: "the main hall"."""
+    said = _telling(reply.text)
+    return bool(said) and any(
+        said == _telling(value) for value in reply.filled.values() if isinstance(value, str)
+    )
+
+
+def _telling(text: str) -> list[str]:
+    words = re.findall(r"[^\W_]+", text[:LONGEST].lower())
+    return [word for word in words if word not in FUNCTION_WORDS]
+
+
+_NO_CLAUSE = re.compile(
+    r"\W*(?:no|nope|nah)\b\W*(?:(?:lol|ha(?:ha)*|sorry)\b\W*)*"
+    r"(?:they|we|i|he|she|you)(?:['’]?(?:re|s|m|ve|ll|d)\b|\s)(?!\s*(?:mean|said)\b)",
+    re.I,
+)
+_YES_OR_NO = re.compile(
+    r"(?:^|[.!?,:]\s*)\W*(?:is|are|was|were|do|does|did|has|have|will|would|can|could|should|any\w*)\b",
+    re.I,
+)
+
+
+def _denies(param: Param, reply: Reply) -> bool:
+    """Whether an answer says no to something that was not asked: "no lol they're five"."""
+    return _NO_CLAUSE.match(reply.text) is not None and not _YES_OR_NO.search(
+        f"{param.description}. {reply.prompt}"
+    )

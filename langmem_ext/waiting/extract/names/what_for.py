@@ -1,0 +1,71 @@
+"""What something is for: "What is it for?", "It's for the knitting group"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.closed_spans import closed_spans
+from langmem_ext.waiting.extract.english.leadin import answer_span
+from langmem_ext.waiting.extract.english.lexicon import DETERMINERS, FUNCTION_WORDS, word_set
+from langmem_ext.waiting.extract.english.tokens import Token, tokens
+from langmem_ext.waiting.extract.names.phrase import is_somebody
+from langmem_ext.waiting.extract.numbers.numerals import UNITS
+from langmem_ext.waiting.extract.reply import Reply
+
+_WHAT_FOR = re.compile(
+    r"\b(?:what|which)\b[^.?!;]*\b(?:is|are|be|was|need|use|used)\b[^.?!;]*\bfor\W*$", re.I
+)
+_IT_IS_FOR = re.compile(
+    r"\W*(?:(?:oh|ok(?:ay)?|yes|no|well|so|and)\b\W*)*"
+    r"(?:(?:it|this|that)(?:['’]?s|['’]ll be| is| will be| would be)\s+)?for\s+(?=\w)",
+    re.I,
+)
+_SAID_FOR = re.compile(
+    r"\b(?:it|this|that)(?:['’]?s|['’]ll be| is| will be| would be)\s+for\s+"
+    r"(?P<what>[^\W\d_][^.,;:!?\n]*)",
+    re.I,
+)
+
+
+def _asks_what_for(param: Param) -> bool:
+    """Whether the values say what something is for: "What is it for?"."""
+    wording = (param.description, param.prompt)
+    return param.type is ParamType.TEXT and any(_WHAT_FOR.search(words) for words in wording)
+
+
+def behind_for(param: Param, text: str, start: int, end: int) -> int:
+    """Where an answer begins behind "it's for", for a parameter that asks just that."""
+    lead = _IT_IS_FOR.match(text, start, end) if _asks_what_for(param) else None
+    return lead.end() if lead else start
+
+
+def said_for(param: Param, reply: Reply) -> list[Candidate]:
+    """What a message says that it is for: "3 hours, it's for a kids party"."""
+    match = _SAID_FOR.search(reply.text) if _asks_what_for(param) else None
+    if match is None:
+        return []
+    start, end = match.span("what")
+    closed = [begin for begin, stop in closed_spans(param, reply) if start < stop and begin < end]
+    start, end = answer_span(reply.text, start, min([end, *closed]), framed=False)
+    words = tokens(reply.text[start:end])
+    while words and words[-1].low in FUNCTION_WORDS:
+        words.pop()  # "for a party on" a day
+    if not words or not _is_occasion(words):
+        return []
+    end = start + words[-1].end
+    return [Candidate(start, end, reply.text[start:end], 0.7, 1, "what it is for")]
+
+
+def _is_occasion(words: Sequence[Token]) -> bool:
+    """Whether words are no somebody and no number of anything: "for me", "for Ann", "for six"."""
+    first = words[0]
+    if all(word.low in FUNCTION_WORDS for word in words) or is_somebody(words[-1].low):
+        return False
+    opens = first.low in DETERMINERS | _POSSESSIVES
+    return opens or not (first.capitalised or first.low in FUNCTION_WORDS | UNITS.keys())
+
+
+_POSSESSIVES = word_set("my our your his her their")
