@@ -213,6 +213,8 @@ def _while_running(
     values = _values(commands)
     if values:
         session = _with_values(playbook, session, values)
+    if any(fill.silent for fill in _all(commands, Fill)) and session.plan:
+        session = replace(session, plan=PlanExecution(**{**session.plan, "unread": True}))
     if _first(commands, Confirm) or _accepts(playbook, session, plan, commands):
         return _confirmed(
             playbook, _queued(playbook, session, heard, _all(commands, Start)), session.plan or plan

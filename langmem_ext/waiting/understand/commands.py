@@ -44,10 +44,17 @@ class Start(_Command):
 
 @dataclass(frozen=True, slots=True)
 class Fill(_Command):
-    """The user gives a value for a parameter of the request that runs."""
+    """The user gives a value for a parameter of the request that runs.
+
+    Attributes:
+        param: The parameter.
+        value: Its value.
+        silent: Whether it was asked about, and the user goes on without a word against it.
+    """
 
     param: str
     value: JsonValue
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

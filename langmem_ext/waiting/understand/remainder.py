@@ -23,7 +23,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
     PREPOSITIONS,
     word_set,
 )
-from langmem_ext.waiting.extract.english.tokens import runs, tokens, trim
+from langmem_ext.waiting.extract.english.tokens import Run, Token, runs, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.address import addresses
 from langmem_ext.waiting.extract.names.name import PETS
@@ -122,7 +122,7 @@ _NUMBERS: Final = (ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY)
 
 def _stands_alone(text: str, numeral: Numeral) -> bool:
     before, behind = text[: numeral.start][-1:], text[numeral.end :][:1]
-    return not before.strip() and behind.strip() in ("", ".", ",", ";", "!", "?", ")")
+    return before.strip() in ("", "(") and behind.strip() in ("", ".", ",", ";", "!", "?", ")")
 
 
 _OWNED: Final = re.compile(r"\b(?:my|our|the|an?)$", re.IGNORECASE)
@@ -241,7 +241,7 @@ def _names(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
     words = tokens(text)
     names = [
         (run.start, run.end)
-        for run in runs(text, words)
+        for run in (_behind_verb(text, words, run, known) for run in runs(text, words))
         if not _opens(text, run.start)
         and not all(
             stem(word.low) in known or word.low in GENERIC_NOUNS or not word.text.isalpha()
@@ -253,6 +253,14 @@ def _names(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
     if param.type is ParamType.PLACE:
         return _small_places(text, known)
     return objects_in(text, known) if own_stems(param) & PETS else []
+
+
+def _behind_verb(text: str, words: Sequence[Token], run: Run, known: AbstractSet[str]) -> Run:
+    """The run without a word of the request that begins a sentence: "Enrol Ada Pike"."""
+    led = stem(words[run.first].low) in known and run.last - run.first > 1
+    if not led or not _opens(text, run.start):
+        return run
+    return Run(run.first + 1, run.last, words[run.first + 1].start, run.end)
 
 
 def _opens(text: str, start: int) -> bool:

@@ -22,6 +22,7 @@ from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
     ClassifyRequest,
     RuleClassifier,
+    find_params,
 )
 from langmem_ext.waiting.understand.intents.similarity import units_of
 from langmem_ext.waiting.understand.likely_time import after
@@ -531,3 +532,22 @@ def test_a_catalogs_words_are_put_right_where_two_letters_changed_places(
 ) -> None:
     words = frozenset({"email", "passport", "there", "order"})
     assert Spelled(written, words).text == meant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "we're shut on thursday so can you bring it on friday",
+        "i can't come on monday, could you do friday",
+        "I have no time on saturday, please make it friday",
+    ],
+)
+def test_a_day_on_which_nobody_can_is_not_what_is_wished_for(text: str) -> None:
+    catalog = IntentCatalog.from_dict(
+        {
+            "intents": [{"id": "move", "description": "Move a delivery", "required": ["day"]}],
+            "params": {"day": {"type": "date", "description": "new day", "prompt": "Which day?"}},
+        }
+    )
+    request = ClassifyRequest(text, catalog, now=NOW)
+    assert find_params(catalog.intent("move"), request) == {"day": "2026-03-06"}

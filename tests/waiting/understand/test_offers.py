@@ -106,24 +106,25 @@ def test_a_second_message_that_is_not_understood_lists_what_a_small_catalog_offe
     assert said("the third") == "Which edition?"
 
 
-def first_reply(desk: str, text: str) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
-    """What a desk says to a first message, and the calls that it made for it."""
+def last_reply(desk: str, *texts: str) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+    """What a desk says to the last of some messages, and the calls that it has made."""
     data = yaml.safe_load((TALKS / f"{desk}.yaml").read_text())
     calls: list[tuple[str, dict[str, Any]]] = []
     builder = build_waiting_graph(IntentCatalog.from_dict(data["catalog"]), tools_of(data, calls))
     with DeltaSaver.open(":memory:") as saver:
-        turn = converse(builder.compile(checkpointer=saver), text, thread_id="t", now=NOW)
-    return turn.reply, calls
+        graph = builder.compile(checkpointer=saver)
+        turns = [converse(graph, text, thread_id="t", now=NOW) for text in texts]
+    return turns[-1].reply, calls
 
 
 def test_a_request_that_is_little_like_the_message_does_not_stand_alone() -> None:
-    offered, _ = first_reply("giftshop", "its been ten days now and still nothing in the post")
+    offered, _ = last_reply("giftshop", "its been ten days now and still nothing in the post")
     assert offered.startswith("Do you mean: return something for a refund, or")
     assert "track an order" in offered
 
 
 def test_what_runs_without_a_confirmation_is_asked_about_where_another_is_as_likely() -> None:
-    asked, calls = first_reply("bikes", "you rang me about T-655. fine, do the chain as well")
+    asked, calls = last_reply("bikes", "you rang me about T-655. fine, do the chain as well")
     assert asked == "Do you mean: ask whether a bicycle is ready, or agree to a higher price?"
     assert calls == []
 
@@ -164,7 +165,7 @@ def test_a_choice_by_place_may_say_more(said: Said) -> None:
 
 
 def test_the_one_request_that_a_first_message_may_ask_for_is_taken_up() -> None:
-    asked, _ = first_reply("podiatry", "dad needs his corns done, thursday the 12th")
+    asked, _ = last_reply("podiatry", "dad needs his corns done, thursday the 12th")
     assert asked == "At what time?"
 
 
@@ -213,7 +214,7 @@ def test_of_several_offered_requests_the_next_values_choose_the_one_that_takes_m
 
 
 def test_a_possible_request_that_takes_more_of_the_values_than_the_others_is_taken_up() -> None:
-    asked, _ = first_reply("lounge", "lounge for four on the 20th, flying QL882")
+    asked, _ = last_reply("lounge", "lounge for four on the 20th, flying QL882")
     assert asked == "What time will you arrive?"
 
 
@@ -222,3 +223,19 @@ def test_who_starts_over_where_requests_are_offered_has_said_nothing_before(said
     begun = said("that's all wrong. start over: a small ad on friday")
     assert begun == "Which edition?"
     assert said("weekend") == "weekend on 2026-03-06."
+
+
+def test_a_doubtful_value_that_is_passed_over_counts_and_is_read_back() -> None:
+    asked, _ = last_reply("water", *LEAK)
+    assert asked == "Did you mean gushing?"
+    read_back, calls = last_reply("water", *LEAK, "07700 900733")
+    assert read_back.endswith("severity gushing, reporter phone 07700900733). Is that right?")
+    assert calls == []
+
+
+LEAK = (
+    "theres a river running down our hill, must be one of your pipes",
+    "the first",
+    "outside 22 Bellevue Crescent",
+    "absolutely pouring out",
+)

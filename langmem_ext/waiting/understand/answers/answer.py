@@ -114,6 +114,7 @@ def _taken_apart(
     without_asides = replace(heard, text=body)
     answer = _answer(playbook, session, plan, heard, body) if body.strip() else None
     values = {} if dropped else _values(playbook, session, plan, without_asides, answer)
+    values = values or _next_answer(playbook, session, plan, without_asides, answer)
     stance = answer is not None and (answer.status not in _SAYS_NOTHING or bool(answer.choices))
     anew = given_anew(
         playbook,
@@ -243,6 +244,25 @@ def _is_told_within(
     return unasked and playbook.param(name).type is ParamType.TEXT and len(telling) > 1
 
 
+def _next_answer(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    answer: Extraction | None,
+) -> dict[str, Extraction]:
+    """The answer to the next question, where the value that waits for a yes is passed over."""
+    name = session.waiting_for
+    later = [other for other in playbook.missing(plan, session.params) if other != name]
+    doubted = len(plan.get("choices", {}).get(name or "", ())) == 1
+    if not doubted or not later or answer is None or answer.status != "abstained":
+        return {}
+    param = playbook.param(later[0])
+    read = extract(param, Reply(heard.text, prompt=param.prompt, now=heard.now))
+    certain = read.status == "filled" and read.confidence >= doubtful_below(param)
+    return {param.name: read} if certain and param.type is not ParamType.TEXT else {}
+
+
 def _passed_over(
     playbook: Playbook,
     plan: PlanExecution,
@@ -250,10 +270,10 @@ def _passed_over(
     clauses: Sequence[Clause],
     values: Mapping[str, Extraction],
 ) -> Command | None:
-    """A value that waits for a yes and that the user passes over; None where it does not count.
+    """A value that waits for a yes and that the user passes over, to go on with other values.
 
-    It counts where the user goes on with other values and a confirmation comes before the tool
-    runs.
+    It is read back before the tool runs. A free text may be all kinds of words: it counts only
+    where the catalog wants the request confirmed.
     """
     choices = plan.get("choices", {}).get(name or "", ())
     goes_on = (
@@ -261,9 +281,11 @@ def _passed_over(
         and name not in values
         and all(clause.act in ("say", *CHATTING) and not says_no(clause.text) for clause in clauses)
     )
-    if name is None or len(choices) != 1 or not goes_on or not playbook.confirm_question(plan):
+    if name is None or len(choices) != 1 or not goes_on:
         return None
-    return Fill(name, choices[0], why="goes on without a word against it")
+    if playbook.param(name).type is ParamType.TEXT and not playbook.confirm_question(plan):
+        return None
+    return Fill(name, choices[0], silent=True, why="goes on without a word against it")
 
 
 _SAYS_NOTHING: Final = ("abstained", "question")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from langchain_core.messages import BaseMessage
@@ -217,18 +218,29 @@ def _led_by_wish(best: list[tuple[str, float]], wished: str | None) -> list[tupl
 _CANNOT: Final = re.compile(
     r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|will not|unable to|no longer|could(?:n['’]?t|"
     r" not))\s+(?:\w+\s+)?"
-    r"(?:make|come|do|be|attend|manage|get)\b",
+    r"(?:make|come|do|be|attend|manage|get|collect|fetch|pick)\b"
+    r"|(?:am|are|is|be|['’]?(?:m|re|s))\s+(?:shut|closed|busy|at work|working|not in)\b"
+    r"|\b(?:have|got|has) no time\b",
     re.IGNORECASE,
 )
 
 
-def _ruled_out(parts: Sequence[Clause]) -> list[Clause]:
-    """The phrases that say what is not possible: "I can't make it on monday".
+def _possible(text: str) -> str:
+    """The message without what it says is not possible: "I can't make it on monday".
 
-    They hold no value of what is wished for.
+    That holds no value of what it wishes for.
     """
-    phrases = [phrase for clause in parts[1:] or parts for phrase in phrases_of(clause)]
-    return [phrase for phrase in phrases if tells(phrase.text) and _CANNOT.search(phrase.text)]
+    if not _CANNOT.search(text) or not WISHES.search(text):
+        return text
+    ends = [0, *(joint.start() for joint in _JOINT.finditer(text)), len(text)]
+    parts = [Clause(a, b, text[a:b], "say") for a, b in pairwise(ends)]
+    ruled_out = [
+        part for part in parts if _CANNOT.search(part.text) and not WISHES.search(part.text)
+    ]
+    return without(text, ruled_out)
+
+
+_JOINT: Final = re.compile(r"[,;!?\n]|\.(?=\s|$)|\b(?:so|but|and)\b", re.IGNORECASE)
 
 
 class RuleClassifier:
@@ -272,8 +284,6 @@ class RuleClassifier:
                     choices=_told_apart(request, choices, dict(best)),
                 )
             intent_id = answering
-        if intent_id == wished:
-            request = replace(request, text=without(request.text, _ruled_out(parts)))
         return Classification(
             intent_id,
             find_params(request.catalog.intent(intent_id), request),
@@ -632,4 +642,5 @@ def find_params(intent: Intent, request: ClassifyRequest) -> dict[str, JsonValue
         for name in intent.param_names
         if name in request.catalog.params
     ]
-    return sure_values(params, Reading(request.text, request.now, about=about(intent)))
+    text = _possible(request.text)
+    return sure_values(params, Reading(text, request.now, about=about(intent)))
