@@ -420,3 +420,22 @@ def test_a_time_means_no_allowed_value_where_hours_are_not_said_or_asked() -> No
     size = Param(name="size", type=ParamType.ENUM, enum={"small": (), "large": ()})
     assert extract(size, Reply("after 5", prompt="Which size?", now=NOW)).value is None
     assert extract(SLOT, Reply("a delivery after 5", now=NOW)).value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "sure"),
+    [
+        ("i want to send it back, it leaked on the carpet", "leaking", True),
+        ("it came with a leak", "leaking", True),
+        ("two for the panto", "pantomime", False),
+        ("two for the pan", None, False),
+    ],
+)
+def test_an_allowed_value_is_said_in_another_form_of_its_word(
+    text: str, value: str | None, sure: bool
+) -> None:
+    kinds = Param(
+        name="kind", type=ParamType.ENUM, enum={"leaking": (), "pantomime": (), "not needed": ()}
+    )
+    read = answer(kinds, text, prompt="")
+    assert (read.value, read.confidence >= doubtful_below(kinds)) == (value, sure)

@@ -15,7 +15,7 @@ from langmem_ext.waiting.extract.candidate import Candidate, turned_down
 from langmem_ext.waiting.extract.choices.hours import by_hour
 from langmem_ext.waiting.extract.english.concepts import ASPECTS, phrases_in
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
-from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, VERBS
 from langmem_ext.waiting.extract.english.tokens import before, tokens
 from langmem_ext.waiting.extract.english.vocabulary import stem
 from langmem_ext.waiting.extract.reply import Reply
@@ -186,6 +186,48 @@ def _parts(param: Param, text: str) -> list[Candidate]:
     return candidates
 
 
+@lru_cache(maxsize=256)
+def _beginnings(items: tuple[tuple[str, tuple[str, ...]], ...], letters: int) -> re.Pattern[str]:
+    """A pattern for words that begin as a name of a value does, by this many letters."""
+    begins = sorted({form[:letters] for _, _, form in _forms(items) if len(form) >= letters})
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, begins)) or '(?!)'})[^\W\d_]*", re.I)
+
+
+def _inflected(param: Param, text: str) -> list[Candidate]:
+    """The one value that a message says in another form of its word: "it leaked" for "leaking"."""
+    items = _items(param.enum)
+    candidates = []
+    for match in _beginnings(items, _ROOT).finditer(text):
+        word = match.group().lower()
+        values = {value for _, value, form in _forms(items) if stem(form) == stem(word)}
+        if len(values) == 1 and len(stem(word)) >= _ROOT and word not in _COMMON:
+            value = values.pop()
+            candidates.append(Candidate(*match.span(), value, 0.8, 1, "a form of a value"))
+    return candidates if len({candidate.value for candidate in candidates}) == 1 else []
+
+
+_ROOT = 4
+"""Letters that two forms of a word have in common, at least."""
+_COMMON = FUNCTION_WORDS | VERBS | GENERIC_NOUNS
+
+
+def _begun(param: Param, text: str) -> list[Candidate]:
+    """Long words that begin one value alone: "the panto" for "pantomime"."""
+    items = _items(param.enum)
+    candidates = []
+    for match in _beginnings(items, _BEGINNING).finditer(text):
+        word = match.group().lower()
+        values = {value for _, value, form in _forms(items) if form.startswith(word)}
+        if len(values) == 1 and word not in _COMMON:
+            value = values.pop()
+            candidates.append(Candidate(*match.span(), value, 0.7, 1, "the beginning of a value"))
+    return candidates
+
+
+_BEGINNING = 5
+"""Letters of a shortened value among other words, at least."""
+
+
 def _typos(param: Param, text: str) -> list[Candidate]:
     words = tokens(text)
     candidates = []
@@ -321,6 +363,7 @@ def _likely(param: Param, text: str) -> list[Candidate]:
     for candidates in (
         [typo for typo in _typos(param, text) if _may_be_slip(param, text, typo)],
         [part for part in _parts(param, text) if text[part.start : part.end].lower() not in VERBS],
+        _begun(param, text),
         _meant(param, text),
     ):
         if len({candidate.value for candidate in candidates}) == 1:
@@ -338,6 +381,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     if not candidates and not reply.strict:
         candidates = (
             _parts(param, reply.text)
+            or _inflected(param, reply.text)
             or _shortened(param, reply.text)
             or _typos(param, reply.text)
             or _by_order(param, reply)
@@ -352,5 +396,5 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             and _is_one_slip(param, reply.text[candidate.start : candidate.end])
         ]
         if not candidates and param.name not in reply.filled:
-            candidates = _likely(param, reply.text)
+            candidates = _inflected(param, reply.text) or _likely(param, reply.text)
     return _without_rejected(reply, candidates)
