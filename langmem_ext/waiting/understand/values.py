@@ -26,8 +26,9 @@ from langmem_ext.waiting.extract.english.self_correction import corrects
 from langmem_ext.waiting.extract.english.tokens import trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.person import is_person
+from langmem_ext.waiting.extract.names.phrase import counted_in
 from langmem_ext.waiting.extract.names.telling import DOUBTED, is_request, is_written
-from langmem_ext.waiting.extract.names.text import is_title
+from langmem_ext.waiting.extract.names.text import is_thing, is_title
 from langmem_ext.waiting.understand.acts import yes_or_no
 from langmem_ext.waiting.understand.likely_time import likely
 
@@ -125,12 +126,46 @@ def _claims(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
     """What each parameter could be by the message alone; of a text only what is its own."""
     claims = {param.name: _claim(param, params, reading, reading.text) for param in params}
     own: dict[str, Extraction] = {}
+    counted = _counted_thing(params, claims, reading)
     for param in params:
         if param.name == reading.asked and param.type in _OPEN:
             own[param.name] = _without_others(param, params, claims, reading)
         elif param.type is ParamType.TEXT:
             own[param.name] = _up_to_others(param, params, claims, reading.text)
-    return claims | own
+    return claims | own | counted
+
+
+def _counted_thing(
+    params: Sequence[Param], claims: Mapping[str, Extraction], reading: Reading
+) -> dict[str, Extraction]:
+    """What an open count counts, for the one text that names a thing: "3 boxes of gloves".
+
+    A count and its unit alone name nothing: "four tubs", "bleach, four tubs".
+    """
+    things = [param for param in params if is_thing(param)]
+    counts = [
+        claim.span[0]
+        for param in params
+        if param.type is ParamType.INTEGER
+        and (claim := claims[param.name]).status == "filled"
+        and claim.span is not None
+    ]
+    counted = counted_in(reading.text, counts[0]) if len(counts) == len(things) == 1 else None
+    if counted is None:
+        return {}
+    [thing], asked = things, things[0].name == reading.asked
+    if counted.thing is not None:
+        raw, sure = reading.text[slice(*counted.thing)], _SAID_BEHIND if asked else DOUBTED
+        return {thing.name: Extraction("filled", raw, raw, counted.thing, sure, "what is counted")}
+    if not asked:
+        return {}
+    rest = replace(reading, text=_blanked(reading.text, counted.count))
+    own = {thing.name: _claim(thing, params, rest, rest.text)}
+    return {thing.name: _without_others(thing, params, {**claims, **own}, rest)}
+
+
+_SAID_BEHIND: Final = 0.45
+"""Confidence in a thing that an answer names behind its count."""
 
 
 def _without_repeats(

@@ -421,3 +421,28 @@ def test_what_a_thing_is_called_is_the_answer_and_no_person() -> None:
     ]
     asked = {"asked": "salon", "prompt": "What is the salon called?"}
     assert read(salon, "its called Snips", **asked) == {"salon": "Snips"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("four tubs", {"quantity": 4}),
+        ("3 boxes of nitrile gloves", {"quantity": 3, "product": "nitrile gloves"}),
+        ("bleach powder, four tubs", {"quantity": 4, "product": "bleach powder"}),
+        ("the 9% peroxide", {"product": "the 9% peroxide"}),
+    ],
+)
+def test_a_count_with_its_unit_is_no_thing_where_a_count_is_open(
+    text: str, expected: dict[str, Any]
+) -> None:
+    product = Param(name="product", type=ParamType.TEXT, prompt="Which product is it?")
+    quantity = Param(name="quantity", type=ParamType.INTEGER, prompt="How many?")
+    asked = {"asked": "product", "prompt": "Which product is it?"}
+    assert read([product, quantity], text, **asked) == expected
+
+
+def test_what_is_counted_is_read_unasked_and_to_be_confirmed() -> None:
+    product = Param(name="product", type=ParamType.TEXT, prompt="Which product is it?")
+    quantity = Param(name="quantity", type=ParamType.INTEGER, prompt="How many?")
+    reading = Reading("need 24 tubes of 7/1 ash blonde for tuesday pls", NOW)
+    assert left_open([product, quantity], reading)["product"].choices == ("7/1 ash blonde",)

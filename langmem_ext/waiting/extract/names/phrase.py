@@ -227,6 +227,52 @@ _STOP = (
     r"|please|pls|and|that|which|this|next|dumped|left|asap)\b)"
 )
 _BARE = re.compile(rf"\s(?P<thing>{_RUN}){_STOP}")
+_UNIT_OF = re.compile(
+    r"(?:\d+|[a-z]+)\s*(?:x\s+)?(?:(?:big|small|large|full|whole|more)\s+)?"
+    r"(?P<unit>(?:tub|tube|box|pack|packet|bottle|bag|case|carton|roll|jar|tin|can|crate|sheet"
+    r"|piece|pair|set|unit|item|bunch|tray|pot|barrel|bucket|sack|pallet|bale|punnet|loaf|slice"
+    r"|load)(?:s|es)?|cop(?:y|ies)|loaves)\b(?P<of>\s+of\s+(?:the\s+|your\s+|those\s+)?)?",
+    re.I,
+)
+_THING_ENDS = re.compile(
+    r"[,;:!?\n]|\.(?:\s|$)|\s{2}|\s(?:to|in|on|at|by|from|for|with|please|pls|and|that|which|this"
+    r"|next|asap|today|tomorrow|instead)\b",
+    re.I,
+)
+
+
+_GOES_ON = re.compile(r"(?:,|\s*and\b)\s*(?:an?|some|the|one|two|three|four|five|six|\d+)\s", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many there are of a thing, by a unit: "3 boxes of gloves".
+
+    Attributes:
+        count: The span of the number and the unit.
+        thing: The span of what is counted; None where it is not said behind "of".
+    """
+
+    count: tuple[int, int]
+    thing: tuple[int, int] | None
+
+
+def counted_in(text: str, start: int) -> Counted | None:
+    """What the number at `start` counts by a unit; None for several things, or no unit."""
+    match = _UNIT_OF.match(text, start)
+    if match is None:
+        return None
+    count = (start, match.end("unit"))
+    if not match["of"]:
+        return Counted(count, None)
+    stop = _THING_ENDS.search(text, match.end())
+    end = stop.start() if stop else len(text)
+    begin, end = answer_span(text, match.end(), end)
+    if _GOES_ON.match(text, end) or not any(_tells(word) for word in tokens(text[begin:end])):
+        return None
+    return Counted(count, (begin, end))
+
+
 _OWNED = re.compile(rf"\s(?:my|our|her|his|their|the)\s(?P<thing>{_RUN}){_STOP}", re.I)
 _BEFORE = re.compile(rf"(?P<thing>{_RUN})\sto\s(?P<verb>[^\W\d_]+)", re.I)
 _ASKING = word_set("to you u i we can please pls someone somebody and")

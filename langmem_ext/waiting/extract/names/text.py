@@ -363,6 +363,12 @@ def is_title(param: Param) -> bool:
     )
 
 
+def is_thing(param: Param) -> bool:
+    """Whether the values are words for a thing, and no name of one, kind, story or inscription."""
+    told = is_title(param) or is_kind(param) or is_narrative(param) or is_written(param)
+    return param.type is ParamType.TEXT and not (param.pattern or param.sensitive or told)
+
+
 def _titled(param: Param, reply: Reply) -> list[Candidate]:
     """The name of a thing behind its noun or "for the": "our band is called Red Kettle"."""
     if not is_title(param):
