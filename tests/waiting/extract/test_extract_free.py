@@ -213,3 +213,32 @@ def test_not_yet_is_no(text: str, value: bool) -> None:
 )
 def test_a_thing_with_capitals_is_no_name(text: str) -> None:
     assert said(NAME, text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("the 20th, we're at my mums the week before", "2026-03-20"),
+        ("the 20th, she is away the day after", "2026-03-20"),
+        ("not the 20th, the day after", "2026-03-21"),
+        ("not the 20th, i am free the day after", "2026-03-21"),
+        ("not the 20th, we're at home the week after", "2026-03-27"),
+    ],
+)
+def test_the_day_before_another_is_none_where_it_says_where_somebody_is(
+    text: str, day: str
+) -> None:
+    assert said(DAY, text, "Which day?") == day
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("chicken pie please, just the one, same day", 1),
+        ("only one please", 1),
+        ("just one question, can i have pie", None),
+        ("the small one please", None),
+    ],
+)
+def test_just_the_one_is_a_count(text: str, count: int | None) -> None:
+    assert said(PORTIONS, text) == count

@@ -8,7 +8,7 @@ from datetime import date as Day
 from datetime import timedelta
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
-from langmem_ext.waiting.extract.candidate import Candidate, longest
+from langmem_ext.waiting.extract.candidate import Candidate, longest, turned_down
 from langmem_ext.waiting.extract.dates import days
 from langmem_ext.waiting.extract.dates.past import is_of_past, is_told_as_past, latest, nearest
 from langmem_ext.waiting.extract.dates.replacement import in_month_of, without_old
@@ -320,6 +320,12 @@ _NEXT_TO = re.compile(
 )
 
 
+_SOMEBODY_IS = re.compile(
+    r"\b(?:i|we|he|she|they)(?:['’]?(?:m|re|s)|\s+(?:am|are|is|have|has))\s+"
+    r"(?!(?:free|available|around|home|in)\b)[^.,;!?]*$",
+    re.I,
+)
+"""Words up to a day on which somebody is, or has, something of his own."""
 _NEXT_WEEK = re.compile(r"\bnext week(?:end)?\b", re.I)
 
 
@@ -360,6 +366,12 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
     completed = _in_months(text, completed, today)
     for match in _NEXT_TO.finditer(text) if completed else ():
         first = next((other for other in reversed(completed) if other.end <= match.start()), None)
+        if (
+            first
+            and _SOMEBODY_IS.search(before(text, match.start()))
+            and not turned_down(text, first.start, first.end)
+        ):
+            continue  # "the 20th, we're away the week before"
         if first and not any(other.overlaps(*match.span()) for other in completed):
             apart = (7 if match["unit"].lower() == "week" else 1) * (
                 -1 if match["side"].lower() == "before" else 1

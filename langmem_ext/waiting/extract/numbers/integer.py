@@ -185,6 +185,8 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
         return 3, 0.8, end
     if people and _counts_people(lead, text, numeral):
         return 3, 0.85, end
+    if numeral.value == 1 and _is_just_one(param, reply, lead, rest):
+        return 3, 0.8, end
     alone = not re.search(r"\w", lead + rest)
     if _is_only_count(param, reply, numeral) and (
         _OF_THEM.match(text, end)
@@ -200,6 +202,16 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
         re.match(r"\s+[a-z]{3,}s\b", rest) is not None or (people and _is_noun(unit[1]))
     )
     return (1 if alone or not counted else 0), 0.9 if alone else 0.55 if counted else 0.75, end
+
+
+def _is_just_one(param: Param, reply: Reply, lead: str, rest: str) -> bool:
+    """Whether words say that one is enough, for the one open count: "just the one, please"."""
+    return (
+        re.search(r"\b(?:just|only)\s+(?:the\s+)?$", lead, re.I) is not None
+        and re.match(r"\s*(?:$|[.,;!?)]|(?:please|pls|thanks|ta|then)\b)", rest, re.I) is not None
+        and _is_count(param)
+        and not _has_rival(reply)
+    )
 
 
 _OF_THEM = re.compile(r"\s+of\s+(?:them|those|these|each)\b", re.I)
