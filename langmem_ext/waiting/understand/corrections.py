@@ -306,6 +306,9 @@ def _may_answer(param: Param, extraction: Extraction, said: Said) -> bool:
 
 _PART: Final = re.compile(r"(?:[^,;!?\n.]|[,.](?=\d)){1,60}")
 _VALUE: Final = re.compile(r"\d|\w{3}")
+_SO: Final = re.compile(r"\bso\b", re.IGNORECASE)
+"""What follows is a part of its own: "two have dropped out so 4"."""
+
 _PARTS: Final = 6
 """Parts of a message that are looked at, at most."""
 
@@ -329,7 +332,9 @@ def _bare(
     named = [param for param in known if names(text, param)]
     led = named or [param for param in known if param.type is not ParamType.TEXT]
     plain = [param for param in known if param.type in _COUNTED]
-    parts = [(*match.span(), plain) for match in islice(_PART.finditer(text), _PARTS)]
+    parts = [
+        (*match.span(), plain) for match in islice(_PART.finditer(_SO.sub(" ;", text)), _PARTS)
+    ]
     if cue:
         parts.insert(0, (*cue.span("value"), led))
     found: dict[str, Extraction] = {}

@@ -134,6 +134,21 @@ def test_who_asks_is_said_once_for_all_that_is_asked_for() -> None:
     assert found.also[0].params == {"card": "L-1234"}
 
 
+def test_who_tells_of_a_trouble_with_a_thing_has_it_and_wants_none() -> None:
+    hire = {"id": "hire", "description": "Hire a drill or a sander", "examples": ["hire a sander"]}
+    fault = {"id": "fault", "description": "Report a fault", "examples": ["my drill is broken"]}
+    machine = {"machine": {"type": "enum", "enum": ["drill", "sander"]}}
+    catalog = IntentCatalog.from_dict(
+        {"intents": [{**hire, "required": ["machine"]}, fault], "params": machine}
+    )
+
+    def asked_for(text: str) -> str | None:
+        return RuleClassifier().classify(ClassifyRequest(text, catalog, now=NOW)).intent_id
+
+    assert asked_for("the sander we got from you doesn't work") == "fault"
+    assert asked_for("we want to hire the sander") == "hire"
+
+
 def test_a_question_prefers_the_intent_that_only_answers() -> None:
     assert classify("what does it cost when a book is lost?").intent_id == "fees"
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.damage import MESSAGES, damaged
+from langmem_ext import DeltaSaver, build_waiting_graph, converse
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
@@ -551,3 +552,18 @@ def test_a_day_on_which_nobody_can_is_not_what_is_wished_for(text: str) -> None:
     )
     request = ClassifyRequest(text, catalog, now=NOW)
     assert find_params(catalog.intent("move"), request) == {"day": "2026-03-06"}
+
+
+def test_no_thanks_is_a_no_to_a_question_of_yes_or_no() -> None:
+    catalog = IntentCatalog.from_dict(
+        {
+            "intents": [{"id": "berth", "description": "Book a berth", "required": ["power"]}],
+            "params": {"power": {"type": "boolean", "prompt": "Do you need shore power?"}},
+        }
+    )
+    with DeltaSaver.open(":memory:") as saver:
+        graph = build_waiting_graph(catalog, []).compile(checkpointer=saver)
+        for text in ("book a berth", "no thanks"):
+            converse(graph, text, thread_id="t", now=NOW)
+        state = graph.get_state({"configurable": {"thread_id": "t"}}).values
+    assert state["params"] == {"power": False}

@@ -618,7 +618,10 @@ def test_a_yes_may_stand_beside_a_remark(talk: Talk, text: str) -> None:
     assert talk.say(text).reply == "Booked."
 
 
-@pytest.mark.parametrize("text", ["no wait, only 3 of us now", "hang on, just three now"])
+@pytest.mark.parametrize(
+    "text",
+    ["no wait, only 3 of us now", "hang on, just three now", "one of us is ill so 3"],
+)
 def test_at_a_confirmation_a_number_that_is_taken_back_is_shown_anew(talk: Talk, text: str) -> None:
     talk.say(WISH)
     assert talk.say(text).waiting_for == "confirmation"

@@ -46,12 +46,14 @@ status: status, track, tracking, where is, where my, where our, where's, wheres,
 broken: broken, break, broke, breakdown, broken down, fault, faulty, defect, defective, damage,
     damaged, not working, doesn't work, does not work, doesnt work, isn't working, isnt working,
     stopped working, won't start, wont start, won't turn on, wont turn on, dead, crash, crashed,
-    crashes, cracked, crack, smashed, leak, leaking, leaks, jammed, stuck, weird noise, noise,
-    problem, issue, trouble, acting up, out of order, malfunction, freeze, freezes, frozen, won't
-    work, wont work, playing up, won't switch on, won't open, won't close, won't shut, won't charge,
-    torn, ripped, burst, clogged, bent, chipped, scratched, dented, wobbly, wobbles, grinding,
-    rattling, squeaks, squeaky, worn out, fell off, come off, came off, snapped, cuts out, cutting
-    out, went wrong, keeps stopping, nothing works, doesn't do anything
+    crashes, cracked, crack, smashed, leak, leaking, leaks, jammed, is stuck, gets stuck, got stuck,
+    weird noise, noise, problem, issue, trouble, acting up, out of order, malfunction, freeze,
+    freezes, frozen, won't work, wont work, playing up, won't switch on, won't open, won't close,
+    won't shut, won't charge, torn, ripped, burst, clogged, bent, chipped, scratched, dented,
+    wobbly, wobbles, grinding, rattling, squeaks, squeaky, worn out, fell off, come off, came off,
+    snapped, cuts out, cutting out, went wrong, keeps stopping, nothing works, doesn't do anything,
+    something is wrong, something's wrong, something wrong, somethings wrong, something's up,
+    somethings up
 repair: repair, fix, mend, service, servicing, maintenance, have a look at, take a look at, look at,
     inspect, inspection, check up, checkup, tune up, overhaul, technician, mechanic, plumber,
     engineer, sort out, put right, patch up, see to, tune, sew, stitch, someone look, somebody look,
@@ -220,6 +222,9 @@ WORDS: Final = _by_stem()
 
 ASPECTS: Final = frozenset({"price", "hours", "status", "rules", "location"})
 """Concepts that say what is asked about a thing, whatever the thing is."""
+
+TROUBLES: Final = frozenset({"broken", "lost", "stolen", "wrong", "complaint", "accident"})
+"""Concepts that say what has gone wrong with a thing that the user has already."""
 
 PHRASES: Final = _by_phrase()
 """The concepts of several words together."""

@@ -34,6 +34,7 @@ from langmem_ext.waiting.understand.clauses import Clause, clauses_of, phrases_o
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
+    Chat,
     Clarify,
     Command,
     Correct,
@@ -95,7 +96,12 @@ def read_answer(
         answer = _answer(playbook, session, plan, heard, whole)
         if answer is not None and answer.status == "filled":
             return [_fill(playbook, name, answer)]
-    if aside := aside_of(heard.text, clauses):
+    aside = aside_of(heard.text, clauses)
+    if isinstance(aside, Chat) and says_no(heard.text):  # "no thanks" to a question of yes or no
+        answer = _answer(playbook, session, plan, heard, heard.text)
+        if name and answer is not None and answer.value is False:
+            return [_fill(playbook, name, answer)]
+    if aside:
         return [aside]
     return (yield from _taken_apart(playbook, session, plan, heard, clauses))
 

@@ -20,7 +20,7 @@ from rapidfuzz import fuzz
 from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.intent import CatalogFields, Intent
 from langmem_ext.waiting.catalog.param import Param, ParamType
-from langmem_ext.waiting.extract.english.concepts import ASPECTS, WORDS, phrases_in
+from langmem_ext.waiting.extract.english.concepts import ASPECTS, TROUBLES, WORDS, phrases_in
 from langmem_ext.waiting.extract.english.lexicon import (
     CONJUNCTIONS,
     FUNCTION_WORDS,
@@ -62,6 +62,10 @@ misspelling, the description, the id, a parameter.
 _OTHER_ASPECT: Final = 0.7
 """What is left of an intent's score when the message asks about an aspect that the intent is not
 about."""
+
+_OTHER_THAN_TROUBLE: Final = 0.3
+"""The same when it tells of a trouble, and another intent is about that: who says that a thing is
+broken has it, and wants none."""
 
 _MOST_UNKNOWN: Final = 1.5
 """How many words that no intent knows count against a message, at most."""
@@ -206,7 +210,8 @@ class IntentIndex:
         known = self._known[intent_id]
         if flat(text) in known.flat:
             return EXACT
-        words = self._shared(known, units_of(without_refusals(text)))
+        units = units_of(without_refusals(text))
+        words = self._shared(known, units)
         proof, enough = self._proof(known, spans_by_param)
         if not words:
             return proof if enough else _VALUES_ALONE * max(proof, 0.0)
@@ -215,7 +220,15 @@ class IntentIndex:
             for name in spans_by_param
             if name in known.params
         )
-        return min(1.0, words + proof * (1.0 if named else min(1.0, words / _FULL_PROOF)))
+        fits = min(1.0, words + proof * (1.0 if named else min(1.0, words / _FULL_PROOF)))
+        return fits * (_OTHER_THAN_TROUBLE if self._is_other_than_trouble(known, units) else 1.0)
+
+    def _is_other_than_trouble(self, known: Known, message: Sequence[Unit]) -> bool:
+        """Whether the message tells of a trouble that other intents are about, and this is not."""
+        concepts = frozenset[str]().union(*(unit.concepts for unit in message))
+        told, asked = concepts & TROUBLES, concepts & ASPECTS  # "what does it cost when it is lost"
+        others = any(f"#{name}" in self._weights for name in told)
+        return others and (told | asked).isdisjoint(known.concepts)
 
     def opens(self, intent_id: str, text: str) -> bool:
         """Whether a text begins, politeness aside, with a verb or a word of the intent."""
