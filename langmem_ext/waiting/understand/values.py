@@ -204,6 +204,8 @@ def _without_others(
         if param is not asked
     ):
         return Extraction("abstained", reason="asks for something else")
+    if is_title(asked) and answer.confidence > SURE:
+        return answer  # "our salon is called Snips" names nobody
     rest = _rest(asked, answer, params, claims, reading)
     if is_title(asked) and rest != reading.text:
         return _name_beside(asked, params, reading, rest)

@@ -201,6 +201,23 @@ def test_what_something_is_for_is_read_unasked_where_it_says_so(
     assert find(HALL_FOR, text, now=NOW).value == value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("the main hall for a wedding on 5 june", "a wedding"),
+        ("a room for our book club on friday at 7pm", "our book club"),
+        ("a room for my daughter's 18th on the 3rd of may", "my daughter's 18th"),
+        ("a room for a friend of mine", None),
+        ("a room for a group of 20", None),
+        ("a room for a week", None),
+    ],
+)
+def test_what_a_request_may_be_for_is_to_be_confirmed(text: str, value: str | None) -> None:
+    found = find(HALL_FOR, text, now=NOW)
+    assert found.value == value
+    assert found.confidence < doubtful_below(HALL_FOR)
+
+
 @pytest.mark.parametrize("text", ["no lol theyre five", "nope, we don't", "the Main Hall"])
 def test_a_no_to_something_else_and_a_known_value_tell_nothing(text: str) -> None:
     known = Reply(text, prompt=HALL_FOR.prompt, filled={"room": "main hall"}, now=NOW)

@@ -420,7 +420,11 @@ def test_what_a_thing_is_called_is_the_answer_and_no_person() -> None:
         param("owner", "person", description="owner of the salon"),
     ]
     asked = {"asked": "salon", "prompt": "What is the salon called?"}
-    assert read(salon, "its called Snips", **asked) == {"salon": "Snips"}
+    for text in ("its called Snips", "the salon is called Snips", "its name is Snips"):
+        assert read(salon, text, **asked) == {"salon": "Snips"}
+    both = {"salon": "Top Knot", "owner": "Ann Lee"}
+    assert read(salon, "it's called Top Knot and the owner is Ann Lee", **asked) == both
+    assert read(salon, "the owner is called Ann Lee", **asked) == {"owner": "Ann Lee"}
 
 
 @pytest.mark.parametrize(

@@ -151,9 +151,9 @@ _PARTICLES = word_set("up back out down off away over along")
 """What only a verb has behind it: "forget the bike", "went up to the loft"."""
 
 
-def is_somebody(word: str) -> bool:
-    """Whether a word in small letters is for somebody whom one has: "mum", "neighbours"."""
-    return _PEOPLE.fullmatch(word) is not None
+def is_noun_of_thing(word: str) -> bool:
+    """Whether a word in small letters is for nobody whom one has, and for no time or favour."""
+    return word not in _NO_THING and _PEOPLE.fullmatch(word) is None
 
 
 _COUNTS = word_set("a an some one two three four five six seven eight nine ten several")

@@ -334,11 +334,12 @@ def _thing(param: Param, text: str) -> list[Candidate]:
 _TITLE = re.compile(r"\bname of (?:the|your|a)\b|\bcalled\b", re.I)
 _CALLED = re.compile(
     r"\b(?P<noun>[^\W\d_]+)(?:(?:['’]?s)? name)?(?:['’]?(?:s|re)|\s+(?:is|are|being))?"
-    r"\s+(?:called|named)\s+"
-    r"(?P<name>[^\W_][\w'’&-]*(?:\s[\w'’&-]+){0,3})(?=\s*(?:$|[.,;:!?()\n]|\s{2}))",
+    r"\s+(?:called|named|name(?:['’]?s|\s+is))\s+"
+    r"(?P<name>[^\W_][\w'’&-]*(?:\s[\w'’&-]+){0,3})"
+    r"(?=\s*(?:$|[.,;:!?()\n]|\s{2}|\band\s+(?:the|my|our|i|we|it)\b))",
     re.I,
 )
-_ITSELF = word_set("it its it's it’s that thats they we were we're this")
+_ITSELF = word_set("the it its it's it’s that thats they we were we're this")
 """Subjects of an answer that are what was asked about: "it's called Snips"."""
 _NOUN_BEFORE = re.compile(r"\b(?P<noun>[^\W\d_]+)\s*[:=]?\s+(?:the\s+)?$", re.I)
 _BEHALF = re.compile(

@@ -11,7 +11,8 @@ from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import DETERMINERS, FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.tokens import Token, tokens
-from langmem_ext.waiting.extract.names.phrase import is_somebody
+from langmem_ext.waiting.extract.names.phrase import is_noun_of_thing
+from langmem_ext.waiting.extract.names.telling import DOUBTED
 from langmem_ext.waiting.extract.numbers.numerals import UNITS
 from langmem_ext.waiting.extract.reply import Reply
 
@@ -29,6 +30,17 @@ _SAID_FOR = re.compile(
     re.I,
 )
 
+_FOR_ONE = re.compile(
+    r"\bfor\s+(?P<what>(?:an?|our|my|your|his|her|their)\s+[^\W\d_][^.,;:!?\n]*)", re.I
+)
+"""What a request may be for: "the main hall for a wedding on friday"."""
+_OWNER = re.compile(r"\w['’]s?\s*$")
+"""Words before what somebody has: "my daughter's 18th" is no day."""
+_OF_MANY = re.compile(r"(?:\w+\s+){1,3}of\s+(?:about\s+)?\d")
+"""How many it is for: "a group of 20"."""
+_SAID = 0.7
+"""Confidence in what a message says that it is for."""
+
 
 def _asks_what_for(param: Param) -> bool:
     """Whether the values say what something is for: "What is it for?"."""
@@ -44,25 +56,36 @@ def behind_for(param: Param, text: str, start: int, end: int) -> int:
 
 def said_for(param: Param, reply: Reply) -> list[Candidate]:
     """What a message says that it is for: "3 hours, it's for a kids party"."""
-    match = _SAID_FOR.search(reply.text) if _asks_what_for(param) else None
+    if not _asks_what_for(param):
+        return []
+    said = _SAID_FOR.search(reply.text)
+    match = said or _FOR_ONE.search(reply.text)
     if match is None:
         return []
     start, end = match.span("what")
-    closed = [begin for begin, stop in closed_spans(param, reply) if start < stop and begin < end]
+    closed = [
+        begin
+        for begin, stop in closed_spans(param, reply)
+        if start < stop and begin < end and not _OWNER.search(reply.text, start, begin)
+    ]
     start, end = answer_span(reply.text, start, min([end, *closed]), framed=False)
     words = tokens(reply.text[start:end])
     while words and words[-1].low in FUNCTION_WORDS:
         words.pop()  # "for a party on" a day
-    if not words or not _is_occasion(words):
+    if not words or not _is_occasion(words) or _OF_MANY.match(reply.text, start):
         return []
     end = start + words[-1].end
-    return [Candidate(start, end, reply.text[start:end], 0.7, 1, "what it is for")]
+    sure = _SAID if said else DOUBTED
+    return [Candidate(start, end, reply.text[start:end], sure, 1, "what it is for")]
 
 
 def _is_occasion(words: Sequence[Token]) -> bool:
     """Whether words are no somebody and no number of anything: "for me", "for Ann", "for six"."""
     first = words[0]
-    if all(word.low in FUNCTION_WORDS for word in words) or is_somebody(words[-1].low):
+    last = words[-1].low
+    if all(word.low in FUNCTION_WORDS for word in words) or not is_noun_of_thing(last):
+        return False
+    if last.endswith(("'s", "’s")):
         return False
     opens = first.low in DETERMINERS | _POSSESSIVES
     return opens or not (first.capitalised or first.low in FUNCTION_WORDS | UNITS.keys())
