@@ -224,6 +224,12 @@ def test_a_no_to_something_else_and_a_known_value_tell_nothing(text: str) -> Non
     assert extract(HALL_FOR, known).status == "abstained"
 
 
+def test_a_no_and_other_words_are_to_be_confirmed() -> None:
+    assert answer(HALL_FOR, "no, just tea and cake").confidence < doubtful_below(HALL_FOR)
+    assert answer(FAULT, "no heating").value == "no heating"
+    assert answer(FAULT, "no heating").confidence >= doubtful_below(FAULT)
+
+
 def test_a_no_answers_a_question_of_yes_or_no() -> None:
     wishes = Param(name="wishes", type=ParamType.TEXT, prompt="Any wishes?")
     assert answer(wishes, "no, we are all vegan").status == "filled"

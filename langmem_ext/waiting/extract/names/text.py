@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate
@@ -312,8 +313,15 @@ def _free(param: Param, reply: Reply) -> list[Candidate]:
     return _whole(text, reason.end() if reason else start, end, sure)
 
 
+_NO_BEFORE = re.compile(r"\bno\s+$", re.I)
+
+
 def _whole(text: str, start: int, end: int, sure: float = SURE) -> list[Candidate]:
     start, end = answer_span(text, start, end, framed=False)
+    lacks = _NO_BEFORE.search(before(text, start))
+    first = re.compile(r"[^\W\d_]+").match(text, start) if lacks else None
+    if lacks and first and first.group().lower() not in FUNCTION_WORDS | VERBS:
+        start -= len(lacks.group())  # "no heating" is what is wrong
     if start >= end or all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):
         return []
     return [Candidate(start, end, text[start:end], sure, 0, "the whole answer")]
@@ -602,9 +610,13 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return _kind(param, reply)
     if is_written(param):
         return _free(param, reply)
-    if is_no_answer(begins(reply.text)) or _is_known(reply) or _denies(param, reply):
+    if is_no_answer(begins(reply.text)) or _is_known(reply):
         return []
-    return _free(param, reply)
+    if not _says_no(param, reply):
+        return _free(param, reply)
+    if _NO_CLAUSE.match(reply.text):
+        return []
+    return [replace(told, confidence=DOUBTED) for told in _free(param, reply)]
 
 
 def _is_known(reply: Reply) -> bool:
@@ -631,8 +643,13 @@ _YES_OR_NO = re.compile(
 )
 
 
-def _denies(param: Param, reply: Reply) -> bool:
-    """Whether an answer says no to something that was not asked: "no lol they're five"."""
-    return _NO_CLAUSE.match(reply.text) is not None and not _YES_OR_NO.search(
+def _says_no(param: Param, reply: Reply) -> bool:
+    """Whether an answer says no to something that was not asked: "no, just tea and cake"."""
+    return _PLAIN_NO.match(reply.text) is not None and not _YES_OR_NO.search(
         f"{param.description}. {reply.prompt}"
     )
+
+
+_PLAIN_NO = re.compile(
+    r"\W*(?:no|nope|nah)\b(?:\s*[,.!]|\s+(?:lol|ha(?:ha)*|they|we|i|he|she|you)\b)", re.I
+)
