@@ -118,7 +118,7 @@ _GO_AHEAD = re.compile(
     r" one|all right)|(?:please|"
     r"kindly) do|make it so|"
     r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect|ok(?:ay)?|for me|for us)|works"
-    r" for (?:me|us)|"
+    r" for (?:me|us)|that (?:works|does it|would work|'ll do|will do)|"
     r"of course|by all means|no need to change)\b",
     re.IGNORECASE,
 )

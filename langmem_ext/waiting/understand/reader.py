@@ -213,12 +213,25 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
             classification, intent_id=None, choices=(str(classification.intent_id),)
         )
     if starts:
-        return [*starts, *_open(playbook, heard, starts)]
+        return [
+            *starts,
+            *_open(playbook, heard, starts),
+            *_still_offered(playbook, session, starts),
+        ]
     if again := _again(playbook, session, heard):
         return [again]
     if wants_person(text):
         return [HandOver(why="asks for a person")]
     return _not_certain(playbook, session, heard, classification)
+
+
+def _still_offered(playbook: Playbook, session: Session, starts: Commands) -> Commands:
+    """The offer that still stands after a question in between, which is only answered."""
+    begun = [playbook.intents[start.intent] for start in starts if isinstance(start, Start)]
+    offered = _offered(session, playbook)
+    if not offered or any(intent.tool or intent.id in offered for intent in begun):
+        return []
+    return [Clarify(offered, why="stands as it was offered", since=_since(session))]
 
 
 def _not_certain(

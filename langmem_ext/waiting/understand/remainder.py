@@ -68,7 +68,7 @@ def likely_values(
         fitting = [
             param
             for param in params
-            if param.name in required and param.name not in read and kind(param)
+            if param.name in required and param.name not in {**read, **likely} and kind(param)
         ]
         if len(fitting) != 1:
             continue
@@ -208,7 +208,11 @@ def _vocabulary(params: Sequence[Param], about: str) -> frozenset[str]:
 
 
 def _is_name(param: Param) -> bool:
-    return param.type in (ParamType.NAME, ParamType.PERSON, ParamType.PLACE)
+    called = param.type is ParamType.TEXT and _CALLED.search(f"{param.description} {param.prompt}")
+    return param.type in (ParamType.NAME, ParamType.PERSON, ParamType.PLACE) or bool(called)
+
+
+_CALLED: Final = re.compile(r"\bname of\b|\bcalled\b", re.IGNORECASE)
 
 
 def _is_thing(param: Param) -> bool:

@@ -242,3 +242,15 @@ def test_the_day_before_another_is_none_where_it_says_where_somebody_is(
 )
 def test_just_the_one_is_a_count(text: str, count: int | None) -> None:
     assert said(PORTIONS, text) == count
+
+
+@pytest.mark.parametrize(
+    ("description", "text", "value"),
+    [
+        ("what kind of event", "A jumble sale for the scouts", "A jumble sale for the scouts"),
+        ("which piece has a problem", "it's the tall white bookshelf", "the tall white bookshelf"),
+    ],
+)
+def test_a_thing_with_its_article_is_an_answer(description: str, text: str, value: str) -> None:
+    param = Param(name="thing", type=ParamType.TEXT, description=description, prompt="Which is it?")
+    assert extract(param, Reply(text, prompt=param.prompt, now=NOW)).value == value

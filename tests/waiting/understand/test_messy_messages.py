@@ -541,6 +541,7 @@ def test_a_catalogs_words_are_put_right_where_two_letters_changed_places(
         "we're shut on thursday so can you bring it on friday",
         "i can't come on monday, could you do friday",
         "I have no time on saturday, please make it friday",
+        "it is booked for tomorrow, can you change it to friday",
     ],
 )
 def test_a_day_on_which_nobody_can_is_not_what_is_wished_for(text: str) -> None:

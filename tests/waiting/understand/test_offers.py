@@ -239,3 +239,11 @@ LEAK = (
     "outside 22 Bellevue Crescent",
     "absolutely pouring out",
 )
+
+
+def test_a_question_in_between_is_answered_and_the_offer_stands() -> None:
+    rang = "you rang me about T-655. fine, do the chain as well"
+    answered, _ = last_reply("bikes", rang, "when are you open?")
+    assert answered == "Tuesday to Saturday, 9 to 6."
+    asked, _ = last_reply("bikes", rang, "when are you open?", "the second")
+    assert asked == last_reply("bikes", rang, "the second")[0] != answered

@@ -450,3 +450,9 @@ def test_what_is_counted_is_read_unasked_and_to_be_confirmed() -> None:
     quantity = Param(name="quantity", type=ParamType.INTEGER, prompt="How many?")
     reading = Reading("need 24 tubes of 7/1 ash blonde for tuesday pls", NOW)
     assert left_open([product, quantity], reading)["product"].choices == ("7/1 ash blonde",)
+
+
+def test_a_text_that_is_a_name_is_what_is_left_in_capitals() -> None:
+    company = param("company", "text", description="name of the business")
+    found = likely_values([company], Reading("an ad for Brindle Roofing", NOW), {}, ["company"])
+    assert found["company"].value == "Brindle Roofing"

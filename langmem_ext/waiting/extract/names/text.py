@@ -314,6 +314,7 @@ def _free(param: Param, reply: Reply) -> list[Candidate]:
 
 
 _NO_BEFORE = re.compile(r"\bno\s+$", re.I)
+_IT_IS = re.compile(r"(?:it|that|this)(?:['’]?s| is| was)\s+(?=(?:the|an?|my|our)\b)", re.I)
 
 
 def _whole(text: str, start: int, end: int, sure: float = SURE) -> list[Candidate]:
@@ -322,6 +323,8 @@ def _whole(text: str, start: int, end: int, sure: float = SURE) -> list[Candidat
     first = re.compile(r"[^\W\d_]+").match(text, start) if lacks else None
     if lacks and first and first.group().lower() not in FUNCTION_WORDS | VERBS:
         start -= len(lacks.group())  # "no heating" is what is wrong
+    if led := _IT_IS.match(text, start, end):
+        start = led.end()
     if start >= end or all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):
         return []
     return [Candidate(start, end, text[start:end], sure, 0, "the whole answer")]
@@ -337,6 +340,17 @@ def _thing(param: Param, text: str) -> list[Candidate]:
     value = text[named.start : named.end]
     sure = 0.45 if named.alone else 0.35
     return [Candidate(named.start, named.end, value, sure, 0, "what the answer names")]
+
+
+_ARTICLE = re.compile(r"\W*(?P<phrase>(?:an|a|our|my) [^,.;:!?\n]{3,60}\w)\W*$", re.I)
+
+
+def _noun_phrase(text: str) -> list[Candidate]:
+    """An answer that is one thing with its article: "a jumble sale for the scouts"."""
+    match = _ARTICLE.match(text)
+    if match is None or any(word.low in VERBS for word in tokens(match["phrase"])):
+        return []
+    return [Candidate(*match.span("phrase"), match["phrase"], 0.45, 0, "one thing")]
 
 
 _TITLE = re.compile(r"\bname of (?:the|your|a)\b|\bcalled\b", re.I)
@@ -607,7 +621,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             else []
         )
     if is_kind(param):
-        return _kind(param, reply)
+        return _kind(param, reply) or _noun_phrase(reply.text)
     if is_written(param):
         return _free(param, reply)
     if is_no_answer(begins(reply.text)) or _is_known(reply):

@@ -220,13 +220,14 @@ _CANNOT: Final = re.compile(
     r" not))\s+(?:\w+\s+)?"
     r"(?:make|come|do|be|attend|manage|get|collect|fetch|pick)\b"
     r"|(?:am|are|is|be|['’]?(?:m|re|s))\s+(?:shut|closed|busy|at work|working|not in)\b"
-    r"|\b(?:have|got|has) no time\b",
+    r"|\b(?:have|got|has) no time\b"
+    r"|\b(?:is|was)\s+(?:down|booked|due|scheduled|set|coming)\b",
     re.IGNORECASE,
 )
 
 
 def _possible(text: str) -> str:
-    """The message without what it says is not possible: "I can't make it on monday".
+    """The message without what it says is so, or not possible: "I can't make it on monday".
 
     That holds no value of what it wishes for.
     """
