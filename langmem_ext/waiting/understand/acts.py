@@ -504,7 +504,9 @@ _DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 _FIRST_WORD = re.compile(r"[^\W\d_]{3,12}(?![\w'’])")
 _SHORT_ANSWERS = word_set("yes yep yup yeah yea no nope nah ok sure")
 _SPELLINGS = {
-    **dict.fromkeys(["yeh", "yeap", "yap", "yip", "yah", "yuh", "yis", "yus", "yas", "aye"], "yes"),
+    **dict.fromkeys(
+        ["yeh", "yeap", "yap", "yip", "yah", "yuh", "yis", "yus", "yas", "yh", "aye"], "yes"
+    ),
     **dict.fromkeys(["nae", "naw", "nay", "nup"], "no"),
     **dict.fromkeys(["oki", "okey", "okie", "okies"], "ok"),
 }

@@ -439,3 +439,17 @@ def test_an_allowed_value_is_said_in_another_form_of_its_word(
     )
     read = answer(kinds, text, prompt="")
     assert (read.value, read.confidence >= doubtful_below(kinds)) == (value, sure)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("ah ok. nope, got it second hand", False),
+        ("oh i see. yes my niece is", True),
+        ("ok", True),
+    ],
+)
+def test_what_only_says_that_it_was_heard_is_no_yes(text: str, value: bool) -> None:
+    prompt = "Is it under warranty?"
+    param = Param(name="warranty", type=ParamType.BOOLEAN, prompt=prompt)
+    assert extract(param, Reply(text, prompt=prompt, now=NOW)).value is value

@@ -481,3 +481,16 @@ NEW_DAY = Param(name="new_date", type=ParamType.DATE, description="the new day o
 )
 def test_what_is_moved_to_a_day_is_on_no_other(text: str, value: str | None) -> None:
     assert find(NEW_DAY, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("I'll collect it at 8.30. Name is Ann", "08:30"),
+        ("One correction, there will be 16 of us", None),
+        ("one please", "13:00"),
+    ],
+)
+def test_a_point_ends_a_sentence_and_one_thing_is_no_hour(text: str, time: str | None) -> None:
+    param = Param(name="at", type=ParamType.TIME, prompt="When?", bounds=("08:00", "18:00"))
+    assert extract(param, Reply(text, prompt=param.prompt, now=NOW)).value == time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
@@ -327,8 +328,22 @@ def _done(text: str) -> set[str]:
     return {name for names in concepts for name in names if name in _OPPOSITES}
 
 
+_HEARD = re.compile(
+    r"\W*(?:(?:ah+|oh+|ok(?:ay)?|right|i see|fair enough|hm+|um+|well|alright|got it)\b[\s.,!]*)+"
+    r"(?=(?:yes|yeah|yep|yup|no(?! (?:problem|worries|bother))|nope|nah)\b)",
+    re.I,
+)
+"""What only says that a message was heard, before a yes or a no."""
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """Yes or no from a reply; without a question, only where a sentence names the parameter."""
+    if heard := _HEARD.match(reply.text):  # "oh i see. yes, my niece is"
+        reply = replace(reply, text=" " * heard.end() + reply.text[heard.end() :])
+    return _read(param, reply)
+
+
+def _read(param: Param, reply: Reply) -> list[Candidate]:
     text = reply.text
     where = _own_noun(param, text)
     if where and _contradicts(text[where[0] : where[1]]):

@@ -84,7 +84,8 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             "numeric date",
         ),
         (
-            r"(?<![\d/.:-])(?P<a>\d{1,2})(?P<sep>\.)(?P<b>\d{1,2})\.(?P<year>)(?!\d)",
+            r"(?<![\d/.:-])(?<!\bat )(?<!\babout )(?<!\baround )"  # "at 8.30." is a time
+            r"(?P<a>\d{1,2})(?P<sep>\.)(?P<b>0?[1-9]|1[0-2])\.(?P<year>)(?!\d)",
             days.numeric,
             0.6,
             "date without a year",

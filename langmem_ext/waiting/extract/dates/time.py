@@ -446,6 +446,7 @@ def _bare(text: str) -> list[Candidate]:
         start = match.start(name)
         if (
             minutes is None
+            or (name == "word" and _is_one_thing(text, start))
             or (match["clock"] and minutes <= _HALF_DAY and _lasts(text, start, match.end("clock")))
             or _COUNTED.search(before(text, start))
         ):
@@ -456,6 +457,15 @@ def _bare(text: str) -> list[Candidate]:
         else:
             candidates.append(_candidate(start, end, minutes, 0.7, "hour alone", likely=likely))
     return _in_part(text, outside(candidates, streets))
+
+
+_ONE_THING = re.compile(r"one\s+(?P<next>(?!ish\b|o['’]?clock)[a-z]{4,})", re.I)
+
+
+def _is_one_thing(text: str, start: int) -> bool:
+    """Whether something is counted, which is no hour: "one correction"."""
+    thing = _ONE_THING.match(text, start)
+    return thing is not None and thing["next"].lower() not in _FOLLOWS
 
 
 def _lasts(text: str, start: int, end: int) -> bool:

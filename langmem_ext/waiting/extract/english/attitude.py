@@ -92,7 +92,7 @@ _LACKS = re.compile(
 _ASKS = re.compile(
     r"^\W*(?:(?:well|hmm+|um+|uh|oh|so|ok(?:ay)?|yes|yeah|no|sure|actually|sorry|and|but|great"
     r"|please|thanks?|also|wait|hi|hello|hey"
-    r"|first|before that)\b\W*)*"
+    r"|first(?: of all)?|before that)\b\W*)*"
     r"(?:wh?dym|what(?! about|ever)(?:'?s)?|why(?! not)|how(?!"
     r" about)(?:'?s)?|who(?:'?s|se)?|(?:where|when)(?:'?s)?(?! (?:i|we|he|she|they|it|the|my|our"
     r"|his|her|their) [^?,]{1,60},[^?]*$)|which|whom|am i"
