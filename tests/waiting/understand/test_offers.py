@@ -247,3 +247,17 @@ def test_a_question_in_between_is_answered_and_the_offer_stands() -> None:
     assert answered == "Tuesday to Saturday, 9 to 6."
     asked, _ = last_reply("bikes", rang, "when are you open?", "the second")
     assert asked == last_reply("bikes", rang, "the second")[0] != answered
+
+
+def test_a_wish_for_something_else_is_no_free_text() -> None:
+    broken = "id like to bring in my cylinder vacuum for repair"
+    asked, _ = last_reply("appliances", broken)
+    assert asked == "What is wrong with it?"
+    instead, _ = last_reply(
+        "appliances", broken, "its too heavy, could you fetch it from my house?"
+    )
+    assert instead == "What is your address?"
+    back, _ = last_reply(
+        "appliances", broken, "its too heavy, could you fetch it from my house?", "cancel"
+    )
+    assert back.endswith("What is wrong with it?")

@@ -26,6 +26,7 @@ from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
+    WISHES,
     is_cancel,
     names,
     yes_or_no,
@@ -499,7 +500,10 @@ def _plain(text: str) -> str:
 def _own_values(
     playbook: Playbook, heard: Heard, starts: Commands, values: Mapping[str, Extraction]
 ) -> dict[str, Extraction]:
-    """The values that do not belong to a request that the same message begins."""
+    """The values that do not belong to a request that the same message begins.
+
+    A free text that wishes for something is that request, and no value.
+    """
     names = {
         name
         for start in starts
@@ -512,7 +516,9 @@ def _own_values(
     return {
         name: value
         for name, value in values.items()
-        if name not in names and not any(overlap(value, other) for other in theirs)
+        if name not in names
+        and not any(overlap(value, other) for other in theirs)
+        and not (playbook.param(name).type is ParamType.TEXT and WISHES.search(value.raw))
     }
 
 
