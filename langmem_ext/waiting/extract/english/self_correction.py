@@ -36,9 +36,9 @@ _LEAD = re.compile(
 """What stands between a correction and the new value: "no, that was the old one, mine was 89"."""
 _YEAR = re.compile(r"\W*(?:in\s+)?(?P<year>(?:19|20)\d\d)\b(?![/.:-]?\d)", re.I)
 """A year that takes the place of another: "2 may 1949, sorry, 1947"."""
-_MARKS = 4
+_MARKS = 3
 """Corrections of one message that are looked at, the last of all."""
-_NEAR = 160
+_NEAR = 120
 """Characters on each side of a correction in which its two values are looked for."""
 
 
