@@ -86,10 +86,11 @@ def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -
         back = restore(playbook, session, waiting[-1])
         return plan_next(playbook, back, (*say, playbook.catalog.replies.back))
     plan = session.plan
+    before = session.waiting_for
     session = replace(session, params=playbook.sound(plan, session.params), waiting_for=None)
     if playbook.finished(plan):
         return Move(session, say)
-    session = _with_doubtful(playbook, session, plan)
+    session = _with_doubtful(playbook, session, plan, before)
     plan = session.plan or plan
     missing = playbook.missing(plan, session.params)
     if not missing and not playbook.unconfirmed(plan, session.params) and not plan.get("expired"):
@@ -106,10 +107,19 @@ def _doubtful(plan: PlanExecution, name: str) -> bool:
     return len(plan.get("choices", {}).get(name, ())) == 1
 
 
-def _with_doubtful(playbook: Playbook, session: Session, plan: PlanExecution) -> Session:
-    """The session with its doubtful values, where one confirmation can ask about them all."""
+def _with_doubtful(
+    playbook: Playbook, session: Session, plan: PlanExecution, asked: str | None
+) -> Session:
+    """The session with its doubtful values, where one confirmation can ask about them all.
+
+    A doubtful answer to the question that was asked is asked about by itself.
+    """
     missing = playbook.missing(plan, session.params)
-    if not all(_doubtful(plan, name) for name in missing) or not playbook.confirm_question(plan):
+    if (
+        asked in missing
+        or not all(_doubtful(plan, name) for name in missing)
+        or not playbook.confirm_question(plan)
+    ):
         return session
     return take(playbook, session, {name: plan["choices"][name][0] for name in missing})
 

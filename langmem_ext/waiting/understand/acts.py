@@ -45,6 +45,8 @@ _DROP = (
     rf"(?:stop|abort|quit|exit)(?: {_THAT})?|stop (?:asking(?: me)?|here)|(?:drop|scrap|scratch)"
     r" (?:it|this|that)|"
     rf"leave it(?: be| alone)?|"
+    rf"(?:don'?t|do not) (?:book|order|reserve|send|buy|make|list) (?:it|that|this|them|anything)|"
+    rf"forget (?:about )?(?:the|my|our) (?!time|date|day|name|number)\w+|"
     rf"i(?:'ve| have)? changed my mind|(?:don'?t|do not) bother|(?:it(?:'s| is) )?no longer"
     rf" (?:needed|necessary)|let'?s not|i give up|"
     rf"(?:i(?:'m| am) )?(?:not|no longer) interested|i (?:don'?t|do not) (?:want|need) (?:to"

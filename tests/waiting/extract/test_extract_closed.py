@@ -453,3 +453,25 @@ def test_what_only_says_that_it_was_heard_is_no_yes(text: str, value: bool) -> N
     prompt = "Is it under warranty?"
     param = Param(name="warranty", type=ParamType.BOOLEAN, prompt=prompt)
     assert extract(param, Reply(text, prompt=prompt, now=NOW)).value is value
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "value"),
+    [
+        ("Have you played before?", "we have, twice", True),
+        ("Is it a motorised one?", "nah just one with a chain", False),
+    ],
+)
+def test_a_yes_or_no_may_go_on(prompt: str, text: str, value: bool) -> None:
+    param = Param(
+        name="motorised",
+        type=ParamType.BOOLEAN,
+        description="whether it is a motorised one",
+        prompt=prompt,
+    )
+    assert extract(param, Reply(text, prompt=prompt, now=NOW)).value is value
+
+
+def test_whose_party_it_is_counts_nobody() -> None:
+    text = "the whole boat for my parents' golden wedding"
+    assert extract(PEOPLE, Reply(text, prompt="", now=NOW)).value is None

@@ -489,8 +489,14 @@ def test_what_is_moved_to_a_day_is_on_no_other(text: str, value: str | None) -> 
         ("I'll collect it at 8.30. Name is Ann", "08:30"),
         ("One correction, there will be 16 of us", None),
         ("one please", "13:00"),
+        ("how scary is it? my youngest is nine", None),
     ],
 )
 def test_a_point_ends_a_sentence_and_one_thing_is_no_hour(text: str, time: str | None) -> None:
     param = Param(name="at", type=ParamType.TIME, prompt="When?", bounds=("08:00", "18:00"))
     assert extract(param, Reply(text, prompt=param.prompt, now=NOW)).value == time
+
+
+def test_what_follows_from_another_day_is_the_day() -> None:
+    text = "we're back on the 22nd so till the 21st"
+    assert answer(END, text).value == "2024-05-21"

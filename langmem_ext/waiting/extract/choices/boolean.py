@@ -152,7 +152,7 @@ def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
 
 def telling_stems(param: Param) -> frozenset[str]:
     """Stems of its own nouns; not those of people beside others: a child needs no child seat."""
-    own = own_stems(param)
+    own = own_stems(param) - {"one"}  # "whether it is a motorised one"
     things = frozenset(word for word in own if word in _FOR_PEOPLE or not is_person(word))
     return things or own
 
@@ -343,6 +343,12 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     return _read(param, reply)
 
 
+_ECHO = re.compile(
+    r"\W*(?P<said>(?:i|we|he|she|they) (?:have|had|do|did|am|are|is|will|would))\s*,", re.I
+)
+"""The verb of a question said again, and more: "we have, twice"."""
+
+
 def _read(param: Param, reply: Reply) -> list[Candidate]:
     text = reply.text
     where = _own_noun(param, text)
@@ -357,8 +363,11 @@ def _read(param: Param, reply: Reply) -> list[Candidate]:
         if pattern.match(text):
             start, end = trim(text, 0, len(text))
             return [Candidate(start, end, value, 0.95, 1, "a truth value")]
+    echo = _ECHO.match(text)
     whole = (
-        False if _NOT_YET_ALONE.match(text) and _STATE_ASKED.match(reply.prompt) else _whole(text)
+        False
+        if _NOT_YET_ALONE.match(text) and _STATE_ASKED.match(reply.prompt)
+        else _whole(text[: echo.end("said")] if echo else text)
     )
     if whole is not None:
         start, end = trim(text, 0, len(text))

@@ -447,6 +447,7 @@ def _bare(text: str) -> list[Candidate]:
         if (
             minutes is None
             or (name == "word" and _is_one_thing(text, start))
+            or _AGED.search(before(text, start))
             or (match["clock"] and minutes <= _HALF_DAY and _lasts(text, start, match.end("clock")))
             or _COUNTED.search(before(text, start))
         ):
@@ -458,6 +459,13 @@ def _bare(text: str) -> list[Candidate]:
             candidates.append(_candidate(start, end, minutes, 0.7, "hour alone", likely=likely))
     return _in_part(text, outside(candidates, streets))
 
+
+_AGED = re.compile(
+    r"\b(?:he|she|youngest|eldest|oldest|son|daughter|boy|girl|kid|child|brother|sister|niece"
+    r"|nephew|grand\w+)(?:['’]?s| is| turns) (?:only |just |nearly |almost |about )?$",
+    re.I,
+)
+"""What stands before how old somebody is: "my youngest is nine"."""
 
 _ONE_THING = re.compile(r"one\s+(?P<next>(?!ish\b|o['’]?clock)[a-z]{4,})", re.I)
 

@@ -30,7 +30,7 @@ _MARK = re.compile(
 _LEAD = re.compile(
     r"(?:(?:that|this|it)(?:['’]?s|\s+(?:is|was))\b[^,.;!?\d]{0,60}[,.;!?]\s*)?"
     r"(?:(?:for|at|on|in|the|to|an?|it|its|it's|that|thats|that's|mine|was|is|be|make|say|just|around|about|let'?s|do|we|we're|are"
-    r"|there|will|with|my|want|i|by|of)\W+)*",
+    r"|there|will|with|my|want|i|by|of|till|until)\W+)*",
     re.I,
 )
 """What stands between a correction and the new value: "no, that was the old one, mine was 89"."""

@@ -53,7 +53,7 @@ _FOR_THEM = re.compile(
 )
 """What makes somebody before it a thing: "a child seat"."""
 _PAIR = re.compile(
-    r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b|\bparents\b|\b(?:both|the"
+    r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b(?!['’])|\bparents\b(?!['’])|\b(?:both|the"
     r" two) of us\b"
     r"|\ba couple\b(?=\s+(?:with|and|plus)\s+(?:my|our|the|an?|their)\b)|\bcouple of us\b",
     re.I,
