@@ -317,11 +317,6 @@ def add_to_history(
             numbers = numbers_of(runs)
             numbers[at] = number
             runs = runs_of(numbers)
-    if length > LONGEST_LIST:
-        raise InvalidInput(
-            f"a history holds at most {LONGEST_LIST:,} messages: clear it, keep the"
-            " newest alone (`prune` of a session), or begin another thread"
-        )
     yield from follow(writer, head, {channel: list_ref(codec, runs, nameless)}, edit)
     caches.keep(writer.cache)
 
@@ -376,7 +371,16 @@ def narrow_history(
 
 
 def list_ref(codec: Codec, runs: Runs, nameless: Runs = ()) -> ValueRef:
-    """The reference to a list of messages: its items, or an empty list in place."""
+    """The reference to a list of messages: its items, or an empty list in place.
+
+    Raises:
+        InvalidInput: The list would be longer than can be read.
+    """
+    if length_of(runs) > LONGEST_LIST:
+        raise InvalidInput(
+            f"a history holds at most {LONGEST_LIST:,} messages: clear it, keep the newest alone"
+            " (`prune` of a session), or begin another thread"
+        )
     return ValueRef(runs=runs, nameless=nameless) if runs else ValueRef(body=codec.empty_list())
 
 

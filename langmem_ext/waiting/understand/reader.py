@@ -239,8 +239,9 @@ def _not_certain(
 ) -> Commands:
     """What a message is that certainly asks for nothing: a likely request, an offer, or neither."""
     since = _since(session) or heard.id
-    choices = _offer(playbook, session, heard, classification)
-    if likely := _likely(playbook, session, heard, choices, classification):
+    request = request_of(playbook, session, heard)
+    choices = _offer(playbook, session, request, classification)
+    if likely := _likely(playbook, session, request, choices, classification):
         return [likely, *_open(playbook, heard, [likely])]
     if choices:
         return [
@@ -299,18 +300,15 @@ _SLIGHT: Final = 0.3
 
 
 def _offer(
-    playbook: Playbook, session: Session, heard: Heard, classification: Classification
+    playbook: Playbook, session: Session, request: ClassifyRequest, classification: Classification
 ) -> tuple[str, ...]:
     """The requests that a message may ask for.
 
     All that a small catalog has, where words alone are little like some of them, and in the second
     message that is not understood.
     """
-    choices, values = (
-        tuple(classification.choices),
-        request_of(playbook, session, heard).param_spans.keys(),
-    )
-    if choices and (values or classification.confidence >= _SLIGHT):
+    choices = tuple(classification.choices)
+    if choices and (request.param_spans or classification.confidence >= _SLIGHT):
         return choices
     again = _since(session) and not _offered_ids(session)
     if len(playbook.intents) > _MENU or not (choices or again):
@@ -342,15 +340,14 @@ def _starts(playbook: Playbook, classification: Classification) -> Commands:
 def _likely(
     playbook: Playbook,
     session: Session,
-    heard: Heard,
+    request: ClassifyRequest,
     choices: Sequence[str],
     classification: Classification,
 ) -> Start | None:
     """The one request that a first message may ask for; values alone ask for nothing."""
     if len(choices) != 1 or _since(session) or session.last_intent_id:
         return None
-    request = request_of(playbook, session, heard)
-    words = words_without_values(heard.text, [*request.param_spans.values()])
+    words = words_without_values(request.text, [*request.param_spans.values()])
     if choices[0] not in playbook.intents or not re.search(r"[^\W\d_]{2}", words):
         return None
     values = find_params(playbook.intents[choices[0]], request)
