@@ -7,19 +7,19 @@ it, sync or async, and deciding itself does no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from pydantic import JsonValue
 
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.catalog.catalog import Intent
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution, Suspended
 from langmem_ext.waiting.understand.acts import refers_back
+from langmem_ext.waiting.understand.commands import Clarify, Command, Start
 from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest
 from langmem_ext.waiting.understand.message import Heard
 
@@ -140,21 +140,14 @@ def next_task(playbook: Playbook, session: Session) -> Task | None:
     return "call_tool" if plan["cursor"] < len(plan["steps"]) else "respond"
 
 
-def start(
-    playbook: Playbook,
-    session: Session,
-    intent: Intent,
-    heard: Heard,
-    values: Mapping[str, JsonValue],
-    *,
-    unsure: bool = False,
-) -> Move:
+def start(playbook: Playbook, session: Session, heard: Heard, begins: Start) -> Move:
     """Begin a request, or go on with the suspended one for the same intent.
 
     Of the known values those marked `keep: thread` stay; the others only if the message refers back
-    to them. Then come those that the message gives. A running request must be suspended or dropped
-    before.
+    to them. Then come those that the message gives, and those that it leaves open. A running
+    request must be suspended or dropped before.
     """
+    intent, values = playbook.intents[begins.intent], dict(begins.values)
     for entry in session.suspended:
         if entry["plan"]["intent_id"] == intent.id:
             session = restore(playbook, session, entry)
@@ -162,11 +155,28 @@ def start(
     else:
         kept = session.params if refers_back(heard.text) else lasting(playbook, session.params)
         plan = playbook.begin(intent, heard.id)
-        plan = PlanExecution(**{**plan, "unsure": True}) if unsure else plan
+        plan = PlanExecution(**{**plan, "unsure": True}) if begins.unsure else plan
         session = replace(session, plan=plan, params=kept)
     session = replace(session, last_intent_id=intent.id, waiting_for=None)
+    session = with_choices(playbook, take(playbook, session, values), begins.left)
+    return replace(plan_next(playbook, session), mentioned=frozenset(values))
+
+
+def with_choices(playbook: Playbook, session: Session, commands: Sequence[Command]) -> Session:
+    """The session with the values that are to be chosen from, or confirmed, before one counts."""
+    plan = session.plan
+    choices = {
+        command.param: list(command.choices)
+        for command in commands
+        if isinstance(command, Clarify)
+        and command.param is not None
+        and plan is not None
+        and command.param in playbook.uses(plan)
+    }
+    if plan is None or not choices:
+        return session
     return replace(
-        plan_next(playbook, take(playbook, session, values)), mentioned=frozenset(values)
+        session, plan=PlanExecution(**{**plan, "choices": {**plan.get("choices", {}), **choices}})
     )
 
 

@@ -30,6 +30,7 @@ from langmem_ext.waiting.policy.plan import (
     start,
     suspend,
     take,
+    with_choices,
 )
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -80,8 +81,7 @@ def carry_out(
     starts = _all(commands, Start)
     if _first(commands, Reset):
         anew = forget(playbook)
-        begun = _begun(playbook, anew.session, heard, starts, ()) if starts else anew
-        return _left_open(playbook, begun, commands)
+        return _begun(playbook, anew.session, heard, starts, ()) if starts else anew
     if _first(commands, HandOver):
         return _handed_over(playbook, session, heard)
     if _first(commands, Cancel):
@@ -94,7 +94,7 @@ def carry_out(
     if session.plan is None:
         if not starts:
             return _at_rest(playbook, session, commands)
-        return _left_open(playbook, _begun(playbook, session, heard, starts, ()), commands)
+        return _begun(playbook, session, heard, starts, ())
     return _while_running(playbook, session, session.plan, heard, commands)
 
 
@@ -135,69 +135,25 @@ def _begun(
     """Begin requests: the first at once, the others wait for its end, each with its values."""
     mentioned: frozenset[str] = frozenset()
     for later in reversed(starts[1:]):
-        move = start(playbook, session, playbook.intents[later.intent], heard, dict(later.values))
+        move = start(playbook, session, heard, later)
         session, mentioned = suspend(move.session), mentioned | move.mentioned
     first = starts[0]
-    move = start(
-        playbook,
-        session,
-        playbook.intents[first.intent],
-        heard,
-        dict(first.values),
-        unsure=first.unsure,
-    )
-    return replace(move, say=(*say, *move.say), mentioned=mentioned | move.mentioned)
+    move = start(playbook, session, heard, first)
+    refused = [
+        as_sentence(left.problem)
+        for left in first.left
+        if isinstance(left, Refuse) and left.param == move.session.waiting_for
+    ]
+    said = (*say, *move.say[:-1], *refused, *move.say[-1:])
+    return replace(move, say=said, mentioned=mentioned | move.mentioned)
 
 
 def _queued(playbook: Playbook, session: Session, heard: Heard, starts: Sequence[Start]) -> Session:
     """The session with other requests that wait until the running request ends."""
     waiting = replace(session, plan=None, waiting_for=None)
     for later in reversed(starts):
-        waiting = suspend(
-            start(
-                playbook, waiting, playbook.intents[later.intent], heard, dict(later.values)
-            ).session
-        )
+        waiting = suspend(start(playbook, waiting, heard, later).session)
     return replace(session, suspended=waiting.suspended)
-
-
-def _left_open(playbook: Playbook, move: Move, commands: Sequence[Command]) -> Move:
-    """The move, with what the message leaves open of the request that runs then.
-
-    That is a choice to ask about, or the reason why a value was refused.
-    """
-    session = _with_choices(playbook, move.session, commands)
-    if session is not move.session:
-        say = move.say[:-1] if session.waiting_for else move.say
-        return replace(
-            plan_next(playbook, replace(session, waiting_for=None), say), mentioned=move.mentioned
-        )
-    refused = [
-        as_sentence(command.problem)
-        for command in _all(commands, Refuse)
-        if command.param == session.waiting_for
-    ]
-    return replace(move, say=(*move.say[:-1], *refused, move.say[-1])) if refused else move
-
-
-def _with_choices(playbook: Playbook, session: Session, commands: Sequence[Command]) -> Session:
-    """The session with the values that are to be chosen from, or confirmed, before one counts."""
-    choices = {
-        command.param: list(command.choices)
-        for command in commands
-        if isinstance(command, Clarify) and command.param
-    }
-    plan = session.plan
-    choices = {
-        name: values
-        for name, values in choices.items()
-        if plan is not None and name in playbook.uses(plan)
-    }
-    if plan is None or not choices:
-        return session
-    return replace(
-        session, plan=PlanExecution(**{**plan, "choices": {**plan.get("choices", {}), **choices}})
-    )
 
 
 # -- while a request runs
@@ -221,7 +177,7 @@ def _while_running(
         )
     if _first(commands, Deny):
         return _denied(playbook, session, plan)
-    before, session = session, _with_choices(playbook, session, commands)
+    before, session = session, with_choices(playbook, session, commands)
     if starts := _all(commands, Start):
         move = _begun(playbook, suspend(session), heard, starts, ())
         return replace(move, mentioned=move.mentioned | values.keys())
@@ -431,7 +387,7 @@ def _declined(
         and takes_over is not None
         and takes_over.id != plan["intent_id"]
     ):
-        return start(playbook, suspend(session), takes_over, heard, {})
+        return start(playbook, suspend(session), heard, Start(takes_over.id))
     return plan_next(
         playbook,
         session,
@@ -485,7 +441,7 @@ def _wrong(
         and takes_over is not None
         and takes_over.id != plan["intent_id"]
     ):
-        return start(playbook, give_up(session), takes_over, heard, {})
+        return start(playbook, give_up(session), heard, Start(takes_over.id))
     return plan_next(playbook, give_up(session), (playbook.catalog.replies.exhausted,))
 
 
@@ -496,4 +452,4 @@ def _handed_over(playbook: Playbook, session: Session, heard: Heard) -> Move:
         session.plan is not None and session.plan["intent_id"] == takes_over.id
     ):
         return plan_next(playbook, session, (playbook.catalog.replies.no_person,))
-    return start(playbook, suspend(session), takes_over, heard, {})
+    return start(playbook, suspend(session), heard, Start(takes_over.id))

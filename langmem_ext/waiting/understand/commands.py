@@ -34,11 +34,13 @@ class Start(_Command):
     Attributes:
         intent: The intent's id.
         values: What the same message gives for it, by parameter.
+        left: What the message leaves open of it: values to choose from, to confirm, or refused.
         unsure: Whether it is only likely that the user asks for it.
     """
 
     intent: str
     values: tuple[tuple[str, JsonValue], ...] = ()
+    left: tuple[Clarify | Refuse, ...] = ()
     unsure: bool = False
 
 
@@ -189,7 +191,12 @@ def as_json(commands: Sequence[Command], hidden: Set[str]) -> list[dict[str, Any
         commands: What a message says.
         hidden: Parameters whose values are left out.
     """
-    return [_as_json(command, hidden) for command in commands]
+    every = [
+        each
+        for command in commands
+        for each in (command, *(command.left if isinstance(command, Start) else ()))
+    ]
+    return [_as_json(command, hidden) for command in every]
 
 
 def _as_json(command: Command, hidden: Set[str]) -> dict[str, Any]:

@@ -47,7 +47,6 @@ from langmem_ext.waiting.understand.commands import (
     Correct,
     Fill,
     HandOver,
-    Refuse,
     Reset,
     Start,
     Unclear,
@@ -63,11 +62,15 @@ from langmem_ext.waiting.understand.intents.classifier import (
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.likely_time import after
 from langmem_ext.waiting.understand.message import Heard
-from langmem_ext.waiting.understand.remainder import likely_values
-from langmem_ext.waiting.understand.requests import Commands, Understanding, chat_of, request_of
+from langmem_ext.waiting.understand.requests import (
+    Commands,
+    Understanding,
+    chat_of,
+    request_of,
+    with_open,
+)
 from langmem_ext.waiting.understand.values import (
     Reading,
-    left_open,
     read_values,
     spans_of,
     values_of,
@@ -206,18 +209,11 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
     if chat := chat_of(clauses):
         return [chat]
     classification, heard = yield from _asked_for(playbook, session, heard)
-    starts = _starts(playbook, classification)
-    if starts and session.last_intent_id and _is_remark(heard, classification):
-        starts = []
-        classification = replace(
-            classification, intent_id=None, choices=(str(classification.intent_id),)
-        )
-    if starts:
-        return [
-            *starts,
-            *_open(playbook, heard, starts),
-            *_still_offered(playbook, session, starts),
-        ]
+    named = classification.intent_id
+    if named and session.last_intent_id and _is_remark(heard, classification):
+        classification = replace(classification, intent_id=None, choices=(named,))
+    if starts := _starts(playbook, heard, classification):
+        return [*starts, *_still_offered(playbook, session, starts)]
     if again := _again(playbook, session, heard):
         return [again]
     if wants_person(text):
@@ -242,7 +238,7 @@ def _not_certain(
     request = request_of(playbook, session, heard)
     choices = _offer(playbook, session, request, classification)
     if likely := _likely(playbook, session, request, choices, classification):
-        return [likely, *_open(playbook, heard, [likely])]
+        return [with_open(playbook, heard, likely)]
     if choices:
         return [
             Clarify(
@@ -316,7 +312,7 @@ def _offer(
     return tuple(dict.fromkeys((*choices, *playbook.intents)))
 
 
-def _starts(playbook: Playbook, classification: Classification) -> Commands:
+def _starts(playbook: Playbook, heard: Heard, classification: Classification) -> Commands:
     """The requests that a classification names, each with its values."""
     if classification.intent_id not in playbook.intents:
         return []
@@ -325,13 +321,17 @@ def _starts(playbook: Playbook, classification: Classification) -> Commands:
         *(other for other in classification.also if other.intent_id in playbook.intents),
     ]
     return [
-        Start(
-            str(request.intent_id),
-            tuple(request.params.items()),
-            unsure=classification.source == "rules" and classification.confidence < CERTAIN,
-            confidence=classification.confidence,
-            by=classification.source,
-            why=request.reason,
+        with_open(
+            playbook,
+            replace(heard, text=request.part or heard.text),
+            Start(
+                str(request.intent_id),
+                tuple(request.params.items()),
+                unsure=classification.source == "rules" and classification.confidence < CERTAIN,
+                confidence=classification.confidence,
+                by=classification.source,
+                why=request.reason,
+            ),
         )
         for request in every
     ]
@@ -359,46 +359,6 @@ def _likely(
         by=classification.source,
         why="nothing else fits",
     )
-
-
-def _open(playbook: Playbook, heard: Heard, starts: Commands) -> Commands:
-    """What the message leaves open for the first request: "at 7", a day in the past."""
-    first = starts[0]
-    assert isinstance(first, Start)
-    intent, known = playbook.intents[first.intent], dict(first.values)
-    every = [playbook.catalog.params[name] for name in intent.param_names]
-    params = [param for param in every if param.name not in known]
-    reading = Reading(heard.text, heard.now, about=about(intent))
-    read = read_values(every, reading)
-    likely = likely_values(every, reading, read, intent.required)
-    taken = [
-        value.span
-        for name, value in read.items()
-        if name in known and value.span and value.span[0] < value.span[1]
-    ]
-    left = {
-        name: claim
-        for name, claim in left_open(params, reading).items()
-        if claim.problem or len(claim.choices) != 1 or not _within(claim.span, taken)
-    }
-    left = {**likely, **left}
-    return [
-        (
-            Refuse(name, claim.problem, why=claim.reason)
-            if claim.problem
-            else Clarify(param=name, choices=claim.choices, why=_WHY_OPEN[len(claim.choices) > 1])
-        )
-        for name, claim in left.items()
-        if claim.problem or name not in playbook.sensitive
-    ]
-
-
-_WHY_OPEN: Final = ("is likely", "may be two values")
-
-
-def _within(span: tuple[int, int] | None, taken: Sequence[tuple[int, int]]) -> bool:
-    """Whether words are a part of others: what is another's value is not to be confirmed."""
-    return span is not None and any(start <= span[0] and span[1] <= end for start, end in taken)
 
 
 def _since(session: Session) -> str:
@@ -533,7 +493,9 @@ def _again(playbook: Playbook, session: Session, heard: Heard) -> Start | None:
     )
     rest = words_without_values(heard.text, spans_of(read))
     words = set(re.findall(r"[^\W\d_]+", rest.lower()))
-    if not read or not words <= _ONE_MORE | FUNCTION_WORDS or words.isdisjoint(_MORE):
+    if all(known.get(name) == value for name, value in values_of(read).items()):
+        return None  # the same is not wanted twice
+    if not words <= _ONE_MORE | FUNCTION_WORDS or words.isdisjoint(_MORE):
         return None  # a value alone asks for nothing: it may be an answer that came twice
     return Start(
         intent.id,

@@ -25,8 +25,10 @@ from langmem_ext.waiting.understand.acts import (
 from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Chat,
+    Clarify,
     Command,
     HandOver,
+    Refuse,
     Repeat,
     Start,
 )
@@ -38,7 +40,15 @@ from langmem_ext.waiting.understand.intents.classifier import (
 )
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
-from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, sure_values
+from langmem_ext.waiting.understand.remainder import likely_values
+from langmem_ext.waiting.understand.values import (
+    SURE,
+    Reading,
+    left_open,
+    read_values,
+    spans_of,
+    sure_values,
+)
 
 Commands: TypeAlias = list[Command]
 
@@ -214,15 +224,58 @@ def other_requests(
         **sure_values(params, Reading(heard.text, heard.now, about=about(intent))),
         **asked_for.params,
     }
-    return [
-        Start(
-            intent.id,
-            tuple(values.items()),
-            confidence=asked_for.confidence,
-            by=asked_for.source,
-            why=asked_for.reason,
-        )
+    begins = Start(
+        intent.id,
+        tuple(values.items()),
+        confidence=asked_for.confidence,
+        by=asked_for.source,
+        why=asked_for.reason,
+    )
+    return [with_open(playbook, heard, begins)]
+
+
+def with_open(playbook: Playbook, heard: Heard, begins: Start) -> Start:
+    """The start of a request, with what the message leaves open of it: "at 7", a day in the past.
+
+    Args:
+        playbook: The catalog and its tools.
+        heard: The message, as far as it is about this request.
+        begins: The request, with the values that it certainly has.
+    """
+    intent, known = playbook.intents[begins.intent], dict(begins.values)
+    every = [playbook.catalog.params[name] for name in intent.param_names]
+    params = [param for param in every if param.name not in known]
+    reading = Reading(heard.text, heard.now, about=about(intent))
+    read = read_values(every, reading)
+    likely = likely_values(every, reading, read, intent.required)
+    taken = [
+        value.span
+        for name, value in read.items()
+        if name in known and value.span and value.span[0] < value.span[1]
     ]
+    left = {
+        name: claim
+        for name, claim in left_open(params, reading).items()
+        if claim.problem or len(claim.choices) != 1 or not _within(claim.span, taken)
+    }
+    return replace(
+        begins,
+        left=tuple(
+            Refuse(name, claim.problem, why=claim.reason)
+            if claim.problem
+            else Clarify(param=name, choices=claim.choices, why=_WHY_OPEN[len(claim.choices) > 1])
+            for name, claim in {**likely, **left}.items()
+            if name not in known and (claim.problem or name not in playbook.sensitive)
+        ),
+    )
+
+
+_WHY_OPEN: Final = ("is likely", "may be two values")
+
+
+def _within(span: tuple[int, int] | None, taken: Sequence[tuple[int, int]]) -> bool:
+    """Whether words are a part of others: what is another's value is not to be confirmed."""
+    return span is not None and any(start <= span[0] and span[1] <= end for start, end in taken)
 
 
 def aside_of(text: str, clauses: Sequence[Clause]) -> Command | None:

@@ -20,6 +20,7 @@ from langmem_ext import DeltaSaver, IntentCatalog, Turn, build_waiting_graph, co
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.plan import start
 from langmem_ext.waiting.policy.session import Session
+from langmem_ext.waiting.understand.commands import Start
 from langmem_ext.waiting.understand.intents.classifier import RuleClassifier
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.reader import understand
@@ -576,6 +577,27 @@ def test_a_second_sentence_that_adds_a_request_is_heard_with_its_own_values(
     assert values["visit"]["people"] == 4
 
 
+def test_what_a_message_leaves_open_of_its_second_request_is_asked_when_that_is_taken_up(
+    talk: Talk,
+) -> None:
+    talk.say("cancel our visit M-100, and also book the painting tour on friday at 7 for 4")
+    assert CALLS[-1] == ("cancel_visit", {"booking": "M-100"})
+    [likely] = talk.state["plan"]["choices"].values()
+    assert likely == ["07:00", "19:00"]
+    assert talk.say("in the evening").waiting_for == "confirmation"
+    assert talk.state["params"]["time"] == "19:00"
+
+
+@pytest.mark.parametrize("again", ["the same one, M-100", "M-100 too please"])
+def test_a_request_that_is_done_does_not_begin_anew_with_the_same_values(
+    talk: Talk, again: str
+) -> None:
+    talk.say("cancel our visit M-100")
+    before = len(CALLS)
+    talk.say(again)
+    assert len(CALLS) == before
+
+
 def test_a_yes_may_bring_the_next_request_with_it(talk: Talk) -> None:
     talk.say(WISH)
     before = len(CALLS)
@@ -703,7 +725,7 @@ def test_a_long_message_costs_no_more_than_a_bounded_number_of_calls(
         return count
 
     for text in before:
-        move = start(playbook, session, playbook.intents["visit"], Heard("0", text, [], NOW), {})
+        move = start(playbook, session, Heard("0", text, [], NOW), Start("visit"))
         session = move.session
     read("hello, I want to visit the museum")  # the catalog's words are weighed once
     cost = {unit: calls((unit * 10_000)[:10_000]) for unit in DENSE}

@@ -321,7 +321,7 @@ def test_a_long_message_without_values_is_searched_for_a_person_in_little_time()
     reading = Reading(text, NOW, about="Book a lesson")
     began = process_time()
     likely_values(LESSON, reading, {}, ["learner"])
-    assert process_time() - began < 0.05
+    assert process_time() - began < 0.5  # a pattern that goes back and forth takes seconds
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,7 @@ class Classification:
         also: What else the message asks for, in its order.
         choices: Without an intent: those that fit as well, for a question which of them is meant.
         act: What a message that is `unread` does to the question that waits.
+        part: The message without what only other requests of it say; empty where it asks for one.
     """
 
     intent_id: str | None = None
@@ -148,6 +149,7 @@ class Classification:
     also: Sequence[Classification] = ()
     choices: Sequence[str] = ()
     act: Act | None = None
+    part: str = ""
 
 
 @runtime_checkable
@@ -369,7 +371,9 @@ class RuleClassifier:
             } | find_params(intent, replace(request, text=text))
             score = max(each.score for each in won if each.intent_id == intent_id)
             classifications.append(
-                Classification(intent_id, params, min(score, 1.0), reason="its clause fits best")
+                Classification(
+                    intent_id, params, min(score, 1.0), reason="its clause fits best", part=text
+                )
             )
         if not _DIFFERENT.search(request.text):
             classifications = [
