@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
 from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution, Suspended
 from langmem_ext.waiting.understand.acts import refers_back
 from langmem_ext.waiting.understand.commands import Clarify, Command, Start
-from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest
+from langmem_ext.waiting.understand.intents.classifier import (
+    Classification,
+    ClassifyRequest,
+)
 from langmem_ext.waiting.understand.message import Heard
 
 Task: TypeAlias = Literal["ask_user", "call_tool", "respond"]
@@ -216,14 +220,32 @@ def suspend(session: Session) -> Session:
 
 
 def restore(playbook: Playbook, session: Session, entry: Suspended) -> Session:
-    """Go on with a suspended request: its own values, and those of the thread as they are now."""
+    """Go on with a suspended request: its own values, and those of the thread as they are now.
+
+    Who asks, and where they live, was perhaps said for the request in between: that is confirmed.
+    """
+    plan, params = (
+        _taken_up(entry["plan"]),
+        {**entry["params"], **lasting(playbook, session.params)},
+    )
+    likely = {
+        name: [session.params[name]]
+        for name in playbook.missing(plan, params)
+        if name in session.params
+        and name not in playbook.sensitive
+        and playbook.param(name).type in _WHO
+    }
     return replace(
         session,
-        plan=_taken_up(entry["plan"]),
-        params={**entry["params"], **lasting(playbook, session.params)},
+        plan=PlanExecution(**{**plan, "choices": {**likely, **plan.get("choices", {})}}),
+        params=params,
         suspended=tuple(other for other in session.suspended if other is not entry),
-        last_intent_id=entry["plan"]["intent_id"],
+        last_intent_id=plan["intent_id"],
     )
+
+
+_WHO: Final = frozenset({ParamType.PERSON, ParamType.EMAIL, ParamType.PHONE, ParamType.ADDRESS})
+"""Types of values that say who asks, whatever they ask for."""
 
 
 def _taken_up(plan: PlanExecution) -> PlanExecution:

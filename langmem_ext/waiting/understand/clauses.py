@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
 from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import LONGEST
-from langmem_ext.waiting.understand.acts import asks_back_only, is_cancel
+from langmem_ext.waiting.understand.acts import LONGEST_SIGNAL, asks_back_only, is_cancel
 
 Act: TypeAlias = Literal["hello", "thanks", "bye", "help", "talk", "question", "cancel", "say"]
 
@@ -155,22 +156,20 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
             begin = cut
 
 
-_ENDS_IT: Final = re.compile(
-    r",\s*(?P<said>(?:(?:so|then|and|just|please|pls|ok(?:ay)?)\s+)*"
-    r"(?:forget (?:it|that|about it)|never ?mind|cancel (?:it|that)|do\s?n['’]?t bother)"
-    r"(?:\s+(?:then|please|pls|now|thanks|sorry))*)(?=\s*(?:$|[,.;!]))",
-    re.IGNORECASE,
-)
-"""Words between commas that end a request: "he has one I can borrow, so forget it"."""
+_COMMA: Final = re.compile(r",\s*")
 
 
 def _with_cancellation(text: str, begin: int, cuts: list[int]) -> list[int]:
-    """The cuts, with some around words that only cancel: "forget it, we'll stay at home"."""
-    comma = re.compile(r",\s*").search(text, begin, min(len(text), begin + 60))
-    if comma and is_cancel(text[begin : comma.start()]):
-        return sorted({*cuts, comma.end()})
-    inside = _ENDS_IT.search(text, begin, min(len(text), LONGEST))
-    return sorted({*cuts, inside.start("said"), inside.end("said")}) if inside else cuts
+    """The cuts, with some around words that only cancel: "I can borrow one, so forget it"."""
+    commas = [match.end() for match in _COMMA.finditer(text, begin, LONGEST)][:MOST]
+    ends = sorted({begin, *cuts, *commas, len(text)})
+    around = [
+        cut
+        for start, end in pairwise(ends)
+        if end - start <= LONGEST_SIGNAL and is_cancel(text[start:end])
+        for cut in (start, end)
+    ]
+    return sorted({*cuts, *around} - {begin, len(text)}) if commas else cuts
 
 
 def act_of(text: str) -> Act:

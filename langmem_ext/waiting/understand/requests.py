@@ -34,6 +34,7 @@ from langmem_ext.waiting.understand.commands import (
 )
 from langmem_ext.waiting.understand.corrections import Anew, Said, other_values
 from langmem_ext.waiting.understand.intents.classifier import (
+    DIGRESSES,
     Classification,
     ClassifyRequest,
     wishes,
@@ -174,9 +175,9 @@ def classified(
 
     Patterns are tried on the whole message: a value may be what they need ("where is O-2?"). A
     possible value of the parameter that is asked for is an answer, though, whatever pattern holds
-    its words ("my order was late"). What a certain answer says besides asks for nothing, unless it
-    wishes: "we'd bring it back on the 25th". A number names what any request may be about: "track
-    O-2".
+    its words ("my order was late"). What is said besides a certain value of the request that runs
+    asks for nothing, unless it wishes: "we'd bring it back on the 25th". A number names what any
+    request may be about: "track O-2".
     """
     waiting, text = session.waiting_for, heard.text
     own = set(playbook.uses(plan))
@@ -185,7 +186,8 @@ def classified(
         for param in playbook.catalog.params.values()
         if param.name in own or param.type is not ParamType.ENUM
     ]
-    spans = spans_of(read_values(telling, Reading(heard.text, heard.now)))
+    read = read_values(telling, Reading(heard.text, heard.now))
+    spans = spans_of(read)
     if answer and answer.span and answer.confidence > SURE:
         spans.append(answer.span)
         if waiting and playbook.param(waiting).enum:
@@ -196,20 +198,34 @@ def classified(
         and waiting is not None
         and playbook.param(waiting).type not in OPEN_TYPES
     )
-    shared = waiting is not None and playbook.param(waiting).type is ParamType.IDENTIFIER
-    if certain and not shared and answer and answer.span:
-        answering = [
-            clause
-            for clause in clauses_of(heard.text)
-            if clause.start <= answer.span[0] < clause.end and not wishes(clause)
-        ]
-        text = without(text, answering)
+    values = {name: read[name] for name in playbook.missing(plan, session.params) if name in read}
+    if waiting is not None and answer is not None and certain:
+        values[waiting] = answer
+    given = [
+        value.span[0]
+        for name, value in values.items()
+        if value.span
+        and value.confidence > SURE
+        and playbook.param(name).type not in OPEN_TYPES | _ABOUT_ANY
+    ]
+    answering = [
+        clause
+        for clause in clauses_of(heard.text)
+        if any(clause.start <= start < clause.end for start in given)
+        and not wishes(clause)
+        and not DIGRESSES.search(clause.text)
+    ]
+    text = without(text, answering)
     if not re.search(r"[^\W\d_]", words_without_values(text, spans)):
         return Classification()
     classified = yield replace(
         request_of(playbook, session, heard, text=text, values=spans), answered=certain
     )
     return classified
+
+
+_ABOUT_ANY: Final = frozenset({ParamType.IDENTIFIER, ParamType.BOOLEAN})
+"""Types whose values do not tell which request a message is about."""
 
 
 def other_requests(

@@ -129,6 +129,24 @@ def test_what_runs_without_a_confirmation_is_asked_about_where_another_is_as_lik
     assert calls == []
 
 
+TOP_UP = "top up my daughter's phone, 07700 900277, with 10 pounds"
+
+
+def test_who_asked_is_offered_to_the_request_that_was_interrupted() -> None:
+    before = ("change my plan to medium", f"before that, {TOP_UP}", "yes")
+    asked, _ = last_reply("mobile", *before)
+    assert asked.endswith("Did you mean 07700900277?")
+    asked, _ = last_reply("mobile", *before, "yes", "tomorrow")
+    assert asked == "Change 07700900277 to medium from 2026-03-05?"
+
+
+def test_another_value_counts_whatever_is_said_before_it() -> None:
+    before = ("change my plan to medium", f"before that, could you {TOP_UP}", "yes")
+    own = "Right, now my plan. My own number is 07700 900278."
+    asked, _ = last_reply("mobile", *before, own, "tomorrow")
+    assert asked == "Change 07700900278 to medium from 2026-03-05?"
+
+
 @pytest.mark.parametrize("no", ["no", "none of them"])
 def test_who_wants_none_of_them_is_asked_nothing_more(said: Said, no: str) -> None:
     said("hocus pocus", "abracadabra simsalabim")

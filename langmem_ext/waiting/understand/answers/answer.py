@@ -302,7 +302,8 @@ _FEW: Final = 3
 """Telling words of a message that says little besides a value, at most."""
 
 _TAKEN_BACK: Final = re.compile(
-    r"\b(?:scrap|scratch|strike|forget|drop) (?:that|it|this)\b", re.IGNORECASE
+    r"\b(?:scrap|scratch|strike|forget|drop) (?:about )?(?:that|it|this|the|my|our)\b",
+    re.IGNORECASE,
 )
 
 
@@ -341,7 +342,10 @@ def _fill(playbook: Playbook, name: str, extraction: Extraction) -> Command:
 
 
 def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) -> Command | None:
-    """Yes or no to the value that is to be confirmed; None for any other message."""
+    """Yes or no to the value that is to be confirmed; None for any other message.
+
+    Another value says more than the words beside it: "right, my own number is 07700 900278".
+    """
     choices = plan.get("choices", {}).get(name, ())
     if len(choices) != 1:
         return None
@@ -349,11 +353,12 @@ def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) 
     decided = yes_or_no(heard.text, (), playbook.catalog.replies.doubt)
     if decided is False:
         return Deny(why="says no to the value")
-    if not decided:
-        extraction = extract(
-            param, Reply(heard.text, prompt=param.prompt, suggested=choices[0], now=heard.now)
-        )
-        decided = extraction.status == "filled" and extraction.value == choices[0]
+    reply = Reply(heard.text, prompt=param.prompt, now=heard.now)
+    said = extract(param, reply)
+    if said.status != "filled":
+        said = extract(param, replace(reply, suggested=choices[0]))
+    if said.status == "filled" and (not decided or param.type not in OPEN_TYPES):
+        decided = said.value == choices[0]
     return Fill(name, choices[0], why="says yes to the value") if decided else None
 
 

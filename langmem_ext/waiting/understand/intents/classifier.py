@@ -231,7 +231,7 @@ _CANNOT: Final = re.compile(
 def _possible(text: str) -> str:
     """The message without what it says is so, or not possible: "I can't make it on monday".
 
-    That holds no value of what it wishes for.
+    That holds no value of what it wishes for, but says what it is about: "I can't come for M-100".
     """
     if not _CANNOT.search(text) or not WISHES.search(text):
         return text
@@ -402,7 +402,9 @@ class RuleClassifier:
             and _ADDED.search(request.text, candidate.phrase.end, each.phrase.end)
             for each in won
         )
-        continued = candidate.score >= CERTAIN_WHEN_TOLD and (bool(joined and begins) or followed)
+        continued = (candidate.score >= CERTAIN_WHILE_WAITING and followed) or (
+            candidate.score >= CERTAIN_WHEN_TOLD and bool(joined and begins)
+        )
         if tells(candidate.phrase.text):
             return continued or (candidate.score >= CERTAIN_WHEN_TOLD and bool(joined))
         if continued:
@@ -526,9 +528,10 @@ def _needed(request: ClassifyRequest, intent_id: str, ahead: float) -> float:
         return CERTAIN_TO_ACT if unsure else CERTAIN
     if request.waiting_for == CONFIRMATION:
         return CERTAIN_AT_CONFIRMATION
-    if request.answered:
+    digresses = DIGRESSES.search(request.text)
+    if request.answered and not digresses:
         return CERTAIN_WHEN_ANSWERED
-    aside = _DIGRESSES.search(request.text) or _WANTS_ONLY.match(request.text)
+    aside = digresses or _WANTS_ONLY.match(request.text)
     less = DIGRESSION if aside else 0.0
     asked = request.catalog.params.get(request.waiting_for)
     free = asked is not None and asked.type in (ParamType.TEXT, ParamType.ENUM)
@@ -542,12 +545,13 @@ _WANTS_ONLY: Final = re.compile(
 )
 """Who says that they only want something wants nothing of what is asked."""
 
-_DIGRESSES: Final = re.compile(
-    r"\b(?:before (?:that|i forget|we go on)|(?:but"
+DIGRESSES: Final = re.compile(
+    r"\b(?:before (?:that|i forget|(?:we|you|i) (?:do|go on|start|begin|finish))|(?:but"
     r" )?first\b(?!\s+(?:of|one|name|day|time|floor|week))|"
     r"one more thing|by the way|btw|in the meantime|meanwhile)\b",
     re.IGNORECASE,
 )
+"""Words that turn to another thing."""
 
 
 def _parts(request: ClassifyRequest) -> list[Clause]:
@@ -647,5 +651,11 @@ def find_params(intent: Intent, request: ClassifyRequest) -> dict[str, JsonValue
         for name in intent.param_names
         if name in request.catalog.params
     ]
-    text = _possible(request.text)
-    return sure_values(params, Reading(text, request.now, about=about(intent)))
+    reading = Reading(request.text, request.now, about=about(intent))
+    said, possible = sure_values(params, reading), _possible(request.text)
+    if possible == request.text:
+        return said
+    of_all = {param.name for param in params if _is_of_all(param)}
+    return {name: value for name, value in said.items() if name in of_all} | sure_values(
+        params, replace(reading, text=possible)
+    )
