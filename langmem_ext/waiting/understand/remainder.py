@@ -27,8 +27,9 @@ from langmem_ext.waiting.extract.english.tokens import Run, Token, runs, tokens,
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.address import addresses
 from langmem_ext.waiting.extract.names.name import PETS
+from langmem_ext.waiting.extract.names.objects import objects_in, things_in, topics_in
 from langmem_ext.waiting.extract.names.person import could_be_person, is_of_person, is_person
-from langmem_ext.waiting.extract.names.phrase import objects_in, place_in, things_in
+from langmem_ext.waiting.extract.names.phrase import place_in
 from langmem_ext.waiting.extract.names.text import is_kind, is_narrative
 from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
 from langmem_ext.waiting.understand.acts import WISHES, without_part
@@ -192,7 +193,10 @@ def _small_people(text: str, known: AbstractSet[str]) -> list[tuple[int, int, bo
 def _rest(reading: Reading, taken: Sequence[Span]) -> str:
     """The message without values of closed types, and without clauses that hold no value."""
     text = reading.text
-    idle = [clause for clause in clauses_of(text) if clause.act in _HELD]
+    clauses = clauses_of(text)
+    idle = [clause for clause in clauses if clause.act in _HELD]
+    if all(clause.act in ("hello", *_HELD) for clause in clauses):
+        idle = [clause for clause in idle if clause.act != "question"]  # it begins the request
     spans = closed_spans(Param(name="rest"), Reply(text, now=reading.now))
     rest = without(text, idle)
     for span in (*taken, *spans):
@@ -292,7 +296,10 @@ def _small_places(text: str, known: AbstractSet[str]) -> list[Span]:
 
 
 def _things(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
-    return things_in(text, known)
+    """What a message is about; where it is asked what is damaged, what is wrong with it as well."""
+    if _asks_fault(param) and (faults := _faults(text, known)):
+        return faults
+    return things_in(text, known, own_stems(param))
 
 
 def _wheres(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
@@ -311,8 +318,13 @@ def _stories(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
 
     Where it is asked what is wrong, the parts that say that something is.
     """
-    if _FAULT.search(f"{param.description}; {param.prompt}") and (faults := _faults(text)):
+    if _asks_fault(param) and (faults := _faults(text, known)):
         return faults
+    return _told(text, known) or topics_in(text, known)
+
+
+def _told(text: str, known: AbstractSet[str]) -> list[Span]:
+    """The clauses that wish for nothing and tell something."""
     stories = []
     for clause in clauses_of(text):
         if clause.act != "say" or WISHES.search(clause.text):
@@ -331,6 +343,12 @@ def _stories(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
 _FAULT: Final = re.compile(
     r"\b(?:wrong|broken?|faults?|faulty|damaged?|defects?|trouble|problem|matter)\b", re.IGNORECASE
 )
+
+
+def _asks_fault(param: Param) -> bool:
+    return _FAULT.search(f"{param.description}; {param.prompt}") is not None
+
+
 _FAILS: Final = re.compile(
     r"\b(?:(?:(?:wo|does|is|has|are|have)n['’]?t|(?:will|does|is|has|are) not|stopped|keeps?|kept"
     r"|came|fell|(?:has|have) (?:come|gone|fallen|stopped))\s+[^\W\d_]+"
@@ -341,13 +359,13 @@ _FAILS: Final = re.compile(
 _SPEAKER: Final = re.compile(r"\b(?:i|we)\s*$", re.IGNORECASE)
 
 
-def _faults(text: str) -> list[Span]:
+def _faults(text: str, known: AbstractSet[str]) -> list[Span]:
     """The parts of a message that say what is wrong with a thing, joined where they follow."""
     faults: list[Span] = []
     for clause in clauses_of(text):
         for part in phrases_of(clause) if clause.act == "say" else ():
             start, end = _without_edges(text, *trim(text, part.start, part.end))
-            if not _says_fault(text[start:end]):
+            if not _says_fault(text[start:end], known):
                 continue
             if faults and re.fullmatch(r"\W*(?:and|but)?\W*", text[faults[-1][1] : start], re.I):
                 start = faults.pop()[0]
@@ -365,12 +383,13 @@ def _without_edges(text: str, start: int, end: int) -> Span:
     return (words[0].start, words[-1].end) if words else (start, start)
 
 
-def _says_fault(text: str) -> bool:
-    """Whether words say what is wrong, and more than that something is."""
+def _says_fault(text: str, known: AbstractSet[str]) -> bool:
+    """Whether words say what is wrong, and more than that something is: not "report a fault"."""
     fails = any(not _SPEAKER.search(text, 0, match.start()) for match in _FAILS.finditer(text))
     words = [word.low for word in tokens(text) if word.low not in FUNCTION_WORDS]
     named = any("broken" in WORDS.get(stem(word), ()) for word in words)
-    telling = any(stem(word) not in _PLAINLY_WRONG for word in words)
+    plain = _PLAINLY_WRONG if fails else _PLAINLY_WRONG | known
+    telling = any(stem(word) not in plain for word in words)
     return (fails or named) and telling and not WISHES.search(text)
 
 

@@ -200,7 +200,7 @@ def likely_in(params: list[Param], text: str, about: str) -> dict[str, Any]:
         (TOUR, "norway, 14 march, 3 people", {"city": "norway"}),
         (TOUR, "a tour for my parents please", {}),
         (LOST, "left my blue rucksack on the tram", {"spot": "on the tram"}),
-        (LOST, "have you found a phone?", {}),
+        (LOST, "have you found a phone?", {"item": "phone"}),
         (REPAIR, "the oven wont heat up, 12 Vale Road", {"fault": "the oven wont heat up"}),
         (REPAIR, "can I book a repair", {}),
     ],

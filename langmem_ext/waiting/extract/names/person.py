@@ -124,7 +124,7 @@ _STREETS = re.compile(
     r"bar|cafe|inn|hospital|school|university|bank|ltd|inc|gmbh|llc)\b",
     re.I,
 )
-_KIN_NOUNS = (
+KIN = (
     r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad"
     r"|sister|brother|son|daughter|friend|kid|child"
     r"|baby|guest|colleague|co-?worker|boss|client|cousin|aunt|uncle|grandma|grandpa|grandmother"
@@ -133,9 +133,10 @@ _KIN_NOUNS = (
     r"|secretary|patient|visitor|customer|pupil"
     r"|student|boy|girl|twin)"
 )
-_KIN_BEFORE = re.compile(rf"\b{_KIN_NOUNS}(?:['’]s name is|\s+is called|\s+called|,)?\s+$", re.I)
+"""Whom one has, as the source of a regular expression."""
+_KIN_BEFORE = re.compile(rf"\b{KIN}(?:['’]s name is|\s+is called|\s+called|,)?\s+$", re.I)
 _KIN_SMALL = re.compile(
-    rf"\b(?:my|our|his|her|their)\s+(?:\w+\s+)?{_KIN_NOUNS}(?:['’]s name is|\s+is"
+    rf"\b(?:my|our|his|her|their)\s+(?:\w+\s+)?{KIN}(?:['’]s name is|\s+is"
     r" called|\s+called|,)?\s+(?=[a-z])",
     re.I,
 )
@@ -330,7 +331,7 @@ def could_be_person(group: Sequence[Token]) -> bool:
         (_is_state(word.low) and (len(word.low) > _LONG_NAME or word.low in _STATES))
         or stem(word.low) in _DOES
         or stem(word.low) in WORDS
-        or re.fullmatch(_KIN_NOUNS, word.low)
+        or re.fullmatch(KIN, word.low)
         or word.low in _NO_PART
         or _THINGS.search(word.low)
         or _STREETS.fullmatch(word.low)
@@ -410,7 +411,7 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
 
 def _without_kin(group: list[Token]) -> list[Token]:
     """The words of a name without the word for who it is: "Neighbour Ann Lee", not "Aunt May"."""
-    while len(group) > 1 and re.fullmatch(_KIN_NOUNS, group[0].low):
+    while len(group) > 1 and re.fullmatch(KIN, group[0].low):
         if group[0].low in _KIN and len(group) == 2:
             break
         group = group[1:]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from langmem_ext.waiting.extract.english.leadin import answer_span
@@ -21,7 +20,6 @@ from langmem_ext.waiting.extract.english.lexicon import (
     word_set,
 )
 from langmem_ext.waiting.extract.english.tokens import Token, tokens
-from langmem_ext.waiting.extract.english.vocabulary import stem
 
 _CUT = re.compile(
     r"[.,;:!?\n…]+(?=\s|$)|\s{3,}|\s[–—-]\s|\s(?=(?:but|because|cos|cause|though|if)\b)", re.I
@@ -151,82 +149,6 @@ _PARTICLES = word_set("up back out down off away over along")
 """What only a verb has behind it: "forget the bike", "went up to the loft"."""
 
 
-def is_noun_of_thing(word: str) -> bool:
-    """Whether a word in small letters is for nobody whom one has, and for no time or favour."""
-    return word not in _NO_THING and _PEOPLE.fullmatch(word) is None
-
-
-_COUNTS = word_set("a an some one two three four five six seven eight nine ten several")
-_JOINS = word_set("and n & plus")
-_NO_THING = word_set(
-    "look bit minute moment second sec while hand lot load chance go word time day week month year"
-    " hour night problem issue question thing favour note call quote morning afternoon evening"
-    " reason way idea problems questions days weeks hours nights minutes months years people times"
-)
-"""What follows an article and is no thing."""
-
-
-def things_in(text: str, known: AbstractSet[str]) -> list[tuple[int, int]]:
-    """The things that a message names with "a", "some" or a number: "a sofa and two chairs".
-
-    Without any of these, what something is done to.
-
-    Args:
-        text: The message.
-        known: Stems of words for what it is about, which are no things of their own.
-    """
-    things: list[tuple[int, int]] = []
-    words, at = tokens(text), 0
-    while at < len(words):
-        last = _thing(text, words, at, known)
-        if last == at:
-            at += 1
-            continue
-        first = at + 1 if words[at].low in ("a", "an", "some") else at
-        start, end = words[first].start, words[last - 1].end
-        joined = text[things[-1][1] : words[at].start].strip().lower() if things else ""
-        if things and (joined == "," or joined in _JOINS):
-            things[-1] = (things[-1][0], end)
-        else:
-            things.append((start, end))
-        at = last
-    return things or objects_in(text, known)
-
-
-def _thing(text: str, words: Sequence[Token], at: int, known: AbstractSet[str]) -> int:
-    """Behind the last word of the thing that begins with the article at `at`; `at` for none."""
-    if words[at].low not in _COUNTS and not words[at].text.isdigit():
-        return at
-    last = at + 1
-    while last < len(words) and not text[words[last - 1].end : words[last].start].strip():
-        word = words[last]
-        joins = word.low == "of" and last > at + 1
-        if len(text[words[last - 1].end : word.start]) > 1 or not (
-            joins or _is_noun(word, first=last == at + 1)
-        ):
-            break
-        last += 1
-    while last > at + 1 and words[last - 1].low == "of":
-        last -= 1
-    head = words[last - 1]
-    named = stem(head.low) not in known or any(word.low == "of" for word in words[at:last])
-    thing = head.low not in _NO_THING and not _PEOPLE.fullmatch(head.low)
-    telling = last > at + 1 and named and thing
-    return last if telling else at
-
-
-def _is_noun(word: Token, *, first: bool) -> bool:
-    if word.low in FUNCTION_WORDS | VERBS | _SUBJECTS or word.low == "behind":
-        return False
-    return first or re.search(r"\w{3}(?:ed|ing)$", word.low) is None
-
-
-_RUN = r"[^\W\d_]+(?:[ -][^\W_]+){0,2}?"
-_STOP = (
-    r"(?=\s*(?:\Z|[.,;:!?\n])|\s{2}|\s(?:to|in|on|at|by|from|for|with|behind|near|under|somewhere"
-    r"|please|pls|and|that|which|this|next|dumped|left|asap)\b)"
-)
-_BARE = re.compile(rf"\s(?P<thing>{_RUN}){_STOP}")
 _UNIT_OF = re.compile(
     r"(?:\d+|[a-z]+)\s*(?:x\s+)?(?:(?:big|small|large|full|whole|more)\s+)?"
     r"(?P<unit>(?:tub|tube|box|pack|packet|bottle|bag|case|carton|roll|jar|tin|can|crate|sheet"
@@ -271,46 +193,3 @@ def counted_in(text: str, start: int) -> Counted | None:
     if _GOES_ON.match(text, end) or not any(_tells(word) for word in tokens(text[begin:end])):
         return None
     return Counted(count, (begin, end))
-
-
-_OWNED = re.compile(rf"\s(?:my|our|her|his|their|the)\s(?P<thing>{_RUN}){_STOP}", re.I)
-_BEFORE = re.compile(rf"(?P<thing>{_RUN})\sto\s(?P<verb>[^\W\d_]+)", re.I)
-_ASKING = word_set("to you u i we can please pls someone somebody and")
-_THERE = word_set("there's theres got")
-
-
-def objects_in(text: str, known: AbstractSet[str]) -> list[tuple[int, int]]:
-    """What something is done to, without "a": "wardrobe to collect", "left my scarf at yours"."""
-    words = tokens(text)
-    objects: list[tuple[int, int]] = []
-    for at, word in enumerate(words):
-        opens = at == 0 or text[words[at - 1].end : word.start].strip() != ""
-        acts = word.low not in FUNCTION_WORDS
-        does = acts and (word.low in VERBS or stem(word.low) in known)
-        match = _OWNED.match(text, word.end) if acts else None
-        if does and (opens or words[at - 1].low in _ASKING) or word.low in _THERE:
-            match = match or _BARE.match(text, word.end)
-        before = _BEFORE.match(text, word.start) if opens else None
-        if match is None and before and stem(before["verb"]) in known:
-            match = before
-        if match and _is_object(match["thing"], known):
-            objects.append(match.span("thing"))
-    return objects
-
-
-def _is_object(thing: str, known: AbstractSet[str]) -> bool:
-    words = [word.low for word in tokens(thing)]
-    return (
-        not any(word in FUNCTION_WORDS | VERBS | _NO_THING for word in words)
-        and stem(words[-1]) not in known
-        and not _PEOPLE.fullmatch(words[-1])
-    )
-
-
-_PEOPLE = re.compile(
-    r"(?:wife|husband|partner|mother|mum|mom|father|dad|sister|brother|son|daughter|friend|kids?"
-    r"|child|children|boss|neighbou?rs?|mate|name|lad|parents|grandma|grandpa|nan"
-    r"|person|human|someone|man|woman)",
-    re.I,
-)
-"""Whom one has, which is no thing."""

@@ -11,13 +11,15 @@ from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import DETERMINERS, FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.tokens import Token, tokens
-from langmem_ext.waiting.extract.names.phrase import is_noun_of_thing
+from langmem_ext.waiting.extract.names.objects import is_noun_of_thing
 from langmem_ext.waiting.extract.names.telling import DOUBTED
 from langmem_ext.waiting.extract.numbers.numerals import UNITS
 from langmem_ext.waiting.extract.reply import Reply
 
 _WHAT_FOR = re.compile(
-    r"\b(?:what|which)\b[^.?!;]*\b(?:is|are|be|was|need|use|used)\b[^.?!;]*\bfor\W*$", re.I
+    r"\b(?:what|which)\b[^.?!;]*\b(?:is|are|be|was|need|use|used)\b[^.?!;]*"
+    r"(?<!\blooking )(?<!\bhere )\bfor\W*$",
+    re.I,
 )
 _IT_IS_FOR = re.compile(
     r"\W*(?:(?:oh|ok(?:ay)?|yes|no|well|so|and)\b\W*)*"
