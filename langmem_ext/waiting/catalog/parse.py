@@ -22,6 +22,8 @@ from langmem_ext.waiting.catalog.param import Param, ParamType, Seconds
 M = TypeVar("M", bound=BaseModel)
 
 _PAIRED = (ParamType.DATE, ParamType.TIME, ParamType.DATETIME, ParamType.PLACE)
+_WHITHER = re.compile(r"new|deliver|ship|forward", re.IGNORECASE)
+"""How the name begins of an address that something, or somebody, goes to."""
 
 _KINDS = {
     "string_type": "must be text",
@@ -190,11 +192,13 @@ def complete(param: Param) -> Param:
     added: dict[str, object] = {}
     if "type" not in param.model_fields_set:
         added["type"] = ParamType.ENUM if param.enum else infer_type(param.name, param.description)
-    if "role" not in param.model_fields_set and added.get("type", param.type) in _PAIRED:
+    kind = added.get("type", param.type)
+    if "role" not in param.model_fields_set and kind in _PAIRED:
         added["role"] = infer_role(param.name, param.description)
+    elif "role" not in param.model_fields_set and kind is ParamType.ADDRESS:
+        added["role"] = infer_role(param.name) or ("to" if _WHITHER.match(param.name) else None)
     if not param.prompt:
         added["prompt"] = default_prompt(param)
-    kind = added.get("type", param.type)
     if kind in _COUNTED and (counted := _number(param.default)) is not None:
         added["default"] = counted  # a file has decimals as text
     return param.model_copy(update=added)

@@ -135,7 +135,10 @@ _RULED_OUT = re.compile(
     r"|can)(?:\s?n['’]?t|\s?not)\s+(?:really\s+)?"
     r"(?:work|suit|fit|do|be good)\b|(?:(?:['’]?s|is|are)\s+)?out\b(?!"
     r" of)|(?:['’]?s|is|are)\s+(?:off|bad|no good"
-    r"|not (?:good|possible|ok|an option)|impossible|full)\b)",
+    r"|not (?:good|possible|ok|an option)|impossible|full)\b"
+    r"|(?:is|are|was|wo|would)(?:\s?n['’]?t|\s?not)\s+(?:\w+\s+)?(?:enough|right|correct)\b"
+    r"|(?:['’]s|is|are)\s+(?:\w+\s+)?too\s+(?:little|few|small|low|short|much|many|long|high|early"
+    r"|late)\b)",
     re.I,
 )
 
@@ -176,6 +179,22 @@ def _alternative(text: str, first: Candidate, second: Candidate) -> bool:
     return between or _OR.fullmatch(text, first.end, second.start) is not None
 
 
+_WAS = re.compile(
+    r"\b(?:was|were|had|used to|said|last (?:time|year|week)|before|normally|usually)\b[^.;!?]*$",
+    re.I,
+)
+_NOW = re.compile(r"\b(?:now|this time|today)\b", re.I)
+
+
+def _is_former(text: str, first: Candidate, second: Candidate) -> bool:
+    """Whether a value was, and another now is: "there were 6 of us but now it's 5"."""
+    return (
+        first.end <= second.start
+        and _NOW.search(text, first.end, second.start) is not None
+        and _WAS.search(before(text, first.start)) is not None
+    )
+
+
 def _will_do(text: str, candidate: Candidate, fit: int) -> bool:
     """Whether words say that a value is enough; with a noun, only one of the best fit."""
     match = _ENOUGH.match(text, candidate.end)
@@ -205,6 +224,7 @@ def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
     fit = max(candidate.fit for candidate in able)
     if any(candidate.fit == fit and not candidate.refused for candidate in able):
         able = [candidate for candidate in able if not candidate.refused]
+    able = [c for c in able if not any(_is_former(text, c, later) for later in able)] or able
     able = [c for c in able if not is_impossible(text, c.start, c.end)] or able
     able = [
         c

@@ -367,7 +367,8 @@ def without_numbers(text: str) -> str:
 
 _HOW_IT_IS = re.compile(
     r"\b(?:i|we|it|there|that|this)(?:['’]?(?:ll be|m|re|s)|\s+(?:am|are|is|will be|should be))\b"
-    r"|\b(?:i|we)(?:['’]?ll| will)\s+(?:take|have|go|need|come|bring)\b"
+    r"|\b(?:i|we)(?:['’]?(?:ll|d)| will| can| could)\s+(?:take|have|go|need|come|bring|do|manage"
+    r"|stretch|run to|afford|make)\b"
     r"|\b(?:would|will|['’]d)\s+(?:do|be|suit|work|fit)\b"
     r"|\b(?:says?|said|thinks?|prefers?|reckons?|insists?)\b",
     re.IGNORECASE,
@@ -375,10 +376,12 @@ _HOW_IT_IS = re.compile(
 """Words of who tells how things are to be: "we are 5", "my wife says marble"."""
 
 _WOULD_SUIT = re.compile(
-    r"\b(?:would|['’]d)\s+(?:be\s+(?:better|best|good|great|fine|ideal|perfect)|do|suit|work|fit)\b",
+    r"\b(?:would|['’]d)\s+(?:be\s+(?:better|best|good|great|fine|ideal|perfect)|do|suit|work|fit)\b"
+    r"|\b(?:could|would)\s+(?:i|we|you|he|she|they|some(?:body|one))\b|\bcould\s+it\b"
+    r"|\b(?:i|we)\s+could\b",
     re.IGNORECASE,
 )
-"""Words that say of a value that it is wanted: "half past would be better"."""
+"""Words that say of a value that it is wanted: "half past would be better", "could we do 5?"."""
 
 
 def is_meant(text: str, span: tuple[int, int], *, anew: bool = False) -> bool:
@@ -390,7 +393,8 @@ def is_meant(text: str, span: tuple[int, int], *, anew: bool = False) -> bool:
         anew: Whether the message takes something back: what it tells then is what is meant.
     """
     begin = max((match.end() for match in _BEFORE_SAID.finditer(text, 0, span[0])), default=0)
-    end = next((match.start() for match in _SEGMENT.finditer(text, span[1])), len(text))
+    closes = re.compile(rf"{_SEGMENT.pattern}|\?").search(text, span[1])
+    end = closes.start() if closes else len(text)
     segment = text[begin:end]
     only_tells = not anew and (
         (tells(segment) and not _HOW_IT_IS.search(segment)) or _REMARKS.match(segment)

@@ -6,7 +6,7 @@ English; pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -14,7 +14,6 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.codes.identifier import form_of
@@ -165,13 +164,14 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
     text, denied = without_denied(text)
     cue = next((match for pattern in _CORRECTED if (match := pattern.search(text))), None)
     taking = denied or cue is not None or takes_something_back(text)
+    wished = any(_WANTED.match(part.group()) for part in _PART.finditer(text))
     left = [param for param in params if param.name not in exchanged]
-    found = _marked(left, text, said)
+    found, text = _marked(left, _STAYS.sub(lambda match: " " * len(match.group()), text), said)
     unsure = any(param.name in found and param.type in _COUNTED for param in left)
     if taking or said.shown is not None:
         bare, several = _bare(left, text, found, cue, said)
         unsure = unsure or several
-        found = {**found, **bare} if taking or _BEFORE_NEW.match(text) else found
+        found = {**found, **bare} if taking or _BEFORE_NEW.match(text) or wished else found
     certain = _certain(found, left, text, cue, said, denied=denied) if taking else {}
     if certain := certain or _alone(found, left, text, said) or exchanged:
         return Anew(values_of(certain) | values_of(exchanged), certain=True)
@@ -181,6 +181,15 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
         if param.name in found and _is_likely(param, found[param.name], left, text, said)
     }
     return Anew(likely, unsure=unsure)
+
+
+_STAYS: Final = re.compile(
+    r"\b(?:(?:at |on |in )?(?:the )?same (?:time|day|date|place|room|address|number|amount|size"
+    r"|name|length|thing|one)s?|(?:the rest|everything else|all else|the others?)\b[^,.;!?]{0,30}"
+    r"\b(?:same|stays?|fine|ok(?:ay)?|right|good|correct|is))(?: (?:again|as before|please))?\b",
+    re.IGNORECASE,
+)
+"""Words that keep what is known beside what is new."""
 
 
 def _asks(clause: Clause) -> bool:
@@ -232,7 +241,9 @@ def _named_again(
                 match["old"], prompt=param.prompt or "?", filled=said.known, now=said.now
             )
             old = extract(param, denied)
-            if said.known[param.name] in (old.value, *old.choices):
+            if said.known[param.name] in (old.value, *old.choices) or _is_number_of(
+                param, said.known[param.name], match["old"]
+            ):
                 yield param, match.span()
     for param in known if takes_something_back(text) else ():
         if param.type in _OF_DAYS:
@@ -241,6 +252,16 @@ def _named_again(
             old = find(param, rest, now=said.now)
             if old.span and old.value == said.known[param.name] != new.value:
                 yield param, old.span
+
+
+def _is_number_of(param: Param, known: JsonValue, denied: str) -> bool:
+    """Whether words deny the number of a known address: "21 Mill Lane, not 12"."""
+    number = re.match(r"(?:(?:number|no\.?)\s+)?(\d+[a-z]?)\b", denied, re.IGNORECASE)
+    return (
+        param.type is ParamType.ADDRESS
+        and number is not None
+        and re.search(rf"\b{number[1]}\b", str(known), re.IGNORECASE) is not None
+    )
 
 
 def _instead(param: Param, rest: str, said: Said) -> Extraction:
@@ -253,8 +274,8 @@ def _instead(param: Param, rest: str, said: Said) -> Extraction:
 
 
 _BEFORE_NEW = re.compile(
-    r"^\W*(?:(?:no|nope|nah|sorry|oh|oops|hm+|um+|wait|actually|but|and|not quite|rather|better|say"
-    r"|i mean|i meant|it['’]?s|its|should be|make (?:it|that))\b\W*)+",
+    r"^\W*(?:(?:no|nope|nah|sorry|oh|oops|hm+|um+|wait|actually|but|and|not quite|nearly|almost"
+    r"|rather|better|say|i mean|i meant|it['’]?s|its|should be|make (?:it|that))\b\W*)+",
     re.IGNORECASE,
 )
 """Words before the value that takes the place of another."""
@@ -275,8 +296,11 @@ def without_denied(text: str) -> tuple[str, bool]:
     return text[: match.start()] + " " * (match.end() - match.start()), True
 
 
-def _marked(params: Sequence[Param], text: str, said: Said) -> dict[str, Extraction]:
-    """The other values that are marked as such; none that may answer the question that waits."""
+def _marked(params: Sequence[Param], text: str, said: Said) -> tuple[dict[str, Extraction], str]:
+    """The other values that are marked as such, and the message without known ones said again.
+
+    None that may answer the question that waits.
+    """
     pool = [
         param
         for param in params
@@ -284,7 +308,7 @@ def _marked(params: Sequence[Param], text: str, said: Said) -> dict[str, Extract
     ]
     reading = Reading(text, said.now, filled=said.known, about=said.about)
     read = read_values(pool, reading)
-    return {
+    found = {
         param.name: extraction
         for param in pool
         if (extraction := read.get(param.name))
@@ -293,6 +317,14 @@ def _marked(params: Sequence[Param], text: str, said: Said) -> dict[str, Extract
         and not (extraction.span and _DISOWNED.match(text[extraction.span[1] :]))
         and (names(text, param) or not _may_answer(param, extraction, said))
     }
+    again = [
+        extraction.span
+        for name, extraction in read.items()
+        if extraction.span and extraction.value == said.known.get(name)
+    ]
+    for start, end in again if found else ():
+        text = text[:start] + " " * (end - start) + text[end:]
+    return found, text
 
 
 def _may_answer(param: Param, extraction: Extraction, said: Said) -> bool:
@@ -344,8 +376,10 @@ def _bare(
             continue
         if lead := _BEFORE_NEW.match(text[start:end]):
             start += lead.end()
+        long = among is plain and len(text[start:end].split()) > _FEW_WORDS
+        if long and (wanted := _WANTED.match(text[start:end])):
+            start, long = start + wanted.end(), False
         part = text[start:end]
-        long = among is plain and len(part.split()) > _FEW_WORDS
         if long or not _VALUE.search(part) or (among is not named and _answers(part, said)):
             continue
         read = _read_bare(among, part, said)
@@ -354,9 +388,42 @@ def _bare(
             for name, extraction in read.items()
             if extraction.span and extraction.value not in (None, said.known[name])
         }
-        found |= new if len(read) == 1 else {}
-        unsure = unsure or len(read) > 1 or bool(new)
+        meant = _of_its_size(new, said.known) if len(read) > 1 else new
+        found |= meant
+        unsure = unsure or (len(read) > 1 and not meant) or bool(new)
     return found, unsure
+
+
+_WANTED: Final = re.compile(
+    r".*\b(?:i|we)(?:['’]?(?:ll|d)| will| can| could| would| need| want)\b[^,.;!?]*?"
+    r"(?:\b(?:to|be|for|at|only|just|with)\s+)?(?=(?:\S+\s+){0,2}\S+\s*$)",
+    re.IGNORECASE,
+)
+"""What stands before the new value at the end of a wish: "done the sums, I can stretch to 1000"."""
+
+_TIMES: Final = 3.0
+"""How many times as far as another a number must be from what is known to be no other value of
+it."""
+
+
+def _of_its_size(
+    new: Mapping[str, Extraction], known: Mapping[str, JsonValue]
+) -> dict[str, Extraction]:
+    """The one of several numbers known that a number is much nearer to than to the others.
+
+    "make it 650" is a bid of 600 and not lot 87.
+    """
+    apart = {
+        name: max(value, old) / min(value, old)
+        for name, extraction in new.items()
+        if isinstance(value := extraction.value, int | float)
+        and isinstance(old := known[name], int | float)
+        and min(value, old) > 0
+    }
+    first, *rest = sorted(apart, key=lambda name: apart[name]) or [""]
+    if len(apart) < len(new) or not rest or apart[rest[0]] < _TIMES * apart[first]:
+        return {}
+    return {first: new[first]}
 
 
 def _read_bare(params: Sequence[Param], part: str, said: Said) -> dict[str, Extraction]:
@@ -472,27 +539,3 @@ def _overlap(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
 
 _FEW_TELLING: Final = 3
 """Telling words of a message that says little besides a value, at most."""
-
-
-def correction(
-    text: str,
-    catalog: IntentCatalog,
-    params: Mapping[str, JsonValue],
-    *,
-    now: datetime,
-    among: Collection[str] | None = None,
-) -> dict[str, JsonValue]:
-    """Other values that a message certainly gives of what is known: "sorry, I meant O-2".
-
-    Args:
-        text: The message.
-        catalog: Declares the parameters.
-        params: Values known already. Only these are corrected.
-        now: When the message was written.
-        among: The parameters that the message may be about; all if None.
-    """
-    if text.rstrip().endswith("?") and not wishes_by_asking(text):
-        return {}
-    pool = [param for name, param in catalog.params.items() if among is None or name in among]
-    new = other_values(pool, Said(text, params, now))
-    return dict(new.values) if new.certain else {}

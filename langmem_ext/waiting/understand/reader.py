@@ -19,7 +19,7 @@ from langmem_ext.waiting.catalog.inference import infer_role
 from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract.dates.spelling import Spelled
-from langmem_ext.waiting.extract.english.attitude import says_no, says_yes
+from langmem_ext.waiting.extract.english.attitude import says_no, says_yes, wishes_by_asking
 from langmem_ext.waiting.extract.english.fillers import without_fillers
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.reply import LONGEST, read_part
@@ -51,7 +51,7 @@ from langmem_ext.waiting.understand.commands import (
     Start,
     Unclear,
 )
-from langmem_ext.waiting.understand.corrections import correction
+from langmem_ext.waiting.understand.corrections import Said, other_values
 from langmem_ext.waiting.understand.intents.classifier import (
     CERTAIN,
     Classification,
@@ -483,14 +483,14 @@ def _again(playbook: Playbook, session: Session, heard: Heard) -> Start | None:
         return None
     uses = playbook.uses(playbook.begin(intent, heard.id))
     known = {name: session.params[name] for name in uses if name in session.params}
-    corrected = correction(heard.text, playbook.catalog, known, now=heard.now, among=uses)
-    if corrected:
+    params = [playbook.param(name) for name in uses]
+    asks = heard.text.rstrip().endswith("?") and not wishes_by_asking(heard.text)
+    anew = other_values([] if asks else params, Said(heard.text, known, heard.now))
+    if anew.certain:
         return Start(
-            intent.id, tuple({**known, **corrected}.items()), why="corrects the last request"
+            intent.id, tuple({**known, **anew.values}.items()), why="corrects the last request"
         )
-    read = read_values(
-        [playbook.param(name) for name in uses], Reading(heard.text, heard.now, about=about(intent))
-    )
+    read = read_values(params, Reading(heard.text, heard.now, about=about(intent)))
     rest = words_without_values(heard.text, spans_of(read))
     words = set(re.findall(r"[^\W\d_]+", rest.lower()))
     if all(known.get(name) == value for name, value in values_of(read).items()):

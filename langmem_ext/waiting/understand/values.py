@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
 from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.candidate import is_impossible, turned_down
-from langmem_ext.waiting.extract.choices.boolean import phrase_of, telling_stems
+from langmem_ext.waiting.extract.choices.boolean import kinds_of, phrase_of, telling_stems
 from langmem_ext.waiting.extract.choices.enum import exact
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
@@ -442,7 +442,7 @@ def _or_another(extraction: Extraction, param: Param, reply: Reply) -> Extractio
 
 
 def _speaks_of(extraction: Extraction, param: Param) -> bool:
-    own = {stem(word) for word in split_name(param.name)} & telling_stems(param)
+    own = {stem(word) for word in split_name(param.name)} & telling_stems(param) | kinds_of(param)
     return phrase_of(param, extraction.raw) is not None or any(
         stem(word) in own for word in re.findall(r"[^\W\d_]+", extraction.raw)
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
-from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract import Reply, extract, find
 
 NOW = datetime(2024, 5, 15, 10, 30)
 
@@ -475,3 +475,26 @@ def test_a_yes_or_no_may_go_on(prompt: str, text: str, value: bool) -> None:
 def test_whose_party_it_is_counts_nobody() -> None:
     text = "the whole boat for my parents' golden wedding"
     assert extract(PEOPLE, Reply(text, prompt="", now=NOW)).value is None
+
+
+LENT = Param(name="lend_suit", type=ParamType.BOOLEAN, description="whether we lend them suits")
+PETS = Param(name="pets", type=ParamType.BOOLEAN, description="whether they keep a pet")
+
+
+@pytest.mark.parametrize(
+    ("param", "text", "value"),
+    [
+        (LENT, "we dont own suits yet so could we borrow some?", True),
+        (LENT, "we have no suits so we need two", True),
+        (LENT, "no need for suits", False),
+        (LENT, "we have our own suits", False),
+        (LENT, "i don't own a suit", None),
+        (PETS, "oh and we've got a cat", True),
+        (PETS, "no dogs", False),
+        (PETS, "we had a cat once", None),
+    ],
+)
+def test_a_wish_that_follows_from_a_lack_is_a_yes(
+    param: Param, text: str, value: bool | None
+) -> None:
+    assert find(param, text, now=NOW).value is value

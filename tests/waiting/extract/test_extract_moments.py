@@ -130,6 +130,32 @@ def test_without_a_question_when_is_no_length() -> None:
     assert read(LENGTH, "I need it for 2 hours", asked=False).value == "PT2H"
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("say an hour n a half", "PT1H30M"),
+        ("hour and a half", "PT1H30M"),
+        ("an hour and half", "PT1H30M"),
+        ("2 hrs n 15 mins", "PT2H15M"),
+        ("an hour twenty", "PT1H20M"),
+        ("couple of hours", "PT2H"),
+        ("two full days", "P2D"),
+        ("from 4pm till 6pm", "PT2H"),
+        ("from 9 until half past 11", "PT2H30M"),
+        ("10 till 2", "PT4H"),
+        ("4 to 6", None),
+        ("till 6", None),
+    ],
+)
+def test_a_length_is_said_in_many_ways(text: str, value: str | None) -> None:
+    assert extract(LENGTH, Reply(text, prompt="For how long?", now=NOW)).value == value
+
+
+@pytest.mark.parametrize("text", ["I'm free from 9 till 12", "can you ring me from 4 till 6"])
+def test_hours_within_which_something_may_happen_are_no_length(text: str) -> None:
+    assert extract(LENGTH, Reply(text, now=NOW)).value is None
+
+
 PAGE = Param(name="page", type=ParamType.URL, prompt="Which page?")
 
 

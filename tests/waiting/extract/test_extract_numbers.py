@@ -355,3 +355,90 @@ def test_people_that_another_parameter_counts_are_not_counted_twice() -> None:
 )
 def test_a_sum_follows_a_verb_of_paying(text: str, value: float | None) -> None:
     assert find(AMOUNT, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("one person, my dad", 1),
+        ("two people, my wife and me", 2),
+        ("three of us, me, my wife and our son", 3),
+        ("2 adults, 2 kids", 4),
+        ("me, my bro and his gf", 3),
+        ("me n my mate", 2),
+        ("just my dad", 1),
+        ("there were 6 of us last time but now its 5", 5),
+        ("7 isn't enough, we'll be 9", 9),
+    ],
+)
+def test_people_who_are_named_behind_their_number_are_those(text: str, value: int) -> None:
+    assert answer(PEOPLE, text).value == value
+
+
+BIKES = Param(name="bikes", type=ParamType.INTEGER, description="number of bikes")
+
+
+@pytest.mark.parametrize(
+    "text", ["no bikes, we're coming by bus", "none, we walk", "we won't bring any"]
+)
+def test_none_may_be_explained(text: str) -> None:
+    assert answer(BIKES, text, "How many bikes?").value == 0
+
+
+BEDROOMS = Param(name="bedrooms", type=ParamType.INTEGER, description="number of bedrooms")
+
+
+@pytest.mark.parametrize(
+    "text", ["a 2 bed to rent", "a two-bed flat", "2 bed 1 bath", "two bedder"]
+)
+def test_a_home_is_told_by_its_beds(text: str) -> None:
+    assert find(BEDROOMS, text, now=NOW).value == 2
+
+
+WIDTH = Param(name="width", type=ParamType.NUMBER, description="width in cm")
+HEIGHT = Param(name="height", type=ParamType.NUMBER, description="height in cm")
+
+
+@pytest.mark.parametrize(
+    ("param", "text", "value"),
+    [
+        (WEIGHT, "600 g of sausages", 0.6),
+        (WEIGHT, "half a kilo", 0.5),
+        (WEIGHT, "a kilo and a half", 1.5),
+        (WEIGHT, "1.5 kg", 1.5),
+        (WIDTH, "its 92.5 wide", 92.5),
+        (WIDTH, "140 wide and 110 high", 140),
+        (HEIGHT, "140 wide and 110 high", 110),
+        (WIDTH, "1.2 m wide", 120),
+        (WIDTH, "2 metres tall", None),
+        (HEIGHT, "2 metres tall", 200),
+    ],
+)
+def test_a_measure_is_in_the_parameters_own_unit(
+    param: Param, text: str, value: float | None
+) -> None:
+    assert find(param, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("25 phones at 199 each", 199),
+        ("12 of them at 8 each", 8),
+        ("at 12.50 per box", 12.5),
+        ("see you at 8", None),
+        ("8 each of the red and the blue", None),
+    ],
+)
+def test_a_sum_is_what_one_of_several_costs(text: str, value: float | None) -> None:
+    assert find(AMOUNT, text, now=NOW).value == value
+
+
+def test_a_sum_that_is_not_enough_is_not_meant() -> None:
+    assert answer(AMOUNT, "300 isnt enough, id need 600", "How much?").value == 600
+
+
+def test_a_lot_is_no_number_of_things() -> None:
+    lot = Param(name="lot", type=ParamType.INTEGER, description="number of the lot")
+    assert find(lot, "make it 650", now=NOW).value is None
+    assert find(lot, "lot 87", now=NOW).value == 87

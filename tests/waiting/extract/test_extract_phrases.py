@@ -104,11 +104,30 @@ def test_a_verb_has_a_name_for_its_object() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["move it from 4 Vine Street to 9 Mill Road", "to 9 Mill Road please, it is at 4 Vine Street"],
+    [
+        "move it from 4 Vine Street to 9 Mill Road",
+        "to 9 Mill Road please, it is at 4 Vine Street",
+        "to my mum, 9 Mill Road",
+        "collect it at 4 Vine Street, it goes to my sister at 9 Mill Road",
+        "from our office at 4 Vine Street to Jenny's, 9 Mill Road",
+        "collection 4 Vine Street, delivery 9 Mill Road",
+    ],
 )
 def test_addresses_have_roles(text: str) -> None:
     to = extract(TO, Reply(text, others=[FROM], now=NOW))
     assert to.value == "9 Mill Road"
+
+
+def test_an_address_in_another_role_answers_nothing_unless_somebody_comes_there() -> None:
+    whither = Reply("to my mum, 9 Mill Road", prompt="Where do we collect it?", now=NOW)
+    assert extract(FROM, whither).value is None
+    comes = Reply("to our office, 9 Mill Road", prompt="Where should we come?", now=NOW)
+    assert extract(FROM, comes).value == "9 Mill Road"
+
+
+@pytest.mark.parametrize("text", ["can he come at 11 instead", "could it be at 9"])
+def test_a_wish_is_no_address(text: str) -> None:
+    assert extract(TO, Reply(text, prompt="Where does it go?", now=NOW)).value is None
 
 
 @pytest.mark.parametrize("text", ["me, tess okafor", "its me, tess okafor", "tess okafor"])

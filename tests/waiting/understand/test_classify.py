@@ -20,7 +20,7 @@ from langmem_ext.waiting.understand.acts import (
     refers_back,
     words_without_values,
 )
-from langmem_ext.waiting.understand.corrections import Said, correction, other_values
+from langmem_ext.waiting.understand.corrections import Said, other_values
 from langmem_ext.waiting.understand.intents.classifier import (
     CERTAIN,
     Classification,
@@ -353,8 +353,56 @@ def test_what_takes_nothing_back_corrects_nothing(text: str) -> None:
 
 
 def test_only_what_is_known_is_corrected() -> None:
-    assert correction("sorry, I meant O-2222", CATALOG, {}, now=NOW) == {}
-    assert correction("sorry, I meant O-2222", CATALOG, KNOWN, now=NOW) == {"order_id": "O-2222"}
+    assert taken_back("sorry, I meant O-2222", {}, None) == {}
+    assert taken_back("sorry, I meant O-2222", KNOWN, None) == {"order_id": "O-2222"}
+
+
+DESK = IntentCatalog.from_dict(
+    {
+        "intents": {"bid": {"required": ["lot", "bid", "home", "day", "start", "length"]}},
+        "params": {
+            "lot": {"type": "integer", "description": "number of the lot"},
+            "bid": {"type": "money", "description": "highest bid"},
+            "home": {"type": "address", "description": "address of the bidder"},
+            "day": {"type": "date", "description": "day of the visit"},
+            "start": {"type": "time", "description": "when it starts"},
+            "length": {"type": "duration", "description": "how long it takes"},
+        },
+    }
+)
+SHOWN: dict[str, JsonValue] = {
+    "lot": 87,
+    "bid": 600,
+    "home": "12 Copper Lane",
+    "day": "2024-05-20",
+    "start": "14:00",
+    "length": "PT3H",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("make it 650", {"bid": 650}),
+        ("no 700", {"bid": 700}),
+        ("hmm make it 650, dont want to lose it by one", {"bid": 650}),
+        ("lot 88, sorry", {"lot": 88}),
+        ("sorry its 21 Copper Lane not 12", {"home": "21 Copper Lane"}),
+        ("could we start at 1.30pm instead? still three hours", {"start": "13:30"}),
+        ("could we do the 23rd instead? same time", {"day": "2024-05-23"}),
+        ("can we make it four hours? everything else stays", {"length": "PT4H"}),
+        ("ive done the sums and i can stretch to 650", {"bid": 650}),
+        ("we've talked about it and we could go up to 650", {"bid": 650}),
+        ("i paid 700 for the last one", {}),
+        ("i lived at number 14 for years", {}),
+    ],
+)
+def test_at_a_confirmation_a_new_value_is_of_what_it_can_be(
+    text: str, new: Mapping[str, JsonValue]
+) -> None:
+    params = list(DESK.params.values())
+    said = Said(text, SHOWN, NOW, shown="Shall I enter the bid?")
+    assert dict(other_values(params, said).values) == new
 
 
 def test_a_value_that_may_be_the_answer_corrects_no_other_parameter() -> None:

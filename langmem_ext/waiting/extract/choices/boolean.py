@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import lru_cache
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
@@ -154,7 +155,24 @@ def telling_stems(param: Param) -> frozenset[str]:
     """Stems of its own nouns; not those of people beside others: a child needs no child seat."""
     own = own_stems(param) - {"one"}  # "whether it is a motorised one"
     things = frozenset(word for word in own if word in _FOR_PEOPLE or not is_person(word))
-    return things or own
+    return (things or own) | kinds_of(param)
+
+
+_KINDS = frozenset(("pet", "lend"))
+"""Concepts of which each word says as much as the noun."""
+
+
+def kinds_of(param: Param) -> frozenset[str]:
+    """Stems of words for a noun of the parameter's name: a cat is a pet; who borrows is lent."""
+    meant = _KINDS.intersection(
+        name for word in split_name(param.name) for name in CONCEPTS.get(stem(word), ())
+    )
+    return _words_of(meant) if meant else frozenset()
+
+
+@lru_cache(maxsize=16)
+def _words_of(meant: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word, names in CONCEPTS.items() if not meant.isdisjoint(names))
 
 
 _FOR_PEOPLE = frozenset(("seat", "ticket"))
@@ -193,6 +211,18 @@ _PHRASE = re.compile(
     r"|(?P<first>[a-z]{3,20})(?:['’]s)?\s+)(?P<noun>[a-z]{3,20})\s*\?\s*$",
     re.I,
 )
+_FORMER = re.compile(r"(?<!['’]ve )(?<!have )\b(?:had|used to|died|passed away)\b", re.I)
+"""Words that say how things were."""
+_OWNS = re.compile(
+    r"\b(?:own(?:s|ed)?|(?:have|has|['’]ve|got|bring(?:ing)?)\s+(?:my|our|his|her|their|a|an)\b)"
+    r"(?!.*\b(?:borrow|lend|lent|loan|need)\b)",
+    re.I,
+)
+"""Words of who has a thing, and borrows none."""
+_SO = re.compile(
+    r"\bso\b(?=[^,;.!]*\b(?:can|could|may|would|need|want|please|pls|['’]?d like)\b)", re.I
+)
+"""What comes before a wish that follows from it: "we have no suits so could we borrow some?"."""
 _IF = re.compile(r"\bif\b(?! possible)[^,;.!?]*", re.I)
 """What is supposed, and not said: "if you deliver"."""
 _CLAUSE_END = re.compile(r"[,;.!?]\s|\b(?:and|but)\b", re.I)
@@ -246,15 +276,21 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
     if not where:
         return []
     sentence = reply.text[where[0] : where[1]]
-    if asks_back(sentence) or lacks(sentence):
+    if wish := _SO.search(sentence):
+        sentence = sentence[wish.end() :]
+    if asks_back(sentence) or lacks(sentence) or _FORMER.search(sentence):
         return []
+    owns = _OWNS.search(sentence) if {"lend", "borrow"} & kinds_of(param) else None
+    if owns and _negated(sentence):
+        return []  # who has none may still want none
     own = telling_stems(param)
     named = (
         word.span() for word in _WORD.finditer(reply.text, *where) if _is_own(stem(word[0]), own)
     )
     first, last = _clause(reply.text, *next(named, where))
     start, end = trim(reply.text, max(first, where[0]), min(last, where[1]))
-    return [Candidate(start, end, not _negated(sentence), 0.8, 1, "said by its own noun")]
+    value = not (owns or _negated(sentence))
+    return [Candidate(start, end, value, 0.8, 1, "said by its own noun")]
 
 
 def _is_chat(reply: Reply) -> bool:

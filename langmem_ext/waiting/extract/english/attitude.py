@@ -96,7 +96,8 @@ _ASKS = re.compile(
     r"(?:wh?dym|what(?! about|ever)(?:'?s)?|why(?! not)|how(?!"
     r" about)(?:'?s)?|who(?:'?s|se)?|(?:where|when)(?:'?s)?(?! (?:i|we|he|she|they|it|the|my|our"
     r"|his|her|their) [^?,]{1,60},[^?]*$)|which|whom|am i"
-    r"|(?:is|are|was|were|has)(?! (?:to|been|got|gone|going|fine|ok(?:ay)?|good|great|perfect|best"
+    r"|(?:is|are|has|(?:was|were)(?! (?:(?!any|some|every|no)\w+ing|both|all|\d+)\b))"
+    r"(?! (?:to|been|got|gone|going|fine|ok(?:ay)?|good|great|perfect|best"
     r"|better|not|too|about|only|just|also)\b)"
     r"|do(?! (?:it|that|so|not|them|me|both|my|another|one|two|three|\d+)\b)"
     r"|does|did|have you|have they"
@@ -112,7 +113,7 @@ _ASKS = re.compile(
 )
 _SOFT = re.compile(
     r"^\W*(?:(?!(?:what|how|when|where|who|which|why)\b)\w+\W+){0,3}?(?:can|could|may|would|will)"
-    r" (?:i|we|you|it)\b",
+    r" (?:i|we|you|u|it|he|she|they|some(?:body|one))\b",
     re.I,
 )
 _PREFERENCE = re.compile(

@@ -23,8 +23,8 @@ class Cues:
     far: re.Pattern[str]
 
 
-def _cues(near_from: str, near_to: str, far_from: str, far_to: str) -> Cues:
-    article = r"(?:\s+(?:the|a|an|about|around|city of|town of|city|like|maybe))*\s*$"
+def _cues(near_from: str, near_to: str, far_from: str, far_to: str, whose: str = "") -> Cues:
+    article = rf"(?:\s+(?:the|a|an|about|around|city of|town of|city|like|maybe))*{whose}\s*$"
     return Cues(
         re.compile(rf"\b(?:(?P<from>{near_from})|(?P<to>{near_to})){article}", re.I),
         re.compile(rf"\b(?:(?P<from>{far_from})|(?P<to>{far_to}))\b", re.I),
@@ -50,16 +50,24 @@ TIME_CUES = _cues(
     r"until|till|til|end(?:ing|s)?|return(?:ing)?|back|drop(?:ping)?(?:\s+\w+){0,3}?\s+off"
     r"|arriv(?:e|ing|al)",
 )
+_WHOSE = (
+    r"(?:(?:(?<=from)|(?<=to))(?!\s+(?:be|go|come|get|have|take|bring|pick|collect|fetch|deliver|send|drop"
+    r"|leave|book|order|move|see|meet|start|arrive|do)\b)"
+    r"(?:\s+(?!(?:to|from)\b)[\w'’]+){1,4}?(?:\s*,|\s+(?:at|in|on)))?"
+)
+"""Whoever lives at a place, or what is there: "to my mum, 118 Castle Hill"."""
+
 PLACE_CUES = _cues(
     "from|leaving|leave|departing|depart|out of|off",
     "to|into|towards?|for|visit|visiting|reach|via to",
     r"from|leav(?:e|ing)(?!\s+for)|depart(?:ing|ure|s)?(?!\s+for)|origin|start(?:ing)?|pick(?:ing"
     r"|ed)?(?:\s+\w+){0,3}?\s+up|pickup"
-    r"|board(?:ing)?|originat\w+|out of",
+    r"|board(?:ing)?|originat\w+|out of|collect(?:ing|ed|ion|s)?|fetch(?:ing|ed)?",
     r"destination|head(?:ing|ed)|arriv(?:e|ing|al)|going|go|end(?:ing)?"
     r" up|reach|get(?:ting)?(?=\s+to)|visit(?:ing)?"
     r"|travel(?:l?ing)?\s+to|fly(?:ing)?\s+to"
-    r"|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|need to be|towards?|to be",
+    r"|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|need to be|towards?|to be|deliver(?:y|ed|ing)?",
+    _WHOSE,
 )
 
 

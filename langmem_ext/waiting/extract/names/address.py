@@ -8,6 +8,7 @@ from dataclasses import replace
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest
 from langmem_ext.waiting.extract.dates.date import dates
+from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.roles import PLACE_CUES, with_roles
@@ -245,7 +246,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         candidates = [_with_town(reply, place) for place in candidates]
         if not reply.strict and len(candidates) == 1:
             candidates = [_with_parts(reply.text, candidates[0])]
-        return with_roles(param, reply, candidates, PLACE_CUES) if param.role else candidates
+        return _in_role(param, reply, candidates)
     start, end = answer_span(reply.text)
     article = _THE.search(reply.text, 0, start)
     start = article.start() if article else start
@@ -253,6 +254,20 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     if not is_no_answer(reply.text) and (_is_spoken(written) or _is_all_parts(written)):
         return [Candidate(start, end, written, 0.45, 0, "answer with a number and a comma")]
     return []
+
+
+_COMES = re.compile(
+    r"\b(?:come|coming|came|over|round|driver|somebody|someone|man|guy)\s+to\s", re.I
+)
+_WHITHER = re.compile(r"\bcome\b", re.I)
+"""Who comes to where something is fetched, in a message and in a question."""
+
+
+def _in_role(param: Param, reply: Reply, candidates: list[Candidate]) -> list[Candidate]:
+    """The addresses in the parameter's role; of who comes, "to" says nothing of where it goes."""
+    if param.role is None or _COMES.search(reply.text) or _WHITHER.search(reply.prompt):
+        return candidates
+    return with_roles(param, reply, candidates, PLACE_CUES)
 
 
 def _is_spoken(written: str) -> bool:
@@ -266,7 +281,8 @@ def _is_spoken(written: str) -> bool:
         part.strip()[:1].isupper() for part in written.split(",")
     )
     few = len(re.findall(r"\d", written)) < 7
-    return bool(spoken and named and few) and not _OTHER_KIND.search(written)
+    other = wishes_by_asking(written) or _OTHER_KIND.search(written)
+    return bool(spoken and named and few) and not other
 
 
 def _is_all_parts(written: str) -> bool:

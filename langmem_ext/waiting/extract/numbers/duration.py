@@ -13,25 +13,13 @@ from typing import Final
 
 from langmem_ext.waiting.catalog.param import ISO_DURATION, Param
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.dates.time_range import time_range
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.english.vocabulary import split_name
 from langmem_ext.waiting.extract.numbers.numerals import WORDS, numerals, words_value
 from langmem_ext.waiting.extract.reply import Reply
 
-_NUMBER = rf"(?:\d{{1,4}}(?:[.,]\d{{1,2}})?|an?\s+couple\s+of|a\s+few|an?|{WORDS})"
-_HOURS = r"(?:hours?|hrs?|(?:(?<=\d)|(?<=\d\s))h)(?![^\W_])"
-_MINUTES = r"(?:minutes?|mins?)\b"
-_FRACTION = r"(?:half|(?:a\s+)?quarter|three\s+quarters)"
-_LENGTH = re.compile(
-    rf"\b(?:(?P<part>{_FRACTION})\s+(?:of\s+)?an?\s+hour\b"
-    rf"|(?:(?P<hours>{_NUMBER})(?:\s+and\s+(?:an?\s+)?(?P<more>half"
-    rf"|quarter))?[\s-]*)?(?<![\w.,]){_HOURS}\s+and\s+(?:an?\s+)?(?P<half>half|quarter)\b"
-    rf"|(?P<hours2>{_NUMBER})(?:\s+and\s+(?:an?\s+)?(?P<more2>half"
-    rf"|quarter))?[\s-]*{_HOURS}(?:\s*(?:and|,)?\s*(?P<minutes>{_NUMBER})[\s-]*{_MINUTES})?"
-    rf"|(?P<h>\d{{1,2}})h(?P<m>\d{{2}})\b"
-    rf"|(?P<minutes2>{_NUMBER})[\s-]*{_MINUTES})",
-    re.I,
-)
+_NUMBER = rf"(?:\d{{1,4}}(?:[.,]\d{{1,2}})?|(?:an?\s+)?couple\s+of|a\s+few|an?|{WORDS})"
 UNITS: Final[Mapping[str, int]] = {
     "seconds": 1,
     "minutes": 60,
@@ -73,31 +61,8 @@ def _number(written: str | None) -> float | None:
 
 
 def _share(written: str | None) -> float:
-    return (
-        0.0
-        if written is None
-        else 0.75
-        if "three" in written.lower()
-        else 0.5
-        if written.lower() == "half"
-        else 0.25
-    )
-
-
-def _minutes(match: re.Match[str]) -> float | None:
-    """The length that a match names."""
-    if match["part"]:
-        return 60 * _share(match["part"])
-    if match["h"]:
-        return 60 * int(match["h"]) + int(match["m"])
-    if match["minutes2"]:
-        return _number(match["minutes2"])
-    hours = (
-        1.0 if match["half"] and not match["hours"] else _number(match["hours"] or match["hours2"])
-    )
-    minutes = _number(match["minutes"])
-    shares = _share(match["half"]) + _share(match["more"]) + _share(match["more2"])
-    return None if hours is None or minutes is None else 60 * (hours + shares) + minutes
+    low = (written or "").lower()
+    return 0.0 if not low else 0.75 if "three" in low else 0.5 if low == "half" else 0.25
 
 
 def durations(param: Param, text: str, prompt: str = "") -> list[Candidate]:
@@ -106,20 +71,11 @@ def durations(param: Param, text: str, prompt: str = "") -> list[Candidate]:
     if unit is None:
         return []
     candidates = []
-    for match in _LENGTH.finditer(text):
-        minutes = _minutes(match)
-        if minutes is not None:
-            value = round(minutes / unit, 4)
-            candidates.append(
-                Candidate(
-                    match.start(),
-                    match.end(),
-                    int(value) if value.is_integer() else value,
-                    0.95,
-                    3,
-                    "length of time in its unit",
-                )
-            )
+    for start, end, seconds, months in lengths(text):
+        value = round(seconds / 60 / unit, 4)
+        if not months and seconds % UNITS["days"]:
+            number = int(value) if value.is_integer() else value
+            candidates.append(Candidate(start, end, number, 0.95, 3, "length of time in its unit"))
     return candidates
 
 
@@ -137,18 +93,30 @@ _NAMES: Final = (
 )
 _UNIT = "|".join(rf"(?P<{unit}>{written})" for unit, written in _NAMES)
 _HALF = r"(?:half|(?:a\s+)?quarter|three[\s-]+quarters)"
+_AND_HALF = (
+    r"(?:\s*(?:\b(?:and?|n)\b|&|['’]n['’]?)\s*(?:\ban?\s+)?(?P<{}>half|quarter)\b"
+    r"(?!\s+(?:past|price|term|day|board)\b))"
+)
+"""A half more: "an hour and a half", "an hour n half"."""
 _PIECE = re.compile(
     rf"(?<![\w.,:$€£])(?:(?P<part>{_HALF})(?:\s+of)?\s+an?\s+"
-    rf"|(?P<count>{_NUMBER})(?:\s+and\s+(?:an?\s+)?(?P<more>half|quarter))?[\s-]*)"
-    rf"(?:{_UNIT})(?![^\W\d_])(?:\s+and\s+an?\s+(?P<half>half|quarter)\b)?",
+    rf"|(?P<count>{_NUMBER}){_AND_HALF.format('more')}?[\s-]*(?:(?:full|whole|good|solid)\s+)?"
+    rf"|(?=hour{_AND_HALF.format('bare')}))"
+    rf"(?:{_UNIT})(?![^\W\d_]){_AND_HALF.format('half')}?",
     re.IGNORECASE,
 )
+_MINUTES = re.compile(
+    r"\s+(?P<minutes>[1-5]\d|ten|fifteen|twenty(?:[\s-]five)?|thirty|forty(?:[\s-]five)?)"
+    r"(?=\s*(?:$|[.,;!?)](?!\d)|(?:please|pls|or so|max|then|thanks)\b))",
+    re.IGNORECASE,
+)
+"""Minutes without their unit behind hours: "an hour twenty"."""
 _HOURS_AND = re.compile(
     r"(?<![\w.,:])(?P<hours>\d{1,3})\s?h\s?(?P<minutes>[0-5]?\d)(?:\s?m(?:in)?)?(?!\w)",
     re.IGNORECASE,
 )
 _ISO = re.compile(rf"(?<!\w){ISO_DURATION.pattern}(?!\w)")
-_BETWEEN = re.compile(r"\s*(?:,\s*and|,|and|&)?\s*", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s*(?:,\s*and|,|and?\b|n\b|&)?\s*", re.IGNORECASE)
 _RANGE = re.compile(rf"(?:\d|\b(?:{WORDS}))\s*(?:-|–|to|or)\s*$", re.IGNORECASE)
 _MOMENT = re.compile(r"\b(?:in|within|after)\s+(?:about\s+|just\s+)?$", re.IGNORECASE)
 _COUNTED = re.compile(r"\s+(?:ago|before|after|later|from|earlier|old)\b", re.IGNORECASE)
@@ -189,19 +157,15 @@ def _pieces(text: str) -> list[tuple[int, int, float, float]]:
     ]
     for match in _ISO.finditer(text):
         counts = {unit: int(count) for unit, count in match.groupdict().items() if count}
-        seconds = sum(count * UNITS[unit] for unit, count in counts.items() if UNITS[unit] > 0)
-        pieces.append(
-            (
-                match.start(),
-                match.end(),
-                float(seconds),
-                float(
-                    sum(-count * UNITS[unit] for unit, count in counts.items() if UNITS[unit] < 0)
-                ),
-            )
+        seconds = sum(
+            float(count * UNITS[unit]) for unit, count in counts.items() if UNITS[unit] > 0
         )
+        months = sum(
+            float(-count * UNITS[unit]) for unit, count in counts.items() if UNITS[unit] < 0
+        )
+        pieces.append((match.start(), match.end(), seconds, months))
     for match in _PIECE.finditer(text):
-        count = _share(match["part"]) if match["part"] else _number(match["count"])
+        count = _share(match["part"]) if match["part"] else _number(match["count"] or "a")
         unit = next(unit for unit, _ in _NAMES if match[unit])
         if count is None or _RANGE.search(before(text, match.start())):
             continue
@@ -209,14 +173,12 @@ def _pieces(text: str) -> list[tuple[int, int, float, float]]:
             continue  # "a m" is no minute
         count += _share(match["more"]) + _share(match["half"])
         size = 14 * UNITS["days"] if unit == "fortnights" else UNITS[unit]
-        pieces.append(
-            (
-                match.start(),
-                match.end(),
-                count * size if size > 0 else 0.0,
-                -count * size if size < 0 else 0.0,
-            )
-        )
+        end = match.end()
+        seconds = float(count * size) if size > 0 else 0.0
+        if unit == "hours" and (more := _MINUTES.match(text, end)):
+            end = more.end()
+            seconds += 60 * (_number(more["minutes"]) or 0)
+        pieces.append((match.start(), end, seconds, -count * size if size < 0 else 0.0))
     return pieces
 
 
@@ -266,6 +228,38 @@ def _asked_unit(param: Param, prompt: str) -> str | None:
     return None
 
 
+_AVAILABLE: Final = re.compile(
+    r"\b(?:any\s?time|free|available|in|home|around|here|open|between|ring|call|phone|deliver\w*"
+    r"|collect\w*|come|someone|somebody)\b[^.;!?]*$",
+    re.IGNORECASE,
+)
+"""Words before hours within which something may happen, and does not last so long."""
+
+
+def _from_until(param: Param, reply: Reply) -> list[Candidate]:
+    """How long a range of hours is, "from 4pm till 6pm"; its span is the second hour's."""
+    hours, text = time_range(reply.text), reply.text
+    if hours is None or (reply.strict and _AVAILABLE.search(text, 0, hours.begins[0])):
+        return []
+    start, end, readings = hours.ends
+    if not _OF_CLOCK.search(text, max(0, hours.begins[0] - len("from ")), end + 4):
+        return []  # "4 to 6" may be so many hours
+    lasts = {
+        last - first
+        for first in hours.begins[2]
+        for last in readings
+        if 0 < last - first <= _LONGEST
+    }
+    value = value_of(param, 60.0 * lasts.pop(), 0.0) if len(lasts) == 1 else None
+    return [] if value is None else [Candidate(start, end, value, 0.85, reason="from until when")]
+
+
+_OF_CLOCK: Final = re.compile(r"\b(?:from|till?|until|half|quarter)\b|:|[ap]\.?m\b", re.I)
+_UNTIL: Final = re.compile(r"\b(?:till?|until|by|from)\s+$", re.IGNORECASE)
+_LONGEST: Final = 12 * 60
+"""Minutes of a range of hours, at most."""
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The durations of a reply; a bare number only as the answer to a question with a unit."""
     candidates = []
@@ -277,6 +271,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
                 Candidate(start, end, value, 0.95 if not when else 0.6, reason="length of time")
             )
     unit = _asked_unit(param, reply.prompt)
+    if unit in (None, "hours", "minutes"):
+        candidates = candidates or _from_until(param, reply)
     numbers = numerals(reply.text)
     if candidates or reply.strict or unit is None or len(numbers) != 1 or _PIECE.search(reply.text):
         return candidates
@@ -284,7 +280,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         size = UNITS.get(unit, 1)
         amount = float(number.value) * abs(size)
         value = value_of(param, amount if size > 0 else 0.0, amount if size < 0 else 0.0)
-        if number.value > 0 and value is not None:
+        until = _UNTIL.search(before(reply.text, number.start))
+        if number.value > 0 and value is not None and not until:
             candidates.append(
                 Candidate(number.start, number.end, value, 0.75, reason="number of its units")
             )

@@ -20,7 +20,7 @@ from langmem_ext.waiting.extract.english.vocabulary import (
     stem,
 )
 from langmem_ext.waiting.extract.numbers.duration import durations
-from langmem_ext.waiting.extract.numbers.measure import labels, measures, ordinals
+from langmem_ext.waiting.extract.numbers.measure import COUNTS, labels, measures, ordinals
 from langmem_ext.waiting.extract.numbers.money import money
 from langmem_ext.waiting.extract.numbers.numerals import UNITS, Numeral, numerals, words_value
 from langmem_ext.waiting.extract.numbers.owned import AGE, owned
@@ -28,6 +28,8 @@ from langmem_ext.waiting.extract.numbers.party import alone, companies, is_perso
 from langmem_ext.waiting.extract.reply import Reply
 
 _UNIT = re.compile(r"[\s-]+(?:more |whole |full |other |bed\s?|big |small |young )?([A-Za-z]+)")
+_ROOMS = re.compile(r"[\s-]*(?P<kind>bed|bath)(?:s|der|rooms?|roomed)?\b", re.I)
+"""Rooms of a home by what stands in them: "a 2 bed to rent"."""
 _NOT_A_COUNT = re.compile(
     r"(?:\bno\.?|\bnumber|#|\broom|\bflat|\btable|\bgate|\bflight|\bsuite|\bapt\.?)\s*$", re.I
 )
@@ -88,7 +90,7 @@ _OTHER_NOUNS = word_set(
 def _is_year(param: Param) -> bool:
     """Whether a parameter is a year of the calendar, and no number of years."""
     wording = f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}"
-    named = _OF_YEAR.search(wording) is not None and _HOW_MANY.search(wording) is None
+    named = _OF_YEAR.search(wording) is not None and COUNTS.search(wording) is None
     return named and (param.bounds is None or _in_calendar(param.bounds[1]))
 
 
@@ -175,6 +177,8 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
         return 3, 0.9, end
     if labelled or _NOT_A_COUNT.search(lead):
         return (3, 0.95, end) if labelled else (-1, 0.0, end)
+    if (room := _ROOMS.match(text, end)) and f"{room['kind'].lower()}room" in own_stems(param):
+        return 3, 0.95, room.end()
     unit = _UNIT.match(text, end)
     judged = _by_noun(param, reply, unit, end, people) if unit else None
     if judged:
@@ -215,7 +219,6 @@ def _is_just_one(param: Param, reply: Reply, lead: str, rest: str) -> bool:
 
 
 _OF_THEM = re.compile(r"\s+of\s+(?:them|those|these|each)\b", re.I)
-_HOW_MANY = re.compile(r"\b(?:how many|number of|count of|quantity)\b", re.I)
 
 
 _CHANGED_TO = re.compile(
@@ -246,7 +249,7 @@ def _is_only_count(param: Param, reply: Reply, numeral: Numeral) -> bool:
 def _is_count(param: Param) -> bool:
     """Whether a parameter says how many there are of something that is no unit of time."""
     wording = f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}"
-    return _HOW_MANY.search(wording) is not None and not any(
+    return COUNTS.search(wording) is not None and not any(
         _UNITS.fullmatch(word) for word in re.findall(r"[a-z]+", wording.lower())
     )
 
@@ -491,8 +494,10 @@ def _people(
 
 _NO_ONE = re.compile(
     r"\W*(?:(?:nope|no|nah|sorry|there (?:are|is)|(?:we|i)(?: have|['’]ve)(?: got)?)\W+)*"
-    r"(?:none|nil|no(?: [a-z]+s|one| one)|not any|nobody|any)(?: (?:at all|yet|this time|thanks"
-    r"|thank you|please|of those|of them))*\W*",
+    r"(?:none|nil|no(?: [a-z]+s|one| one)|not any|nobody|any"
+    r"|(?:i|we)(?:['’]re|['’]ll| are| will| do| have| wo)?(?: not|n['’]?t)(?: \w+)? any)"
+    r"(?: (?:at all|yet|this time|thanks|thank you|please|of those|of them))*"
+    r"(?:\W*$|\s*[,;.–-]\s*(?!\s*(?:but|only|just)\b)[^\d]{1,60})",
     re.I,
 )
 _SINGLE = re.compile(

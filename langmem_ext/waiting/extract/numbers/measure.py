@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from langmem_ext.waiting.catalog.param import Param
@@ -15,32 +16,59 @@ from langmem_ext.waiting.extract.english.vocabulary import (
     split_name,
     stem,
 )
-from langmem_ext.waiting.extract.numbers.numerals import DIGITS, WORDS, digits_value, words_value
+from langmem_ext.waiting.extract.numbers.numerals import (
+    DIGITS,
+    WORDS,
+    digits_value,
+    numerals,
+    words_value,
+)
 from langmem_ext.waiting.extract.reply import Reply
 
 _UNITS = {
-    "kilogram": r"kgs?|kilos?|kilogram(?:me)?s?",
-    "gram": r"g|grams?",
-    "pound": r"lbs?|pounds?",
-    "kilometre": r"kms?|kilomet(?:er|re)s?",
-    "mile": r"miles?|mi",
-    "metre": r"m|met(?:er|re)s?",
-    "centimetre": r"cm|centimet(?:er|re)s?",
-    "litre": r"l|lit(?:er|re)s?",
+    "kilogram": ("weight", 1_000.0, r"kgs?|kilos?|kilogram(?:me)?s?"),
+    "gram": ("weight", 1.0, r"g|grams?"),
+    "pound": ("weight", 453.59237, r"lbs?|pounds?(?=\s+of\b)"),
+    "kilometre": ("length", 100_000.0, r"kms?|kilomet(?:er|re)s?"),
+    "mile": ("length", 160_934.4, r"miles?|mi"),
+    "metre": ("length", 100.0, r"m|met(?:er|re)s?"),
+    "centimetre": ("length", 1.0, r"cms?|centimet(?:er|re)s?"),
+    "millimetre": ("length", 0.1, r"mm|millimet(?:er|re)s?"),
+    "inch": ("length", 2.54, r"inch(?:es)?"),
+    "foot": ("length", 30.48, r"ft|foot|feet"),
+    "litre": ("volume", 1.0, r"l|lit(?:er|re)s?"),
+    "millilitre": ("volume", 0.001, r"ml|millilit(?:er|re)s?"),
 }
-_MEASURES = {
-    unit: re.compile(
-        rf"(?<![\w.,$€£])(?P<digits>{DIGITS}|{WORDS})(?:\s+and\s+an?\s+(?P<share>half"
-        rf"|quarter))?[\s-]?(?:{written})(?!\w)(?:\s+and\s+an?\s+(?P<share2>half|quarter)\b)?",
-        re.I,
-    )
-    for unit, written in _UNITS.items()
+"""Units: what they measure, their size, and how they are written."""
+_LONG = {
+    "metre": "metres?|meters",
+    "litre": "litres?|liters?",
+    "gram": "grams?",
+    "pound": "lbs?|pounds?",
+    "mile": "miles?",
 }
-_LONG = {"metre": "metres?|meters", "litre": "litres?|liters?", "gram": "grams?"}
 """Units whose short forms mean other things in a description, and a meter is a device."""
 _NAMED = {
     unit: re.compile(rf"\b(?:{_LONG.get(unit, written)})\b", re.I)
-    for unit, written in _UNITS.items()
+    for unit, (_, _, written) in _UNITS.items()
+}
+_AND_PART = r"(?:\s+(?:and|n|&)\s+(?:an?\s+)?(?P<{}>half|quarter)\b)?"
+_AMOUNT = (
+    rf"(?<![\w.,$€£])(?:(?P<part>half|(?:a\s+)?quarter|three\s+quarters)(?:\s+of)?(?:\s+an?)?"
+    rf"|(?P<count>{DIGITS}|{WORDS}|an?(?=\s[^\W\d]{{2}})){_AND_PART.format('share')})"
+)
+
+
+def _measure(units: Iterable[str]) -> re.Pattern[str]:
+    written = "|".join(rf"(?P<{unit}>{_UNITS[unit][2]})" for unit in units)
+    return re.compile(
+        rf"{_AMOUNT}[\s-]?(?:{written})(?!\w){_AND_PART.format('more')}", re.IGNORECASE
+    )
+
+
+_MEASURES = {
+    kind: _measure(unit for unit, (of, _, _) in _UNITS.items() if of == kind)
+    for kind in ("weight", "length", "volume")
 }
 _DIMENSIONS = {
     "weight": ("kilogram", "pound", "gram"),
@@ -50,7 +78,15 @@ _DIMENSIONS = {
     "height": ("centimetre", "metre"),
     "width": ("centimetre", "metre"),
 }
-_COUNTS = re.compile(r"\b(?:number|count) of (?!the [a-z]+\b(?<!s))|\bhow many\b", re.I)
+_SIDES = {
+    **{"wide": "width", "across": "width", "high": "height", "tall": "height", "long": "length"},
+    **{"deep": "depth", "thick": "thickness", "drop": "drop"},
+    **{side: side for side in ("width", "height", "length", "depth")},
+}
+"""Words behind a measure that say which side of a thing it is."""
+_SIDE = re.compile(rf"[\s-]+(?P<side>{'|'.join(_SIDES)})\b", re.IGNORECASE)
+COUNTS = re.compile(r"\b(?:number|count) of (?!the [a-z]+\b(?<!s))|\bhow many\b|\bquantity\b", re.I)
+"""Words of a parameter that says how many there are of something, and labels nothing."""
 _NO_LABEL = FUNCTION_WORDS | word_set(
     "number no id value count total amount day night hour minute week month year people"
 )
@@ -80,32 +116,75 @@ def _unit(words: str) -> tuple[str, ...]:
 
 
 def measures(param: Param, reply: Reply) -> list[Candidate]:
-    """The numbers of a reply that bear the parameter's unit of weight or length."""
+    """The numbers of a reply that bear a unit of weight or length, in the parameter's own unit.
+
+    Where it names none, any of its dimension is as good. What measures another side is left out:
+    "140 wide and 110 high".
+    """
     units = _unit(f"{' '.join(split_name(param.name))} {param.description} {param.prompt}")
-    candidates = []
-    for unit in units:
-        for match in _MEASURES[unit].finditer(reply.text):
-            written, share = match["digits"], (match["share"] or match["share2"] or "").lower()
-            amount = digits_value(written) if written[0].isdigit() else words_value(written)
-            if amount is None:
-                continue
-            shares = {"half": 0.5, "quarter": 0.25}.get(share, 0)
-            candidates.append(
-                Candidate(
-                    match.start(),
-                    match.end(),
-                    amount + shares,
-                    0.95,
-                    3,
-                    "measure in its unit",
-                )
+    candidates = _by_side(param, reply.text) if units else []
+    if not units:
+        return []
+    kind, size, _ = _UNITS[units[0]]
+    for match in _MEASURES[kind].finditer(reply.text):
+        unit = next(unit for unit, (of, _, _) in _UNITS.items() if of == kind and match[unit])
+        amount, side = _amount(match), _side(param, reply.text, match.end())
+        if amount is None or side is False or (len(match[unit]) == 1 and not match["count"]):
+            continue  # "half m" is no length
+        value = amount if unit in units else round(amount * _UNITS[unit][1] / size, 3)
+        candidates.append(
+            Candidate(
+                match.start(),
+                match.end(),
+                int(value) if float(value).is_integer() else value,
+                0.95,
+                4 if side else 3,
+                "measure in its unit",
             )
+        )
     return candidates
+
+
+_SHARES = {"half": 0.5, "quarter": 0.25}
+
+
+def _amount(match: re.Match[str]) -> float | None:
+    """How many units a measure has: "half a kilo", "2 and a half kilos", "a kilo and a half"."""
+    if part := match["part"]:
+        return 0.5 if part.lower() == "half" else 0.75 if part.lower()[0] == "t" else 0.25
+    written = match["count"].lower()
+    amount = (
+        digits_value(written)
+        if written[0].isdigit()
+        else 1
+        if written in ("a", "an")
+        else words_value(written)
+    )
+    shares = sum(_SHARES.get((match[group] or "").lower(), 0) for group in ("share", "more"))
+    return None if amount is None else amount + shares
+
+
+def _side(param: Param, text: str, end: int) -> bool | None:
+    """Whether words behind a measure name the parameter's side; None where they name none."""
+    match = _SIDE.match(text, end)
+    own = own_stems(param) & {stem(side) for side in _SIDES.values()}
+    if match is None or not own:
+        return None
+    return stem(_SIDES[match["side"].lower()]) in own
+
+
+def _by_side(param: Param, text: str) -> list[Candidate]:
+    """The numbers without a unit behind which the parameter's side is named: "92.5 wide"."""
+    return [
+        Candidate(number.start, number.end, number.value, 0.9, 3, "measure of its side")
+        for number in numerals(text)
+        if _side(param, text, number.end)
+    ]
 
 
 @lru_cache(maxsize=512)
 def _labels(name: str, description: str) -> frozenset[str]:
-    if _COUNTS.search(description):
+    if COUNTS.search(description):
         return frozenset()
     described = re.findall(
         r"\b([a-z]+) numbers?\b|\bnumber (?:of|on) (?:the|your) ([a-z]+)", description.lower()

@@ -46,6 +46,11 @@ _PRONOUN = re.compile(r"one", re.I)
 _LONG = re.compile(r"0\d+|\d{7,}")
 """Digits that number something rather than say how much."""
 _CLOCK = re.compile(r"\bat\s+$", re.I)
+_EACH = re.compile(
+    r"\s*(?:each\b(?! of)|apiece\b|a (?:piece|head|pop)\b|pp\b|per\s+(?!cent)\w+)", re.I
+)
+"""What stands behind what one of several costs."""
+_FOR_ONE = re.compile(r"(?:\b(?:at|for)|@)\s*$", re.I)
 _NOUN = re.compile(
     r"\b([a-z]+)(?:\s+(?:of|is|was|be|about|around|approximately|roughly|only|up to))*\s*[:,]?\s*$",
     re.I,
@@ -116,9 +121,10 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         if n.value >= 0
         and not (_PRONOUN.fullmatch(reply.text, n.start, n.end) and reply.text[n.end :].strip())
         and not _LONG.fullmatch(reply.text[n.start : n.end])
-        and not _CLOCK.search(before(reply.text, n.start))
+        and (not _CLOCK.search(before(reply.text, n.start)) or _EACH.match(reply.text, n.end))
     ]
-    sums = outside(bare, spans)
+    sums = [c for c in bare if _EACH.match(reply.text, c.end)] + outside(bare, spans)
+    sums = longest(sums)
     if reply.strict:
         return [sum_ for sum_ in sums if _is_marked(param, reply.text, sum_)]
     return _by_own_words(param, reply, sums)
@@ -151,7 +157,7 @@ def _is_marked(param: Param, text: str, bare: Candidate) -> bool:
     noun = _NOUN.search(lead)
     if noun and (_SUMS.fullmatch(noun[1]) or stem(noun[1]) in own_stems(param)):
         return True
-    if _LOADED.search(lead):
+    if _LOADED.search(lead) or (_FOR_ONE.search(lead) and _EACH.match(text, bare.end)):
         return True
     if _HANDED.search(lead) and re.match(
         r"\s*(?:(?:on|to|for|from|into|onto|please|now|with)\b)", text[bare.end :]

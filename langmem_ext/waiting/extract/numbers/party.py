@@ -26,7 +26,7 @@ _SOMEBODY = (
     r"|child|baby|infant|guest|colleague|boss|date|client|cousin|aunt"
     r"|uncle|grandma|grandpa|grandmother|grandfather|roommate|neighbou?r|mate|buddy|niece|nephew"
     r"|nan|nana|gran|granny|missus|hubby|fella|bloke|lad|lass"
-    r"|grandson|granddaughter|in-law|other half|better half|other person)"
+    r"|bro|sis|bf|gf|mrs|grandson|granddaughter|in-law|other half|better half|other person)"
 )
 _COUNTED = re.compile(
     r"(?:[\s-]+of\s+(?:my|our|the))?[\s-]+(?:other |more |young |little |small )?(?:[a-z]+"
@@ -38,7 +38,7 @@ _GENERIC = re.compile(
     r"|tix|pax|ppl)$",
     re.I,
 )
-_AND = re.compile(r"\s*(?:\band\b|\bplus\b|\+|&)\s*", re.I)
+_AND = re.compile(r"\s*(?:\b(?:and|n)\b|\bplus\b|\+|&)\s*", re.I)
 _SPEAKER = re.compile(r"\b(?:me|myself|i)\b", re.I)
 _RELATIVE = re.compile(
     rf"\b(?:my|our|the|an?|his|her|their)\s+(?:\d{{1,2}}|{'|'.join(UNITS)})[\s-]*(?:years?|yrs?"
@@ -59,7 +59,7 @@ _PAIR = re.compile(
     re.I,
 )
 _JOINT = re.compile(
-    r"\s*(?:,|(?<=adults)\s(?=\d|one|two|three|four)|,?\s*\band\b|,?\s*\bplus\b|,?\s*\bwith\b|\+"
+    r"\s*(?:,|(?<=adults)\s(?=\d|one|two|three|four)|,?\s*\b(?:and|n)\b|,?\s*\bplus\b|,?\s*\bwith\b|\+"
     r"|&)\s*(?:(?:my|our|the)\s+)?",
     re.I,
 )
@@ -74,7 +74,8 @@ _TOTAL = re.compile(r"\s+(?:in total|total|altogether|in all|all together)\b", r
 _ALONE = re.compile(
     r"\b(?:(?:just|only|it's|its|it is)\s+(?:for\s+)?(?:little\s+)?(?:old\s+)?(?:me|myself)\b"
     r"|by myself|on my own|alone|solo|(?:myself|me) only|no one else)"
-    r"|^\W*(?:for\s+)?(?:little\s+old\s+)?(?:me|myself)\W*$",
+    r"|^\W*(?:for\s+)?(?:little\s+old\s+)?(?:me|myself)\W*$"
+    rf"|^\W*(?:(?:just|only|it's|its|for)\s+)*(?:my|our|his|her)\s+{_SOMEBODY}\W*$",
     re.I,
 )
 _ACTS = re.compile(
@@ -190,15 +191,19 @@ def _closes_sum(text: str, chain: list[_Term]) -> bool:
     )
 
 
-def _total(chain: Sequence[_Term]) -> int:
-    """The sum; "4 people, 3 adults and 1 baby" are four."""
-    rest = sum(term.count for term in chain[1:])
-    detailed = (
-        len(chain) > 2
-        and chain[0].count == rest
-        and not any(term.kind == "speaker" for term in chain)
-    )
-    return chain[0].count if detailed else chain[0].count + rest
+_ANYBODY_OF = re.compile(
+    r"(?:people|persons?|passengers?|guests?|seats?|tickets?|places?|pax|ppl|of us)$", re.I
+)
+
+
+def _total(text: str, chain: Sequence[_Term]) -> int:
+    """The sum; "4 people, 3 adults and 1 baby" are four, "one person, my dad" is one."""
+    first, rest = chain[0], sum(term.count for term in chain[1:])
+    apart = len(chain) > 1 and text[first.end : chain[1].start].strip().startswith(",")
+    whole = _ANYBODY_OF.search(text[first.start : first.end]) is not None
+    alike = len(chain) > 2 and all(term.kind != "speaker" for term in chain)
+    detailed = first.count == rest and (whole or alike)
+    return first.count if apart and detailed and first.kind == "counted" else first.count + rest
 
 
 def companies(text: str) -> list[Candidate]:
@@ -208,12 +213,16 @@ def companies(text: str) -> list[Candidate]:
         kinds = {term.kind for term in chain}
         if [term.kind for term in chain] == ["speaker", "bare"]:
             groups.append(
-                Candidate(chain[0].start, chain[1].end, _total(chain), 0.85, 3, "number of people")
+                Candidate(
+                    chain[0].start, chain[1].end, _total(text, chain), 0.85, 3, "number of people"
+                )
             )
             continue
         if kinds == {"speaker", "pet"}:
             groups.append(
-                Candidate(chain[0].start, chain[-1].end, _total(chain), 0.75, 3, "with an animal")
+                Candidate(
+                    chain[0].start, chain[-1].end, _total(text, chain), 0.75, 3, "with an animal"
+                )
             )
             continue
         if kinds == {"relative"} and len(chain) == 1 and _WITH.search(before(text, chain[0].start)):
@@ -221,7 +230,7 @@ def companies(text: str) -> list[Candidate]:
             continue
         if not kinds & {"counted", "pair"} and not (len(chain) > 1 and kinds & {"relative"}):
             continue
-        start, end, size = chain[0].start, chain[-1].end, _total(chain)
+        start, end, size = chain[0].start, chain[-1].end, _total(text, chain)
         led = _LED.search(before(text, start))
         if led and "speaker" not in kinds and "of us" not in text[start:end].lower():
             start, size = led.start(1), size + 1

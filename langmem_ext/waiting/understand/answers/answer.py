@@ -22,6 +22,7 @@ from langmem_ext.waiting.extract.english.attitude import says_no
 from langmem_ext.waiting.extract.english.concepts import ASPECTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.names.person import is_person
+from langmem_ext.waiting.extract.numbers.numerals import numerals
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -431,6 +432,8 @@ def _values(
         rivals = [other for other in values.values() if overlap(answer, other)]
         if not rivals:
             values[name] = answer
+    if name and answer is not None and answer.problem:
+        values |= _far_out(playbook, open_names, name, heard, answer)
     if name and not values and answer is not None and answer.status == "abstained":
         values = _anothers(playbook, open_names, name, heard)
     if name and name not in values:  # then the message may be about something else altogether
@@ -444,6 +447,34 @@ def _values(
         for other, value in values.items()
         if playbook.value_error(plan, other, value.value) is None
     }
+
+
+_NUMBERS: Final = frozenset({ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY})
+
+_FAR: Final = 10
+"""How many times as much as is allowed an amount must be to mean something else."""
+
+
+def _far_out(
+    playbook: Playbook, open_names: Sequence[str], name: str, heard: Heard, answer: Extraction
+) -> dict[str, Extraction]:
+    """An amount far out of the bounds of what is asked, for the one open number that may be it.
+
+    "1100 a month" is no number of bedrooms.
+    """
+    bounds, numbers = playbook.param(name).bounds, numerals(answer.raw)
+    most = bounds[1] if bounds else None
+    if answer.span is None or not isinstance(most, int | float) or len(numbers) != 1:
+        return {}
+    read = {}
+    for other in open_names:
+        param = playbook.param(other)
+        if other != name and param.type in _NUMBERS:
+            reply = Reply(answer.raw, prompt=param.prompt or "?", now=heard.now)
+            claim = extract(param, reply)
+            if claim.status == "filled":
+                read[other] = replace(claim, span=answer.span)
+    return read if len(read) == 1 and numbers[0].value > _FAR * most else {}
 
 
 def _anothers(
