@@ -68,6 +68,16 @@ class PlanExecution(TypedDict):
     """Whether the user said no to what was asked last, and is asked what to change."""
 
 
+def choices_of(plan: PlanExecution, name: str | None) -> list[JsonValue]:
+    """The values of a parameter that the user is to choose from; one alone is to be confirmed."""
+    return plan.get("choices", {}).get(name or "", [])
+
+
+def in_doubt(plan: PlanExecution, name: str | None) -> bool:
+    """Whether a value of the parameter is known that only has to be confirmed."""
+    return len(choices_of(plan, name)) == 1
+
+
 class Suspended(TypedDict):
     """A request that another one interrupted, with the values it had."""
 

@@ -21,7 +21,7 @@ from langmem_ext.waiting.catalog.param import Param, ParamType, label
 from langmem_ext.waiting.catalog.playbook import Params, Playbook
 from langmem_ext.waiting.interrupts.resume import Expected, read_answer
 from langmem_ext.waiting.policy.asking import Question, value_in_words, value_schema
-from langmem_ext.waiting.state import PlanExecution
+from langmem_ext.waiting.state import PlanExecution, choices_of, in_doubt
 
 _FORMATS: Final = frozenset({"date", "email", "uri"})
 """Formats of a text that a form of MCP may have; our moments are local, and no `date-time`."""
@@ -79,8 +79,8 @@ def _form(playbook: Playbook, plan: PlanExecution, params: Params, name: str) ->
     if name == CONFIRMATION:  # what should be changed?
         fields = {other: form_field(playbook.param(other), params.get(other)) for other in shown}
         return Form(plan["intent_id"], fields, args, required=False)
-    choices = plan.get("choices", {}).get(name, [])
-    proposed = choices[0] if len(choices) == 1 else None
+    choices = choices_of(plan, name)
+    proposed = choices[0] if in_doubt(plan, name) else None
     field = form_field(playbook.param(name), proposed)
     if len(choices) > 1:
         field["oneOf"] = [{"const": choice, "title": value_in_words(choice)} for choice in choices]

@@ -20,7 +20,7 @@ from langmem_ext.waiting.catalog.intent import Intent, template_fields
 from langmem_ext.waiting.catalog.param import Param, ParamType, label
 from langmem_ext.waiting.catalog.playbook import Params, Playbook
 from langmem_ext.waiting.policy.value_text import fill, in_text
-from langmem_ext.waiting.state import PlanExecution
+from langmem_ext.waiting.state import PlanExecution, choices_of, in_doubt
 
 _SCHEMAS: Mapping[str, dict[str, Any]] = {
     ParamType.BOOLEAN: {"type": "boolean"},
@@ -90,11 +90,7 @@ def _prompt(
             "{request}", described(playbook.intent_of(plan))
         )
     if asked := _which(playbook, plan, param):
-        return (
-            asked
-            if attempt == 1 or len(plan["choices"][param.name]) > 1
-            else f"{asked} {YES_OR_NO}"
-        )
+        return asked if attempt == 1 or not in_doubt(plan, param.name) else f"{asked} {YES_OR_NO}"
     if param.name != CONFIRMATION:
         return wording(param, attempt)
     asked = _confirmation(playbook, plan, params)
@@ -112,11 +108,10 @@ def described(intent: Intent) -> str:
 
 def _which(playbook: Playbook, plan: PlanExecution, param: Param) -> str:
     """The question which reading is meant, or whether the only one is; empty when none is open."""
-    choices = plan.get("choices", {}).get(param.name)
+    choices, replies = choices_of(plan, param.name), playbook.catalog.replies
     if not choices:
         return ""
-    replies = playbook.catalog.replies
-    if len(choices) == 1:
+    if in_doubt(plan, param.name):
         return replies.doubt.replace("{value}", in_text(label(param, choices[0])))
     return replies.which.replace(
         "{choices}", " or ".join(value_in_words(label(param, choice)) for choice in choices)

@@ -18,7 +18,7 @@ from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
-from langmem_ext.waiting.state import PlanExecution, Suspended
+from langmem_ext.waiting.state import PlanExecution, Suspended, choices_of, in_doubt
 from langmem_ext.waiting.understand.acts import refers_back
 from langmem_ext.waiting.understand.commands import Clarify, Command, Start
 from langmem_ext.waiting.understand.intents.classifier import (
@@ -106,11 +106,6 @@ def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -
     return Move(replace(session, plan=plan, waiting_for=name), (*say, asked.prompt))
 
 
-def _doubtful(plan: PlanExecution, name: str) -> bool:
-    """Whether a value is known that only has to be confirmed."""
-    return len(plan.get("choices", {}).get(name, ())) == 1
-
-
 def _with_doubtful(
     playbook: Playbook, session: Session, plan: PlanExecution, asked: str | None
 ) -> Session:
@@ -121,11 +116,11 @@ def _with_doubtful(
     missing = playbook.missing(plan, session.params)
     if (
         asked in missing
-        or not all(_doubtful(plan, name) for name in missing)
+        or not all(in_doubt(plan, name) for name in missing)
         or not playbook.confirm_question(plan)
     ):
         return session
-    return take(playbook, session, {name: plan["choices"][name][0] for name in missing})
+    return take(playbook, session, {name: choices_of(plan, name)[0] for name in missing})
 
 
 def next_task(playbook: Playbook, session: Session) -> Task | None:

@@ -186,3 +186,25 @@ def test_a_request_needs_more_while_a_question_waits() -> None:
     assert (
         classify(text, waiting_for="card", running="report_lost", answered=True).intent_id is None
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "concept"),
+    [
+        ("i'd like to send it back", "return"),
+        ("can you pick them up", "collect"),
+        ("we have to put it off", "change"),
+        ("could you drop it off", "deliver"),
+        ("sign me up please", "join"),
+        ("can i take one back", "return"),
+    ],
+)
+def test_a_verb_and_its_particle_mean_the_same_with_a_word_between_them(
+    text: str, concept: str
+) -> None:
+    assert concept in {name for unit in units_of(text) for name in unit.concepts}
+
+
+def test_a_part_of_the_body_speaks_for_a_doctor() -> None:
+    [unit] = units_of("knee")
+    assert "doctor" in unit.concepts

@@ -119,8 +119,7 @@ def last_reply(desk: str, *texts: str) -> tuple[str, list[tuple[str, dict[str, A
 
 def test_a_request_that_is_little_like_the_message_does_not_stand_alone() -> None:
     offered, _ = last_reply("giftshop", "its been ten days now and still nothing in the post")
-    assert offered.startswith("Do you mean: return something for a refund, or")
-    assert "track an order" in offered
+    assert offered.startswith("Do you mean: track an order, or")
 
 
 def test_what_runs_without_a_confirmation_is_asked_about_where_another_is_as_likely() -> None:

@@ -22,7 +22,7 @@ cancel: cancel, cancellation, call off, scrap, drop, withdraw, abandon, can't co
     don't come, not going anymore, can't attend, won't be able to, not able to come, not going to
     make it, no longer want, don't want it anymore, take me off, take us off, terminate,
     unsubscribe, end my, stop my, had enough, want out
-book: book, booking, put me down, put us down, sign me up, sign us up, count me in, get me in,
+book: book, booking, put down, count me in, get me in,
     reserve, reservation, rent, rental, hire, schedule, appointment, arrange, set up, sign up,
     enrol, enroll, register, registration, slot, fit me in, squeeze in, squeeze me in, squeeze us
     in, see somebody, see someone, come in, take out, borrow, try out, trial
@@ -42,7 +42,8 @@ status: status, track, tracking, where is, where my, where our, where's, wheres,
     ready, done yet, finished yet, still waiting, hasn't arrived, hasn't come, not arrived, when
     will, any news, what happened to, follow up, look up, check on, how much longer, been waiting,
     when is someone coming, when are you coming, on its way, on the way, is it ready, any sign,
-    where has, got to
+    where has, got to, still nothing, nothing came, no sign of, not turned up, never turned up,
+    hasn't turned up, didn't turn up
 broken: broken, break, broke, breakdown, broken down, fault, faulty, defect, defective, damage,
     damaged, not working, doesn't work, does not work, doesnt work, isn't working, isnt working,
     stopped working, won't start, wont start, won't turn on, wont turn on, dead, crash, crashed,
@@ -65,13 +66,13 @@ stolen: stolen, theft, stole, robbed, nicked, pinched, mugged
 noise: noise, noisy, loud, music, singing, party, partying, shouting
 accident: accident, crash, crashed, collision, bump, bumped, drove into, ran into, hit me, hit my
 found: found, find, turned up
-collect: collect, collection, pick up, pickup, pick it up, picked up, fetch, come and get, haul
-    away, take away, taken away, remove, removal, pick my, get rid of, dispose, disposal, empty,
+collect: collect, collection, pick up, pickup, picked up, fetch, come and get, haul
+    away, take away, taken away, remove, removal, get rid of, dispose, disposal, empty,
     emptied
 deliver: deliver, delivery, drop off, dropoff, bring, ship, shipping, shipment, send, sending,
     dispatch, post, mail, courier
 parcel: parcel, package, packet, box, shipment, letter, envelope, consignment
-return: return, give back, bring back, send back, hand back
+return: return, give back, bring back, send back, hand back, take back, sent back, goes back
 buy: buy, purchase, get, order, shop for, pay for, acquire
 ticket: ticket, tickets, pass, fare
 refund: refund, money back, reimburse, reimbursement, pay back, compensation, compensate
@@ -83,7 +84,8 @@ absent: absent, absence, away, miss, missing, can't come, can't make it, cannot 
     out sick, call in sick
 sick: sick, ill, illness, unwell, fever, flu, cold, pain, hurts, hurt, ache, aching, sore, cough,
     headache, vomiting, dizzy, rash, symptoms, not feeling well, feel bad, feeling bad
-doctor: doctor, doc, gp, physician, dr, nurse, practice, surgery, clinic
+doctor: doctor, doc, gp, physician, dr, nurse, practice, surgery, clinic, knee, shoulder, elbow,
+    wrist, ankle, foot, toe, hip, neck, throat, chest, stomach, tummy, skin
 medicine: prescription, medicine, medication, meds, pills, tablets, drug, repeat prescription,
     refill, inhaler, ointment
 results: result, results, findings, lab, blood test, test results
@@ -229,10 +231,19 @@ TROUBLES: Final = frozenset({"broken", "lost", "stolen", "wrong", "complaint", "
 PHRASES: Final = _by_phrase()
 """The concepts of several words together."""
 
+_SPLIT: Final = re.compile(r"(\w+) (back|off|up|in|out|down|away|on)")
+_OBJECT: Final = r"(?: (?:it|that|this|them|these|those|him|her|us|me|one))?"
+"""What may stand inside a phrase of a verb and a particle: "send it back"."""
+
+
+def _pattern(words: str) -> str:
+    split = _SPLIT.fullmatch(words)
+    pattern = rf"{split[1]}{_OBJECT} {split[2]}" if split else re.escape(words)
+    return pattern.replace("'", "'?")
+
+
 _LONGEST_FIRST: Final = sorted(PHRASES, key=len, reverse=True)
-_PHRASE: Final = re.compile(
-    rf"(?<!\w)(?:{'|'.join(re.escape(words) for words in _LONGEST_FIRST)})(?!\w)".replace("'", "'?")
-)
+_PHRASE: Final = re.compile(rf"(?<!\w)(?:{'|'.join(map(_pattern, _LONGEST_FIRST))})(?!\w)")
 """Any of the phrases, with or without its apostrophe."""
 
 _UNMARKED: Final = {words.replace("'", ""): names for words, names in PHRASES.items()}
@@ -242,4 +253,6 @@ _UNMARKED: Final = {words.replace("'", ""): names for words, names in PHRASES.it
 def phrases_in(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
     """The phrases of the lexicon in a lower-case text: start, end and concepts."""
     for match in _PHRASE.finditer(text):
-        yield match.start(), match.end(), _UNMARKED[match.group().replace("'", "")]
+        words = match.group().replace("'", "")
+        concepts = _UNMARKED.get(words) or _UNMARKED[re.sub(r" .* ", " ", words)]
+        yield match.start(), match.end(), concepts

@@ -25,7 +25,7 @@ from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.numbers.numerals import numerals
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
-from langmem_ext.waiting.state import PlanExecution
+from langmem_ext.waiting.state import PlanExecution, choices_of, in_doubt
 from langmem_ext.waiting.understand.acts import (
     WISHES,
     is_cancel,
@@ -262,8 +262,7 @@ def _next_answer(
     """The answer to the next question, where the value that waits for a yes is passed over."""
     name = session.waiting_for
     later = [other for other in playbook.missing(plan, session.params) if other != name]
-    doubted = len(plan.get("choices", {}).get(name or "", ())) == 1
-    if not doubted or not later or answer is None or answer.status != "abstained":
+    if not in_doubt(plan, name) or not later or answer is None or answer.status != "abstained":
         return {}
     param = playbook.param(later[0])
     read = extract(param, Reply(heard.text, prompt=param.prompt, now=heard.now))
@@ -283,17 +282,18 @@ def _passed_over(
     It is read back before the tool runs. A free text may be all kinds of words: it counts only
     where the catalog wants the request confirmed.
     """
-    choices = plan.get("choices", {}).get(name or "", ())
     goes_on = (
         values
         and name not in values
         and all(clause.act in ("say", *CHATTING) and not says_no(clause.text) for clause in clauses)
     )
-    if name is None or len(choices) != 1 or not goes_on:
+    if name is None or not in_doubt(plan, name) or not goes_on:
         return None
     if playbook.param(name).type is ParamType.TEXT and not playbook.confirm_question(plan):
         return None
-    return Fill(name, choices[0], silent=True, why="goes on without a word against it")
+    return Fill(
+        name, choices_of(plan, name)[0], silent=True, why="goes on without a word against it"
+    )
 
 
 _SAYS_NOTHING: Final = ("abstained", "question")
@@ -347,20 +347,19 @@ def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) 
 
     Another value says more than the words beside it: "right, my own number is 07700 900278".
     """
-    choices = plan.get("choices", {}).get(name, ())
-    if len(choices) != 1:
+    if not in_doubt(plan, name):
         return None
-    param = playbook.param(name)
+    param, [doubted] = playbook.param(name), choices_of(plan, name)
     decided = yes_or_no(heard.text, (), playbook.catalog.replies.doubt)
     if decided is False:
         return Deny(why="says no to the value")
     reply = Reply(heard.text, prompt=param.prompt, now=heard.now)
     said = extract(param, reply)
     if said.status != "filled":
-        said = extract(param, replace(reply, suggested=choices[0]))
+        said = extract(param, replace(reply, suggested=doubted))
     if said.status == "filled" and (not decided or param.type not in OPEN_TYPES):
-        decided = said.value == choices[0]
-    return Fill(name, choices[0], why="says yes to the value") if decided else None
+        decided = said.value == doubted
+    return Fill(name, doubted, why="says yes to the value") if decided else None
 
 
 def _answer(
@@ -377,11 +376,8 @@ def _answer(
         [playbook.param(other) for other in playbook.missing(plan, session.params)],
     )
     prompt = _prompt(playbook, session, plan, name)
-    if (
-        (choices := plan.get("choices", {}).get(name))
-        and len(choices) > 1
-        and (value := chosen(text, choices)) is not None
-    ):
+    choices = choices_of(plan, name)
+    if len(choices) > 1 and (value := chosen(text, choices)) is not None:
         return Extraction("filled", value, confidence=0.9, reason=_CHOSEN)
     reply = Reply(text, prompt=prompt, others=others, filled=session.params, now=heard.now)
     extraction = extract(playbook.param(name), reply)
@@ -396,11 +392,7 @@ _CHOSEN: Final = "one of two readings"
 
 def _prompt(playbook: Playbook, session: Session, plan: PlanExecution, name: str) -> str:
     """What was asked; of a value that is to be confirmed, the question before."""
-    asked = (
-        playbook.param(name).prompt
-        if plan.get("expired") or len(plan.get("choices", {}).get(name, ())) == 1
-        else ""
-    )
+    asked = playbook.param(name).prompt if plan.get("expired") or in_doubt(plan, name) else ""
     return asked or question(playbook, plan, session.params, name).prompt
 
 
