@@ -17,7 +17,7 @@ from rapidfuzz.distance import DamerauLevenshtein
 from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.english.attitude import NO, asks_back
-from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
+from langmem_ext.waiting.extract.english.lexicon import APPROVING, FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 
 LONGEST_SIGNAL = 120
@@ -99,18 +99,10 @@ _AGREEING = word_set(
     " perfect great good fine lovely hurry asap quickly cheers ta ok okay send book thx tx tks"
     " thanx ty exactly absolutely everything u ur"
 )
-_APPROVING = word_set(
-    "yes yeah yep yup yea ya yas y aye sure ok okay k right correct exactly indeed perfect"
-    " perfectly great good fine lovely wonderful marvellous marvelous brilliant fantastic super"
-    " superb excellent splendid amazing ideal sweet neat nice cool awesome alright absolutely"
-    " definitely certainly affirmative agreed agree approved confirm confirmed confirms proceed"
-    " true spot deal done grand brill ace fab sound cushty smashing lush"
-)
-"""Words that say yes, without their apostrophes."""
 _SPELT = tuple(
     sorted(
         word
-        for word in _APPROVING | {"sorry", "please", "thanks", "thats", "that's"}
+        for word in APPROVING | {"sorry", "please", "thanks", "thats", "that's"}
         if len(word) >= 5 and word not in ("sweet", "great", "grand", "confirms")
     )
 )
@@ -121,7 +113,8 @@ _GO_AHEAD = re.compile(
     r"kindly) do|make it so|"
     r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect|ok(?:ay)?|for me|for us)|works"
     r" for (?:me|us)|that (?:works|does it|would work|'ll do|will do)|"
-    r"of course|by all means|no need to change)\b",
+    r"of course|by all means|no need to change|that'?ll do|bang on|lgtm|sure thing|you got it"
+    r"|thumbs up|happy with (?:that|this|it))\b|\b(?:it is|i do)\W*$|[👍👌✅]",
     re.IGNORECASE,
 )
 _DOUBT = word_set(
@@ -138,7 +131,8 @@ _WITH_A_YES = frozenset(
 ) | word_set(
     "it thats would be that is was quite very much really so all lot go ahead on for do the needful"
     " kindly looks sounds works seems sound look work forward many wonderful kind one better thats"
-    " its thank im were happy glad pleased yay phew love like wow oh"
+    " its thank im were happy glad pleased yay phew love like wow oh thatll"
+    " nicely bang lgtm thumbs up got thing"
 )
 """Words that may come with a yes and change nothing of it, without their apostrophes."""
 _REPEATED = "repeated"
@@ -251,11 +245,11 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
     if repeats and ({"cancel", "it"} <= set(words) or not is_cancel(text)):
         return True  # "cancel that" may be said of what goes on: then nothing is done
     plain = {word.replace("'", "") for word in words}
-    agrees = not _APPROVING.isdisjoint(plain) or _GO_AHEAD.search(text) is not None
+    agrees = not APPROVING.isdisjoint(plain) or _GO_AHEAD.search(text) is not None
     certain = (
         agrees
         and _TURNING.isdisjoint(words)
-        and (plain <= _APPROVING | _WITH_A_YES | again or _only_remarks(text, again))
+        and (plain <= APPROVING | _WITH_A_YES | again or _only_remarks(text, again))
     )
     return True if certain else None
 
@@ -408,13 +402,13 @@ def _only_remarks(text: str, again: AbstractSet[str]) -> bool:
     agreed = False
     for segment in _SEGMENT.split(text):
         words = [word.replace("'", "") for word in _words(segment)]
-        if set(words) <= _APPROVING | _WITH_A_YES | again:
+        if set(words) <= APPROVING | _WITH_A_YES | again:
             agreed = (
-                agreed or not _APPROVING.isdisjoint(words) or _GO_AHEAD.search(segment) is not None
+                agreed or not APPROVING.isdisjoint(words) or _GO_AHEAD.search(segment) is not None
             )
             continue
         begin = re.match(
-            rf"\W*(?:(?:{'|'.join(sorted(_APPROVING))})\b\W*)*",
+            rf"\W*(?:(?:{'|'.join(sorted(APPROVING))})\b\W*)*",
             segment.replace("’", "'"),
             re.IGNORECASE,
         )
@@ -507,11 +501,27 @@ _DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 """A letter that is drawn out: "yesss", "sooo"."""
 
 
-_FIRST_WORD = re.compile(r"[^\W\d_]{3,12}(?![\w'’])")
+_FIRST_WORD = re.compile(r"[^\W\d_]{2,12}(?![\w'’])")
 _SHORT_ANSWERS = word_set("yes yep yup yeah yea no nope nah ok sure")
 _SPELLINGS = {
     **dict.fromkeys(
-        ["yeh", "yeap", "yap", "yip", "yah", "yuh", "yis", "yus", "yas", "yh", "aye"], "yes"
+        [
+            "yeh",
+            "yeap",
+            "yap",
+            "yip",
+            "yah",
+            "yuh",
+            "yis",
+            "yus",
+            "yas",
+            "yh",
+            "aye",
+            "si",
+            "oui",
+            "ja",
+        ],
+        "yes",
     ),
     **dict.fromkeys(["nae", "naw", "nay", "nup"], "no"),
     **dict.fromkeys(["oki", "okey", "okie", "okies"], "ok"),

@@ -339,8 +339,14 @@ def test_a_thing_beside_one_that_is_wished_for_is_wished_for_too() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["yesss", "yesss thank u", "okkk"])
-def test_a_drawn_out_yes_is_a_yes(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("yesss", "yesss thank u", "okkk", "yh perfect", "si perfect", "that'll do nicely, ta"),
+        *("bang on", "happy with that", "thumbs up", "ok 👍", "it is"),
+    ],
+)
+def test_a_yes_is_a_yes_in_whatever_words(text: str) -> None:
     assert yes_or_no(text, (), "Is that right?") is True
 
 
@@ -568,3 +574,12 @@ def test_no_thanks_is_a_no_to_a_question_of_yes_or_no() -> None:
             converse(graph, text, thread_id="t", now=NOW)
         state = graph.get_state({"configurable": {"thread_id": "t"}}).values
     assert state["params"] == {"power": False}
+
+
+@pytest.mark.parametrize("text", ["it is wrong", "I do want to change it", "it is the other one"])
+def test_a_yes_that_goes_on_to_something_else_is_none(text: str) -> None:
+    assert yes_or_no(text, (), "Is that right?") is None
+
+
+def test_a_word_that_says_yes_is_no_misspelt_word_of_the_catalog() -> None:
+    assert Spelled("spot on", frozenset({"sport"})).text == "spot on"

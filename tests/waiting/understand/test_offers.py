@@ -128,6 +128,11 @@ def test_what_runs_without_a_confirmation_is_asked_about_where_another_is_as_lik
     assert calls == []
 
 
+def test_what_says_no_more_than_good_is_no_part_of_an_answer_in_any_words() -> None:
+    asked, _ = last_reply("airline", "book help for a passenger, PTN606", "good. aberdeen")
+    assert asked == "What is the passenger's name?"
+
+
 TOP_UP = "top up my daughter's phone, 07700 900277, with 10 pounds"
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from rapidfuzz.distance import DamerauLevenshtein
 
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
-from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
+from langmem_ext.waiting.extract.english.lexicon import APPROVING, FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.numbers.numerals import TENS, UNITS
 
 _SHORT = {
@@ -124,7 +124,7 @@ def _slipped(word: str, words: frozenset[str]) -> str | None:
 
     Nothing that may be a form of it: "orders", "ordered".
     """
-    known = (words, FUNCTION_WORDS, VERBS, CONCEPTS, UNITS, TENS, _NAMES)
+    known = (words, FUNCTION_WORDS, APPROVING, VERBS, CONCEPTS, UNITS, TENS, _NAMES)
     if len(word) < _SLIPS - 1 or any(word in those for those in known):
         return None
     meant = [

@@ -45,6 +45,15 @@ POLITENESS = word_set(
     " mate thankyou thx ty tks np nvm lol innit ya yeh yas righto kindly course bye goodbye"
     " excellent wonderful sounds super not now later today again instead still already"
 )
+APPROVING = word_set(
+    "yes yeah yep yup yea ya yas y aye sure ok okay k right correct exactly indeed perfect"
+    " perfectly great good fine lovely wonderful marvellous marvelous brilliant fantastic super"
+    " superb excellent splendid amazing ideal sweet neat nice cool awesome alright absolutely"
+    " definitely certainly affirmative agreed agree approved confirm confirmed confirms proceed"
+    " true spot deal done grand brill ace fab sound cushty smashing lush yh si"
+    " oui ja"
+)
+"""Words that say yes, without their apostrophes."""
 VERBS = word_set(
     "want wanted need needs like likes liked love prefer looking look find finding search searching"
     " book booking reserve reserving get getting give go going gone goes come coming make making"

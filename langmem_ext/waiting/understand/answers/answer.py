@@ -20,7 +20,7 @@ from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.choices.enum import nearest
 from langmem_ext.waiting.extract.english.attitude import says_no
 from langmem_ext.waiting.extract.english.concepts import ASPECTS
-from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
+from langmem_ext.waiting.extract.english.lexicon import APPROVING, FUNCTION_WORDS
 from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.numbers.numerals import numerals
 from langmem_ext.waiting.policy.asking import question
@@ -117,7 +117,11 @@ def _taken_apart(
 ) -> Understanding:
     name = session.waiting_for
     clauses, dropped = _ended(playbook, session, plan, heard, clauses)
-    asides = [clause for clause in clauses if clause.act in (*CHATTING, "question", "cancel")]
+    asides = [
+        clause
+        for clause in clauses
+        if clause.act in (*CHATTING, "question", "cancel") or _only_approves(playbook, name, clause)
+    ]
     body = without(heard.text, asides)
     without_asides = replace(heard, text=body)
     answer = _answer(playbook, session, plan, heard, body) if body.strip() else None
@@ -168,6 +172,15 @@ def _taken_apart(
     if commands and (accepted := _passed_over(playbook, plan, name, clauses, values)):
         commands.insert(0, accepted)
     return commands or _stance(playbook, plan, heard, name, answer)
+
+
+def _only_approves(playbook: Playbook, name: str | None, clause: Clause) -> bool:
+    """Whether a sentence says no more than "good." to a question that any words may answer."""
+    open_question = name is not None and playbook.param(name).type in OPEN_TYPES
+    words = re.findall(r"[^\W\d_]+", clause.text.lower())
+    return (
+        open_question and clause.text.rstrip().endswith((".", "!")) and APPROVING.issuperset(words)
+    )
 
 
 def _ended(
