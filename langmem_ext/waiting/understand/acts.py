@@ -207,8 +207,9 @@ WISHES = re.compile(
 _TELLS = re.compile(
     r"^\W*(?:(?:and|but|so|because|cos|cause|since|as|well|oh|sorry|just|argh?|hi|hello|hey|um+"
     r"|uh+)\b\W*)*"
+    r"(?!well\s+(?:the|an?|in|on|at)\b)"
     r"(?:(?:i|we|he|she|they|it|this|that|there|somebody|someone)(?:['’]?(?:ve|m|re|s|d|ll))?|(?:my"
-    r"|our|the|his|her|their)\s+\w+)\s+\w+",
+    r"|our|the|his|her|their)\s+(?!\d)\w+)\s+(?!of\b)\w+",
     re.IGNORECASE,
 )
 

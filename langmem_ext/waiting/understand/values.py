@@ -20,6 +20,7 @@ from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.candidate import is_impossible, turned_down
 from langmem_ext.waiting.extract.choices.boolean import kinds_of, phrase_of, telling_stems
 from langmem_ext.waiting.extract.choices.enum import exact
+from langmem_ext.waiting.extract.dates.date import is_birth
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.self_correction import corrects
@@ -492,11 +493,6 @@ def _worth(param: Param, claim: Extraction, reading: Reading) -> float:
 
 _LABELLED: Final = 0.75
 """Above this confidence a text was named as what it is: "the card: Happy birthday"."""
-
-
-def is_birth(param: Param) -> bool:
-    """Whether a parameter is the day of somebody's birth."""
-    return any("birth" in WORDS.get(word, ()) for word in own_stems(param))
 
 
 def is_named_near(text: str, span: tuple[int, int], param: Param) -> bool:

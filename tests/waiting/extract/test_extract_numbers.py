@@ -438,6 +438,13 @@ def test_a_sum_that_is_not_enough_is_not_meant() -> None:
     assert answer(AMOUNT, "300 isnt enough, id need 600", "How much?").value == 600
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [("ordered two lamps", None), ("1100 a month tops", 1100), ("65", 65)]
+)
+def test_what_counts_things_is_no_sum(text: str, value: int | None) -> None:
+    assert answer(AMOUNT, text, "How much?").value == value
+
+
 def test_a_lot_is_no_number_of_things() -> None:
     lot = Param(name="lot", type=ParamType.INTEGER, description="number of the lot")
     assert find(lot, "make it 650", now=NOW).value is None

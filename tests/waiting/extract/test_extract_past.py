@@ -116,3 +116,17 @@ def test_what_was_arranged_is_not_what_is_wanted() -> None:
 def test_a_correction_of_one_end_leaves_the_other() -> None:
     text = "from sunday, and back on tuesday. no wednesday, I work tuesdays"
     assert (said(FIRST, text, LAST), said(LAST, text, FIRST)) == ("2026-03-08", "2026-03-11")
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("Alfie James Roe, born 1st March, 7lb 4oz", None),
+        ("she was born on 3 may, in friday's paper please", "friday"),
+    ],
+)
+def test_the_day_of_a_birth_is_only_that(text: str, day: str | None) -> None:
+    issue = Param(name="issue", type=ParamType.DATE, description="day of the issue", future=True)
+    born = Param(name="born", type=ParamType.DATE, description="date of birth")
+    assert find(issue, text, now=NOW).value == (find(issue, day, now=NOW).value if day else None)
+    assert find(born, text, now=NOW).value is not None

@@ -500,3 +500,18 @@ def test_a_point_ends_a_sentence_and_one_thing_is_no_hour(text: str, time: str |
 def test_what_follows_from_another_day_is_the_day() -> None:
     text = "we're back on the 22nd so till the 21st"
     assert answer(END, text).value == "2024-05-21"
+
+
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        ("monday at 10 about my rash", ("10:00", "22:00")),
+        ("at 11 to see the flat", ("11:00", "23:00")),
+        ("we land at 1 so say half past", ("01:30", "13:30")),
+        ("it starts at 2, quarter past for us", ("02:15", "14:15")),
+        ("about 12 to feed", ()),
+        ("at 10 or half past", ()),
+    ],
+)
+def test_what_an_hour_is_for_leaves_it_one(text: str, choices: tuple[str, ...]) -> None:
+    assert find(CLOCK, text, now=NOW).choices == choices

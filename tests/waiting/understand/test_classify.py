@@ -393,6 +393,7 @@ SHOWN: dict[str, JsonValue] = {
         ("can we make it four hours? everything else stays", {"length": "PT4H"}),
         ("ive done the sums and i can stretch to 650", {"bid": 650}),
         ("we've talked about it and we could go up to 650", {"bid": 650}),
+        ("well the 23rd of may then", {"day": "2024-05-23"}),
         ("i paid 700 for the last one", {}),
         ("i lived at number 14 for years", {}),
     ],

@@ -516,7 +516,9 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     candidates = dates(reply.text, reply.now.date(), past=is_of_past(param, reply.prompt))
     if not candidates and re.fullmatch(r"\W*(?:just|right|as of)? ?now\W*", reply.text, re.I):
         candidates = [Candidate(0, len(reply.text), reply.now.date().isoformat(), 0.8, 0, "today")]
-    if reply.strict and _BIRTH.search(f"{param.name} {param.description}"):
+    if not is_birth(param):
+        candidates = [day for day in candidates if not _BORN.search(before(reply.text, day.start))]
+    elif reply.strict:
         candidates = [
             day
             for day in candidates
@@ -524,7 +526,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             or _BIRTH.search(reply.text, 0, day.start)
         ]
     known = str(reply.filled.get(param.name))
-    if _DAY_OF_YEAR.fullmatch(known) and _BIRTH.search(f"{param.name} {param.description}"):
+    if _DAY_OF_YEAR.fullmatch(known) and is_birth(param):
         candidates = [_in_year_of(day, known, reply.text) for day in candidates]
     candidates = without_old(param, reply.text, _in_known_month(param, reply, candidates))
     if param.future:
@@ -567,5 +569,14 @@ _BACK_IN = re.compile(
 )
 """Words before the day on which somebody who was away is there again."""
 _BIRTH = re.compile(r"birth|born|\bdob\b", re.I)
+_BORN = re.compile(r"\b(?:born|dob|date of birth)\b\W*(?:(?:on|is|the)\s+)*$", re.I)
+"""Words before a day on which somebody was born."""
+
+
+def is_birth(param: Param) -> bool:
+    """Whether a parameter is the day of somebody's birth."""
+    return _BIRTH.search(f"{param.name} {param.description}") is not None
+
+
 _SINCE = re.compile(r"\b(?:since|last)\s+(?:the\s+)?$", re.I)
 """Words before a day that has passed."""

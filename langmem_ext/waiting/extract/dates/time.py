@@ -189,10 +189,12 @@ _FOLLOWS = word_set(
     "for on with and but please if when under in tomorrow today tonight this next then thanks name"
     " my we i it is will would so because since as instead sharp latest rather too works monday"
     " tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun"
-    " ish or table booking"
+    " ish or table booking about regarding re concerning"
 )
 """Words that may follow an hour that is named by "at 8" alone; a noun would make it a count, a name
 an address."""
+_TO_DO = re.compile(rf"\s*to\s+(?!\d|(?:{_HOUR_WORD}|noon|midnight|the|half|quarter)\b)", re.I)
+"""What follows an hour at which something is done: "at 10 to see the flat"."""
 _COUNTED = re.compile(
     r"\b(?:table|party|group|booking|reservation|seats?|places?|room|dinner|lunch|us)\s+(?:for"
     r"|of)\s+(?:the\s+)?$",
@@ -369,7 +371,8 @@ def at_hours(text: str) -> list[Candidate]:
     """Hours after "at", "around" and the like that do not count or number what follows."""
     hours = []
     for match in _AT.finditer(text):
-        name = match["next"].lower()
+        does = match.group().lower().startswith("at") and _TO_DO.match(text, match.end())
+        name = "" if does else match["next"].lower()
         if (name and name not in _FOLLOWS) or (match["hour"].lower() == "one" and name):
             continue
         end = max(match.end(group) for group in ("hour", "minute", "ish"))
@@ -595,7 +598,27 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     """The times of a reply; bare hours only in an answer without a clearer time."""
     part = _asked_part(param, reply.prompt)
     times = _within_limits(reply.text, without_old(param, reply.text, _marked(param, reply)))
+    times = _of_said_hour(reply.text, times)
     return [
         _decided(candidate, part, only=False) if candidate.undecided else candidate
         for candidate in times
     ] or _of_known_hour(param, reply)
+
+
+def _of_said_hour(text: str, times: list[Candidate]) -> list[Candidate]:
+    """The times, the last moved by minutes alone behind it: "we land at 1 so say half past"."""
+    match = _MINUTES_ALONE.search(text)
+    last = max(times, key=lambda time: time.end, default=None)
+    if match is None or last is None or match["side"].lower() == "to" or match.start() < last.end:
+        return times
+    if re.search(r"\bor\b", text[last.end : match.start()], re.I):
+        return []
+    minutes = "30" if match["half"] else "15"
+    if not all(str(value).endswith(":00") for value in (last.value, *last.alternatives)):
+        return times
+    moved = [f"{str(value)[:3]}{minutes}" for value in (last.value, *last.alternatives)]
+    return [
+        replace(
+            last, start=match.start(), end=match.end(), value=moved[0], alternatives=(*moved[1:],)
+        )
+    ]

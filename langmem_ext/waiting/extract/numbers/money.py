@@ -79,6 +79,12 @@ _MEASURED = re.compile(
     re.I,
 )
 """A noun behind a number, which is then not a sum but so many of something."""
+_COUNTS = re.compile(
+    r"\s+(?:of (?:them|those|these)|(?!(?:tops|plus|bucks|is|was|as|this|thanks|yes|less|perhaps"
+    r"|always|sometimes|besides|its)\b)[a-z]{2,}[^\Wsu]s)\b",
+    re.I,
+)
+"""A noun of several things behind a number, which then counts them: "two lamps"."""
 _CENTS = re.compile(r"\s+and\s+(\d{1,2})\s+cents?\b", re.I)
 
 
@@ -124,7 +130,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         and (not _CLOCK.search(before(reply.text, n.start)) or _EACH.match(reply.text, n.end))
     ]
     sums = [c for c in bare if _EACH.match(reply.text, c.end)] + outside(bare, spans)
-    sums = longest(sums)
+    sums = [c for c in longest(sums) if not _COUNTS.match(reply.text, c.end)]
     if reply.strict:
         return [sum_ for sum_ in sums if _is_marked(param, reply.text, sum_)]
     return _by_own_words(param, reply, sums)

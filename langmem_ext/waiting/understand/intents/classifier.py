@@ -15,12 +15,13 @@ from pydantic import JsonValue
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog
 from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.extract.dates.date import is_birth
 from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.understand.acts import WISHES, asks_back_only, tells, words_without_values
 from langmem_ext.waiting.understand.clauses import MOST, Clause, clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.intents.similarity import IntentIndex, about, without_refusals
-from langmem_ext.waiting.understand.values import Reading, is_birth, sure_values
+from langmem_ext.waiting.understand.values import Reading, sure_values
 
 PATTERN: Final = 0.9
 """Confidence in an intent whose pattern matches."""
