@@ -198,7 +198,8 @@ WISHES = re.compile(
     r" )?(?:like|love|rather|prefer)|"
     r"wants?|wanna|needs?|(?:can|could|would|will) (?:i|we|you"
     r"|u|somebody|someone|anybody|anyone)|"
-    r"please|pls|plz|let me|looking (?:for|to)|hoping (?:for|to)|(?<!\bthe )(?<!\ba"
+    r"please|pls|plz|let me|looking (?:for|to)|hoping (?:for|to)|keen (?:on|to)|interested in"
+    r"|could do with|fancy|(?<=m )after|(?<=re )after|(?<=am )after|(?<!\bthe )(?<!\ba"
     r" )(?:book|cancel)(?= (?:me|us|my|the|a|an|it|in)\b))\b",
     re.IGNORECASE,
 )
