@@ -34,11 +34,24 @@ catches `LangmemExtError`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class LangmemExtError(Exception):
-    """Root of all errors of this package."""
+    """Root of all errors of this package. It can be pickled: a pool of processes passes it on."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(
+    kind: type[LangmemExtError], args: tuple[Any, ...], state: Mapping[str, Any]
+) -> LangmemExtError:
+    """An error as it was, whatever its constructor takes."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidInput(LangmemExtError, ValueError):

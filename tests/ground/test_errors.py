@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
 
-from langmem_ext.errors import DamagedRow, cause, safe_text
+from langmem_ext.errors import (
+    CatalogError,
+    ContextOverflow,
+    DamagedRow,
+    HeadConflict,
+    ThreadDeleted,
+    cause,
+    safe_text,
+)
 
 SECRET = "4929123456781234"
 
@@ -48,3 +57,18 @@ def test_what_quotes_nothing_is_told_whole() -> None:
         safe_text(failure(lambda: HumanMessage(content={"card": SECRET})))
         == ValidationError.__name__
     )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CatalogError("shop.yaml", ["line 3: unknown type 'dat'"]),
+        ContextOverflow(10, 20, [("a message", 20)]),
+        HeadConflict("t", None, "1"),
+        ThreadDeleted("t"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_passes_from_one_process_to_another(error: Exception) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

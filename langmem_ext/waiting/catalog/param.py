@@ -168,8 +168,8 @@ class Param(BaseModel):
         normaliser: Name of a function passed to `build_waiting_graph`; it converts a value to the
             stored form.
         role: Which of a pair it is (two dates, two places), for messages with both.
-        bounds: The lowest and the highest value: times `HH:MM` (also of a datetime), ISO dates or
-            numbers; None: no limit.
+        bounds: The lowest and the highest value: times `HH:MM` (also of a datetime), ISO dates,
+            ISO durations (`PT1H`) or numbers; None: no limit.
         future: Whether a date must be today or later, a datetime later than now.
         labels: What users see for an allowed value. Default: its name in words.
         help: The answer to a user who asks what it is, or does not have it. Default: the

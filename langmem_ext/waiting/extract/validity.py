@@ -8,7 +8,7 @@ from datetime import date, datetime, time
 
 from pydantic import JsonValue
 
-from langmem_ext.waiting.catalog.param import ISO_DURATION, Bound, Param, ParamType
+from langmem_ext.waiting.catalog.param import ISO_DURATION, Bound, Param, ParamType, label
 from langmem_ext.waiting.extract.codes.identifier import compiled
 from langmem_ext.waiting.extract.codes.url import address_of
 
@@ -94,12 +94,15 @@ def problem_of(param: Param, value: JsonValue, *, now: datetime) -> str | None:
     least, most = _end(param.type, low), _end(param.type, high)
     if (least is None or place >= least) and (most is None or place <= most):
         return None
+    lowest, highest = (
+        label(param, end) if param.type == ParamType.DURATION else end for end in (low, high)
+    )
     if least is not None and most is not None:
-        return f"it must be between {low} and {high}"
+        return f"it must be between {lowest} and {highest}"
     late = param.type in (ParamType.DATE, ParamType.TIME, ParamType.DATETIME)
     if least is not None:
-        return f"it must be {low} or {'later' if late else 'more'}"
-    return f"it must be {high} or {'earlier' if late else 'less'}"
+        return f"it must be {lowest} or {'later' if late else 'more'}"
+    return f"it must be {highest} or {'earlier' if late else 'less'}"
 
 
 def bounds_mistake(param: Param) -> str | None:
@@ -108,12 +111,12 @@ def bounds_mistake(param: Param) -> str | None:
         return None
     if _bounds_hours(param):
         return bounds_mistake(param.model_copy(update={"type": ParamType.TIME}))
-    if param.type == ParamType.DURATION and not param.units:
-        return "a duration needs `units` to have bounds"
     kind = _BOUNDED.get(param.type)
+    if param.type == ParamType.DURATION and not param.units:
+        kind = "duration like 'PT1H30M'"
     if kind is None:
         return f"{param.type} is not ordered and has no bounds"
-    low, high = (_end(param.type, end) for end in param.bounds)
+    low, high = (_end(param.type, end) if _is_written(param, end) else None for end in param.bounds)
     for end, place in zip(param.bounds, (low, high), strict=True):
         if end is not None and place is None:
             return f"{end!r} is not a {kind}"
@@ -138,6 +141,12 @@ _BOUNDED: Mapping[str, str] = {
 """The types whose values have an order, and how a bound of each is written."""
 
 
+def _is_written(param: Param, end: Bound) -> bool:
+    """Whether a bound of a duration is written as its values are: with units, a number of them."""
+    iso = isinstance(end, str) and ISO_DURATION.fullmatch(end) is not None
+    return param.type != ParamType.DURATION or iso is not bool(param.units)
+
+
 def _bounds_hours(param: Param) -> bool:
     """Whether the bounds of a moment are times of the day."""
     return param.type == ParamType.DATETIME and any(
@@ -148,7 +157,9 @@ def _bounds_hours(param: Param) -> bool:
 def _end(kind: str, bound: Bound) -> float | None:
     """Where a bound lies; a number may be written as text, as a file has it ("0.5")."""
     if kind in (*_NUMERIC, ParamType.DURATION) and isinstance(bound, str):
-        return float(bound) if re.fullmatch(r"-?\d{1,15}(?:\.\d{1,15})?", bound) else None
+        if re.fullmatch(r"-?\d{1,15}(?:\.\d{1,15})?", bound):
+            return float(bound)
+        return None if kind in _NUMERIC else _place(kind, bound)
     return _place(kind, bound)
 
 
@@ -161,7 +172,7 @@ def _place(kind: str, value: JsonValue) -> float | None:
     if isinstance(value, int | float):
         return float(value)
     if kind == ParamType.DURATION:
-        return None
+        return _seconds(str(value))
     if kind == ParamType.DATETIME:
         return _minutes(datetime.fromisoformat(str(value)))
     if kind == ParamType.DATE:
@@ -172,6 +183,26 @@ def _place(kind: str, value: JsonValue) -> float | None:
 
 def _minutes(moment: datetime) -> float:
     return 24 * 60 * moment.toordinal() + 60 * moment.hour + moment.minute
+
+
+def _seconds(duration: str) -> float | None:
+    """How long an ISO duration is; a month and a year are as long as they are on average."""
+    match = ISO_DURATION.fullmatch(duration)
+    return match and sum(
+        int(count or 0) * _LENGTH[unit] for unit, count in match.groupdict().items()
+    )
+
+
+_DAY = 86_400
+_LENGTH: Mapping[str, float] = {
+    "years": 365.2425 * _DAY,
+    "months": 365.2425 / 12 * _DAY,
+    "weeks": 7 * _DAY,
+    "days": _DAY,
+    "hours": 3_600,
+    "minutes": 60,
+    "seconds": 1,
+}
 
 
 def _days(day: date) -> float:

@@ -17,6 +17,7 @@ NOW = datetime(2024, 5, 15, 10, 30)
 OPEN = Param(name="time", type=ParamType.TIME, bounds=("11:00", "23:00"))
 SEATS = Param(name="seats", type=ParamType.INTEGER, description="Number of people", bounds=(1, 12))
 SUM = Param(name="amount", type=ParamType.MONEY, bounds=(None, 500))
+HIRE = Param(name="length", type=ParamType.DURATION, bounds=("PT2H", "P1D"))
 DAY = Param(name="day", type=ParamType.DATE, future=True)
 SEASON = Param(name="day", type=ParamType.DATE, bounds=("2024-06-01", "2024-08-31"))
 
@@ -103,6 +104,9 @@ def test_another_number_does_not_stand_in_for_one_out_of_bounds() -> None:
             0.4,
             "it must be 0.5 or more",
         ),
+        (HIRE, "PT1H", "it must be between 2 hours and 1 day"),
+        (HIRE, "P1W", "it must be between 2 hours and 1 day"),
+        (HIRE, "PT24H", None),
     ],
 )
 def test_what_is_wrong_with_a_value_is_said_in_a_sentence(
@@ -125,6 +129,7 @@ def declared(kind: str, bounds: object, **more: object) -> Param:
         ("integer", [1, 12], (1, 12)),
         ("money", [None, 99.5], (None, 99.5)),
         ("number", ["0.5", "2"], ("0.5", "2")),
+        ("duration", ["PT1H", "P1M"], ("PT1H", "P1M")),
         ("time", None, None),
     ],
 )
@@ -147,6 +152,8 @@ def test_bounds_are_a_list_of_two(kind: str, bounds: object, kept: object) -> No
         ("time", ["18:00", "02:00"], "the lowest value is above the highest"),
         ("time", [None, None], "give at least one of them"),
         ("text", ["a", "b"], "text is not ordered"),
+        ("duration", [1, None], "1 is not a duration like 'PT1H30M'"),
+        ("duration", ["PT2H", "PT90M"], "the lowest value is above the highest"),
     ],
 )
 def test_bounds_that_bound_nothing_are_a_mistake_of_the_catalog(
@@ -154,6 +161,18 @@ def test_bounds_that_bound_nothing_are_a_mistake_of_the_catalog(
 ) -> None:
     with pytest.raises(CatalogError, match=f"params.x.bounds: .*{mistake}"):
         declared(kind, bounds)
+
+
+def test_a_duration_with_units_is_bound_by_numbers_of_them() -> None:
+    assert declared("duration", [1, 24], units="hours").bounds == (1, 24)
+    with pytest.raises(CatalogError, match="'PT1H' is not a number of the parameter's units"):
+        declared("duration", ["PT1H", None], units="hours")
+
+
+def test_a_length_out_of_its_bounds_is_not_taken() -> None:
+    refused = answer(HIRE, "an hour")
+    assert (refused.value, refused.problem) == (None, "it must be between 2 hours and 1 day")
+    assert answer(HIRE, "three hours").value == "PT3H"
 
 
 def test_only_a_date_lies_in_the_future() -> None:
