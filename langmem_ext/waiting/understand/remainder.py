@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.closed_spans import closed_spans
-from langmem_ext.waiting.extract.english.concepts import WORDS
+from langmem_ext.waiting.extract.english.concepts import WORDS, phrases_in
 from langmem_ext.waiting.extract.english.lexicon import (
     CONJUNCTIONS,
     FUNCTION_WORDS,
@@ -30,7 +30,8 @@ from langmem_ext.waiting.extract.names.name import PETS
 from langmem_ext.waiting.extract.names.objects import objects_in, things_in, topics_in
 from langmem_ext.waiting.extract.names.person import could_be_person, is_of_person, is_person
 from langmem_ext.waiting.extract.names.phrase import place_in
-from langmem_ext.waiting.extract.names.text import is_kind, is_narrative
+from langmem_ext.waiting.extract.names.text import is_narrative
+from langmem_ext.waiting.extract.names.what_for import behind_lead
 from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
 from langmem_ext.waiting.understand.acts import WISHES, without_part
 from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, without
@@ -220,7 +221,7 @@ _CALLED: Final = re.compile(r"\bname of\b|\bcalled\b", re.IGNORECASE)
 
 
 def _is_thing(param: Param) -> bool:
-    free = param.type is ParamType.TEXT and not (is_kind(param) or is_narrative(param))
+    free = param.type is ParamType.TEXT and not is_narrative(param)
     return free and not param.pattern and not _says_where(param)
 
 
@@ -233,7 +234,12 @@ def _is_where(param: Param) -> bool:
 
 
 def _says_where(param: Param) -> bool:
-    return re.search(r"\bwhere\b", f"{param.description} {param.prompt}", re.IGNORECASE) is not None
+    """Whether the values are places: not "what hurts", though it may be asked where it does."""
+    asked = param.prompt if not _WHAT.search(param.description) else ""
+    return re.search(r"\bwhere\b", f"{param.description} {asked}", re.IGNORECASE) is not None
+
+
+_WHAT: Final = re.compile(r"\bwh(?:at|ich)\b", re.IGNORECASE)
 
 
 def _is_address(param: Param) -> bool:
@@ -320,7 +326,8 @@ def _stories(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
     """
     if _asks_fault(param) and (faults := _faults(text, known)):
         return faults
-    return _told(text, known) or topics_in(text, known)
+    told = _told(text, known) or topics_in(text, known)
+    return [(behind_lead(param, text, start, end), end) for start, end in told]
 
 
 def _told(text: str, known: AbstractSet[str]) -> list[Span]:
@@ -352,7 +359,7 @@ def _asks_fault(param: Param) -> bool:
 _FAILS: Final = re.compile(
     r"\b(?:(?:(?:wo|does|is|has|are|have)n['’]?t|(?:will|does|is|has|are) not|stopped|keeps?|kept"
     r"|came|fell|(?:has|have) (?:come|gone|fallen|stopped))\s+[^\W\d_]+"
-    r"|snapped|split|torn|ripped|bent|burst|die[sd]|loose|missing|blocked|dripping)\b",
+    r"|snapped|split|torn|ripped|bent|burst|die[sd]|loose|stuck|missing|blocked|dripping)\b",
     re.IGNORECASE,
 )
 """What a thing does that is wrong: "wont charge", "came off"."""
@@ -388,13 +395,14 @@ def _says_fault(text: str, known: AbstractSet[str]) -> bool:
     fails = any(not _SPEAKER.search(text, 0, match.start()) for match in _FAILS.finditer(text))
     words = [word.low for word in tokens(text) if word.low not in FUNCTION_WORDS]
     named = any("broken" in WORDS.get(stem(word), ()) for word in words)
+    fails = fails or any("broken" in meant for _, _, meant in phrases_in(text.lower()))
     plain = _PLAINLY_WRONG if fails else _PLAINLY_WRONG | known
     telling = any(stem(word) not in plain for word in words)
     return (fails or named) and telling and not WISHES.search(text)
 
 
 _PLAINLY_WRONG: Final = frozenset(
-    map(stem, word_set("broken broke break fault faulty damaged working work isnt doesnt"))
+    map(stem, word_set("broken broke break fault faulty damaged working work isnt doesnt one"))
 )
 """Words that only say that something is wrong."""
 

@@ -260,7 +260,6 @@ def with_open(playbook: Playbook, heard: Heard, begins: Start) -> Start:
     """
     intent, known = playbook.intents[begins.intent], dict(begins.values)
     every = [playbook.catalog.params[name] for name in intent.param_names]
-    params = [param for param in every if param.name not in known]
     reading = Reading(heard.text, heard.now, about=about(intent))
     read = read_values(every, reading)
     likely = likely_values(every, reading, read, intent.required)
@@ -271,7 +270,7 @@ def with_open(playbook: Playbook, heard: Heard, begins: Start) -> Start:
     ]
     left = {
         name: claim
-        for name, claim in left_open(params, reading).items()
+        for name, claim in left_open(every, reading).items()
         if claim.problem or len(claim.choices) != 1 or not _within(claim.span, taken)
     }
     return replace(

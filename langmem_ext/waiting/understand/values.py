@@ -24,12 +24,12 @@ from langmem_ext.waiting.extract.dates.date import is_birth
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.self_correction import corrects
-from langmem_ext.waiting.extract.english.tokens import trim
+from langmem_ext.waiting.extract.english.tokens import tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
-from langmem_ext.waiting.extract.names.person import is_person
+from langmem_ext.waiting.extract.names.person import could_be_person, is_person
 from langmem_ext.waiting.extract.names.phrase import counted_in
 from langmem_ext.waiting.extract.names.telling import DOUBTED, is_request, is_written
-from langmem_ext.waiting.extract.names.text import is_thing, is_title
+from langmem_ext.waiting.extract.names.text import is_narrative, is_thing, is_title
 from langmem_ext.waiting.understand.acts import yes_or_no
 from langmem_ext.waiting.understand.likely_time import likely
 
@@ -133,7 +133,37 @@ def _claims(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
             own[param.name] = _without_others(param, params, claims, reading)
         elif param.type is ParamType.TEXT:
             own[param.name] = _up_to_others(param, params, claims, reading.text)
-    return claims | own | counted
+    return claims | own | counted | _somebody(params, claims, reading)
+
+
+def _somebody(
+    params: Sequence[Param], claims: Mapping[str, Extraction], reading: Reading
+) -> dict[str, Extraction]:
+    """Whose name an answer may be that tells nothing: "Farouk Benali" to "What is it about?".
+
+    It is the one person's that is open; a thing may be written like that as well. Either is
+    confirmed.
+    """
+    asked = next((param for param in params if param.name == reading.asked), None)
+    people = [param for param in params if is_person(param) and claims[param.name].span is None]
+    words = tokens(reading.text)
+    named = len(words) > 1 and all(word.capitalised for word in words) and could_be_person(words)
+    if asked is None or asked.type is not ParamType.TEXT or len(people) != 1 or not named:
+        return {}
+    if is_thing(asked) and not _TITLES.search(f"{asked.description} {asked.prompt}"):
+        claim = claims[asked.name]
+        return {asked.name: replace(claim, confidence=min(claim.confidence, DOUBTED))}
+    claim = extract(people[0], Reply(reading.text, prompt="?", now=reading.now))
+    if claim.status != "filled" or not is_narrative(asked) or is_title(asked) or is_written(asked):
+        return {}
+    told = Extraction("abstained", reason="is somebody's name")
+    return {asked.name: told, people[0].name: replace(claim, confidence=_SAID_ALONE)}
+
+
+_SAID_ALONE: Final = 0.55
+"""Confidence in a name that answers another question."""
+_TITLES: Final = re.compile(r"\b(?:title|songs?|make|model|brand|show|events?)\b", re.IGNORECASE)
+"""Words for things that have names of their own."""
 
 
 def _counted_thing(

@@ -69,6 +69,11 @@ def test_a_thing_named_beside_other_sentences_is_doubtful() -> None:
     assert answered(THING, text) == ("a cello in a case", False)
 
 
+def test_two_sentences_that_name_something_name_it_doubtfully() -> None:
+    text = "oh sorry, Philippa Strand. theres pictures on my page"
+    assert answered(THING, text)[1] is False
+
+
 def test_a_sentence_says_where() -> None:
     assert answered(SPOT, "we left it behind the sports hall") == ("behind the sports hall", False)
 

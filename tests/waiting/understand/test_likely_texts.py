@@ -139,6 +139,8 @@ def test_what_is_damaged_is_told_with_what_is_wrong(text: str, fault: str) -> No
         ("we have a box of old hats, would you sell them", "box of old hats"),
         ("do you sell olive trees", "olive trees"),
         ("my late aunt left behind a lot of old dresses", "old dresses"),
+        ("we have some old evening dresses for you", "old evening dresses"),
+        ("got a leather armchair gathering dust in the shed", "leather armchair"),
         ("can i sell something with you?", None),
         ("2 things. can you sell an armchair for me", "armchair"),
         ("I want to sell two brass lamps and a clock", "two brass lamps and a clock"),
@@ -149,3 +151,43 @@ def test_what_is_damaged_is_told_with_what_is_wrong(text: str, fault: str) -> No
 def test_a_thing_is_offered_with_the_words_that_tell_which(text: str, thing: str | None) -> None:
     wording = ("what is to be sold", "What would you like to sell?")
     assert offered("item", wording, "Sell something at our auction", text) == thing
+
+
+@pytest.mark.parametrize(
+    ("text", "food"),
+    [
+        ("want to donate some food, 12.5 euros of rabbit pellets", "rabbit pellets"),
+        ("do you take food donations", None),
+    ],
+)
+def test_what_is_counted_is_offered_though_the_request_speaks_of_it(
+    text: str, food: str | None
+) -> None:
+    about = "Bring us food for the animals. we want to donate rabbit pellets"
+    assert offered("food", ("what food", "What food is it?"), about, text) == food
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("can i come on friday? my neck is killing me. Ruth Abara", "neck"),
+        ("appointment on friday for my hip", "hip"),
+        ("did my knee in at football", "knee"),
+    ],
+)
+def test_what_hurts_is_no_place_though_it_is_asked_where(text: str, part: str) -> None:
+    wording = ("what hurts", "Where does it hurt?")
+    assert offered("body_part", wording, "Book a session with a physiotherapist", text) == part
+
+
+def test_a_fault_is_not_that_one_is_reported() -> None:
+    wording = ("what is wrong", "What is wrong with it?")
+    text = "report a fault on the same one, the E key is stuck"
+    assert offered("fault", wording, "Report a fault of a device", text) == "the E key is stuck"
+
+
+def test_what_a_request_says_that_it_is_about_is_offered_without_its_lead() -> None:
+    wording = ("what the appointment is about", "What is it about?")
+    text = "id rather book an appointment. its about this rash on my arm, wont go away"
+    said = offered("reason", wording, "Book an appointment with a doctor", text)
+    assert said == "this rash on my arm, wont go away"

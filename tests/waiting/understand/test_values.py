@@ -456,3 +456,51 @@ def test_a_text_that_is_a_name_is_what_is_left_in_capitals() -> None:
     company = param("company", "text", description="name of the business")
     found = likely_values([company], Reading("an ad for Brindle Roofing", NOW), {}, ["company"])
     assert found["company"].value == "Brindle Roofing"
+
+
+TOLD = [
+    Param(name="topic", type=ParamType.TEXT, prompt="What is it about?", description="what it is"),
+    Param(name="fault", type=ParamType.TEXT, prompt="What is wrong with it?"),
+    Param(name="gear", type=ParamType.TEXT, prompt="Which tool do you need?"),
+    Param(name="feedback", type=ParamType.TEXT, prompt="What would you like to tell us?"),
+    param("day", "date", description="day of the visit"),
+    param("owner", "person", description="who brings it"),
+]
+
+
+def answer_to(name: str, text: str) -> dict[str, Any]:
+    [asked] = [one for one in TOLD if one.name == name]
+    params = [asked, *(one for one in TOLD if one.type is not ParamType.TEXT)]
+    return read(params, text, asked=name, prompt=asked.prompt)
+
+
+@pytest.mark.parametrize("text", ["Farouk Benali", "Amina Yusuf", "Jonas Weber-Holt"])
+def test_somebodys_name_is_no_story(text: str) -> None:
+    assert answer_to("fault", text) == {"owner": text}
+    reading = Reading(text, NOW, asked="gear", prompt="Which tool do you need?")
+    assert left_open([TOLD[2], *TOLD[4:]], reading)["gear"].choices == (text,)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("topic", "it's about this rash on my arm", {"topic": "this rash on my arm"}),
+        ("topic", "about my knee", {"topic": "my knee"}),
+        ("topic", "it's to do with my pension", {"topic": "my pension"}),
+        ("fault", "about half a minute in it dies", {"fault": "about half a minute in it dies"}),
+        ("fault", "about half of it is wet", {"fault": "about half of it is wet"}),
+        ("fault", "can we do friday instead, same time", {"day": "2026-03-06"}),
+        ("fault", "actually could we make it friday", {"day": "2026-03-06"}),
+        ("fault", "thats fair. friday", {"day": "2026-03-06"}),
+        ("fault", "ok thats fine", {}),
+        ("fault", "the zip is broken. thats a pity", {"fault": "the zip is broken"}),
+        ("fault", "btw?", {}),
+        ("gear", "lovely", {}),
+        ("gear", "fair enough", {}),
+        ("feedback", "it was very expensive", {"feedback": "it was very expensive"}),
+    ],
+)
+def test_a_text_is_no_remark_no_lead_and_no_other_wish(
+    name: str, text: str, expected: dict[str, Any]
+) -> None:
+    assert answer_to(name, text) == expected

@@ -74,6 +74,16 @@ def is_one_of(noun: str, own: AbstractSet[str]) -> bool:
     return stem(noun) in own or any(not meant.isdisjoint(WORDS.get(word, ())) for word in own)
 
 
+def is_family(word: str, known: AbstractSet[str]) -> bool:
+    """Whether a word is one of these, by their stems, or goes on from a long one: "donations"."""
+    own = stem(word)
+    return own in known or any(own.startswith(each) for each in known if len(each) > _LONG)
+
+
+_LONG: Final = 4
+"""Letters of a stem that other words may go on from, more than."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Phrase:
     """A noun with the words before it.
@@ -205,8 +215,15 @@ def _is_noun(words: Sequence[Token], at: int, *, first: int, determined: bool) -
         return determined and not word.low.endswith(("ing", "ed"))
     if at == first or re.search(r"\w{3}(?:ed|ing)$", word.low) is None:
         return True
-    closes = at + 1 == len(words) or words[at + 1].low in ("please", "pls", "for", "to")
-    return determined and closes and word.low.endswith("ing")  # "an oil painting to sell"
+    closes = at + 1 == len(words) or words[at + 1].low in ("please", "for", "to")
+    return determined and (word.low in _BESIDE_NOUNS or (closes and word.low.endswith("ing")))
+
+
+_BESIDE_NOUNS: Final = word_set(
+    "evening morning wedding swimming painting ceiling building heating washing sewing riding"
+    " walking hiking boxing fishing camping cooking running dining training parking"
+)
+"""Words that end as a verb does and stand before nouns: "an old evening dress"."""
 
 
 _OWN: Final = 5
@@ -233,10 +250,16 @@ def _rank(
     telling = [word for word in named[: of - 1] if word.low not in _PLAIN | VERBS]
     if telling and is_one_of(head, own):
         return _OWN
-    if stem(head) in known and of == len(named):
+    if is_family(head, known) and of == len(named):
         fresh = any(stem(word.low) not in known for word in telling)
-        return _BESIDE if fresh and lead == _WISHED else 0
+        return _BESIDE if lead == _WISHED and (fresh or _is_counted(text, words, phrase)) else 0
     return lead
+
+
+def _is_counted(text: str, words: Sequence[Token], phrase: _Phrase) -> bool:
+    """Whether a number that is read already stands before "of": "5 kg of ferret biscuits"."""
+    before = text[: words[phrase.opening].start]
+    return re.search(r"\s{3}of\s$", before[-6:]) is not None
 
 
 def _lead(
@@ -248,7 +271,8 @@ def _lead(
 ) -> int:
     """How likely a message is about a thing by the words that lead to it."""
     at, determined = phrase.opening, phrase.opening < phrase.first
-    spoken = _SPOKEN_OF if determined else 0
+    article = words[phrase.first - 1].low if determined else "your"
+    spoken = 0 if article == "your" else _SPOKEN_OF if article in _OWNERS else _BESIDE
     if at == 0 or text[words[at - 1].end : words[at].start].strip():
         before = _to_be_done(text, words, phrase, known)
         return _WISHED if before else spoken

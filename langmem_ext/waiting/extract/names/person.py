@@ -20,6 +20,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
 from langmem_ext.waiting.extract.english.tokens import Token, before, runs, tokens
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.openness import is_no_answer, keep
+from langmem_ext.waiting.extract.names.telling import is_remark
 from langmem_ext.waiting.extract.numbers.numerals import UNITS
 from langmem_ext.waiting.extract.reply import Reply
 
@@ -423,7 +424,12 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
     words = tokens(reply.text)
     if len(words) == 1 and words[0].low in _ALSO_NAMES and words[0].capitalised:
         return words
-    if is_no_answer(reply.text) or _REMARK.match(reply.text) or _GO_AHEAD.search(reply.text):
+    if (
+        is_no_answer(reply.text)
+        or is_remark(reply.text)
+        or _REMARK.match(reply.text)
+        or _GO_AHEAD.search(reply.text)
+    ):
         return []
     start, end = answer_span(reply.text)
     lead = _ME_FIRST.match(reply.text)

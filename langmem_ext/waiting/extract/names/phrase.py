@@ -78,7 +78,8 @@ def named_in(text: str) -> Phrase | None:
     naming = [part for part in parts if part.names]
     if not naming:
         return None
-    if len(naming) == len(parts):
+    told = re.search(r"[.!?\n]\s", text[naming[0].end : naming[-1].start + 1])
+    if len(naming) == len(parts) and not told:
         return Phrase(naming[0].start, naming[-1].end, True)
     chosen = next((part for part in naming if part.led), naming[0])
     return Phrase(chosen.start, chosen.end, False)

@@ -8,9 +8,11 @@ from typing import Final
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.english.attitude import stalls
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.tokens import sentences, trim
 from langmem_ext.waiting.extract.english.vocabulary import split_name
 from langmem_ext.waiting.extract.names.openness import is_no_answer
+from langmem_ext.waiting.extract.reply import LONGEST
 
 SURE: Final = 0.45
 """Confidence in a whole answer."""
@@ -19,7 +21,8 @@ DOUBTED: Final = 0.35
 
 _WHY = re.compile(r"\b(?:why|reason|because)\b", re.I)
 _REQUEST = re.compile(
-    r"\W*(?:(?:and|so|but|also|ok(?:ay)?|oh|hi|please)\b\W*)*(?:can|could|would|will)"
+    r"\W*(?:(?:and|so|but|also|ok(?:ay)?|oh|hi|please|actually|sorry|no|wait|hm+|well|then"
+    r"|right|yes)\b\W*)*(?:can|could|would|will)"
     r" (?:you|u|i|we)\b",
     re.I,
 )
@@ -71,6 +74,7 @@ def told(param: Param, text: str) -> tuple[int, int, float]:
     """
     parts = sentences(text)
     said = [part for part in parts if not stalls(text[slice(*part)])]
+    said = [part for part in said if not is_remark(text[slice(*part)], param)]
     said = [part for part in said if not _OTHER_VALUE.match(text[slice(*part)])]
     takes_wishes = _WISH.search(_wording(param)) is not None
     telling = [part for part in said if takes_wishes or not is_request(text[slice(*part)])]
@@ -79,6 +83,38 @@ def told(param: Param, text: str) -> tuple[int, int, float]:
     start, end = (telling or said)[0][0], (telling or said)[-1][1]
     waits = any(stalls(text[slice(*part)]) for part in parts[1:])
     return start, up_to_other(text, start, end), SURE if telling and not waits else DOUBTED
+
+
+_REMARK = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|right|well|oh|ah|hm+|yes|and)\b\W*)*"
+    r"(?:(?:that|it|this)(?:['’]?s| is| was)|sounds?|seems?|looks?)\s+"
+    r"(?:(?:a bit|very|quite|really|pretty|so|too|only|all)\s+)*"
+    r"(?:fair|fine|good|great|ok(?:ay)?|cool|nice|lovely|reasonable|cheap|expensive|dear|steep|quick"
+    r"|helpful|clear|perfect|brilliant|right|a (?:shame|pity))(?:\s+enough)?\W*",
+    re.I,
+)
+"""What somebody thinks of an answer: "ok that's fair"."""
+REMARKS: Final = word_set(
+    "btw tho lovely brilliant marvellous fab splendid fantastic amazing bless fair enough noted"
+    " understood gotcha"
+)
+"""Words that say by themselves no more than what somebody thinks."""
+
+
+_OPINION = re.compile(r"\b(?:feedback|comments?|reviews?|opinion|think|tell|say)\b", re.I)
+
+
+def is_remark(text: str, param: Param | None = None) -> bool:
+    """Whether words only say what somebody thinks of what was said: "ok that's fair".
+
+    For a parameter that asks what somebody thinks they do not.
+    """
+    if param is not None and _OPINION.search(_wording(param)):
+        return False
+    words = re.findall(r"[^\W\d_]+", text[:LONGEST].lower())
+    return _REMARK.fullmatch(text) is not None or (
+        not REMARKS.isdisjoint(words) and (FUNCTION_WORDS | REMARKS).issuperset(words)
+    )
 
 
 def is_request(text: str) -> bool:

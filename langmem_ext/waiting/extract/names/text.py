@@ -23,6 +23,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
 )
 from langmem_ext.waiting.extract.english.tokens import Token, before, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.extract.names.objects import is_family
 from langmem_ext.waiting.extract.names.openness import is_no_answer, named_before
 from langmem_ext.waiting.extract.names.person import is_of_person
 from langmem_ext.waiting.extract.names.phrase import named_in, place_in
@@ -31,13 +32,14 @@ from langmem_ext.waiting.extract.names.telling import (
     SURE,
     asks_why,
     begins,
+    is_remark,
     is_request,
     is_written,
     to_write,
     told,
     up_to_other,
 )
-from langmem_ext.waiting.extract.names.what_for import behind_for, said_for
+from langmem_ext.waiting.extract.names.what_for import behind_lead, said_for
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
 
 _EMPTY = word_set(
@@ -308,7 +310,7 @@ def _free(param: Param, reply: Reply) -> list[Candidate]:
         reason = _REASON.search(text)
         return _whole(text, reason.end(), len(text)) if reason else _thing(param, text)
     start, end, sure = told(param, text)
-    start = behind_for(param, text, start, end)
+    start = behind_lead(param, text, start, end)
     reason = _REASON.search(text, start, end) if asks_why(param) else None
     return _whole(text, reason.end() if reason else start, end, sure)
 
@@ -332,6 +334,8 @@ def _whole(text: str, start: int, end: int, sure: float = SURE) -> list[Candidat
 
 def _thing(param: Param, text: str) -> list[Candidate]:
     """The words that name a thing; less sure where the answer says something else as well."""
+    led = behind_lead(param, text, 0, len(text))
+    text = " " * led + text[led:]
     named = named_in(text)
     if named is None and _OF_PLACE.search(f"{param.description} {param.prompt}"):
         named = place_in(text)
@@ -554,7 +558,7 @@ def _spoken_of(param: Param, text: str) -> list[Candidate]:
     told = [
         (start, end)
         for start, end in sentences(text)
-        if any(_is_family(stem(word.low), own) for word in tokens(text[start:end]))
+        if any(is_family(word.low, own) for word in tokens(text[start:end]))
     ]
     if len(told) != 1 or not _STATES.search(sentence := text[slice(*told[0])]):
         return []
@@ -564,13 +568,6 @@ def _spoken_of(param: Param, text: str) -> list[Candidate]:
     return [Candidate(start, end, text[start:end], 0.5, 1, "speaks of it")]
 
 
-def _is_family(word: str, own: AbstractSet[str]) -> bool:
-    """Whether a stem is one of these, or goes on from a long one: "allergic" from "allergies"."""
-    return word in own or any(len(each) > _LONG and word.startswith(each) for each in own)
-
-
-_LONG = 4
-"""Letters of a stem that other words may go on from, more than."""
 _STATES = re.compile(
     r"^\W*(?:[\w'’-]+\s+){1,6}(?:has|have|had|takes?|is|are|gets?|suffers?)\b", re.I
 )
@@ -591,9 +588,12 @@ def _is_moment(param: Param, reply: Reply) -> bool:
     for start, end in closed_spans(param, reply):
         kept[start:end] = " " * (end - start)
     rest = "".join(kept)
-    return rest != reply.text.lower() and all(
-        word in FUNCTION_WORDS for word in re.findall(r"[^\W_]+", rest)
-    )
+    beside = _BESIDE_A_MOMENT if is_request(reply.text) else FUNCTION_WORDS
+    return rest != reply.text.lower() and beside.issuperset(re.findall(r"[^\W_]+", rest))
+
+
+_BESIDE_A_MOMENT = FUNCTION_WORDS | VERBS | {"same", "time"}
+"""Words of a wish for another day or time: "can we do tuesday instead, same time"."""
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
@@ -625,6 +625,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     if is_written(param):
         return _free(param, reply)
     if is_no_answer(begins(reply.text)) or _is_known(reply):
+        return []
+    if is_remark(reply.text, param) and not param.sensitive:
         return []
     if not _says_no(param, reply):
         return _free(param, reply)

@@ -21,11 +21,14 @@ _WHAT_FOR = re.compile(
     r"(?<!\blooking )(?<!\bhere )\bfor\W*$",
     re.I,
 )
-_IT_IS_FOR = re.compile(
-    r"\W*(?:(?:oh|ok(?:ay)?|yes|no|well|so|and)\b\W*)*"
-    r"(?:(?:it|this|that)(?:['’]?s|['’]ll be| is| will be| would be)\s+)?for\s+(?=\w)",
+_LED = re.compile(
+    r"\W*(?:(?:oh|ok(?:ay)?|yes|no|well|so|and|just|basically)\b\W*)*"
+    r"(?P<it>(?:it|this|that)(?:['’]?s|['’]ll be| is| was| will be| would be)\s+(?:all\s+)?)?"
+    r"(?:(?P<for>for)|(?P<about>about|regarding|concerning|to do with)(?!\s+(?:\d|an? (?:week|month"
+    r"|year|day|hour)|to|time)\b))\s+(?=\w)",
     re.I,
 )
+_ASKED_ABOUT = re.compile(r"\b(?:about|topic|subject|discuss)\b", re.I)
 _SAID_FOR = re.compile(
     r"\b(?:it|this|that)(?:['’]?s|['’]ll be| is| will be| would be)\s+for\s+"
     r"(?P<what>[^\W\d_][^.,;:!?\n]*)",
@@ -50,10 +53,16 @@ def _asks_what_for(param: Param) -> bool:
     return param.type is ParamType.TEXT and any(_WHAT_FOR.search(words) for words in wording)
 
 
-def behind_for(param: Param, text: str, start: int, end: int) -> int:
-    """Where an answer begins behind "it's for", for a parameter that asks just that."""
-    lead = _IT_IS_FOR.match(text, start, end) if _asks_what_for(param) else None
-    return lead.end() if lead else start
+def behind_lead(param: Param, text: str, start: int, end: int) -> int:
+    """Where words begin behind "it's for" and "it's about", which only lead to what is asked."""
+    lead = _LED.match(text, start, end)
+    if lead is None:
+        return start
+    if lead["for"]:
+        led = _asks_what_for(param)
+    else:
+        led = bool(lead["it"] or _ASKED_ABOUT.search(f"{param.description} {param.prompt}"))
+    return lead.end() if led else start
 
 
 def said_for(param: Param, reply: Reply) -> list[Candidate]:
