@@ -6,6 +6,7 @@ replaced as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
@@ -49,6 +50,8 @@ class PlanExecution(TypedDict):
     choices: NotRequired[dict[str, list[JsonValue]]]
     """Readings of what the user said for a parameter: which is meant is asked, or whether the only
     one is."""
+    halves: NotRequired[dict[str, str]]
+    """Days that the user named for a moment, without its time, by parameter."""
     skipped: NotRequired[list[str]]
     """Parameters that the user does not have, and without which the tools can be called."""
     expires_at: NotRequired[str]
@@ -71,6 +74,11 @@ class PlanExecution(TypedDict):
 def choices_of(plan: PlanExecution, name: str | None) -> list[JsonValue]:
     """The values of a parameter that the user is to choose from; one alone is to be confirmed."""
     return plan.get("choices", {}).get(name or "", [])
+
+
+def known_values(plan: PlanExecution, params: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The values that are known, and what is known of those that were not said whole."""
+    return {**plan.get("halves", {}), **params}
 
 
 def in_doubt(plan: PlanExecution, name: str | None) -> bool:

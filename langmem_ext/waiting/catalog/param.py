@@ -358,6 +358,7 @@ class Extraction:
         choices: The readings of `raw` that are left open; nothing was taken.
         problem: What is wrong with a value out of bounds, as a sentence that does not hold it: "it
             must be between 11:00 and 23:00".
+        half: What was said of a value that is not whole: the day of a moment, without its time.
     """
 
     status: ExtractionStatus
@@ -368,3 +369,4 @@ class Extraction:
     reason: str = ""
     choices: tuple[JsonValue, ...] = ()
     problem: str = ""
+    half: str = ""

@@ -122,11 +122,10 @@ def extract(param: Param, reply: Reply) -> Extraction:
         return accepted
     if chosen:
         return _taken(param, reply, chosen)
+    half = moment.half_said(param, reply) if param.type == ParamType.DATETIME else None
     if reply.strict:
-        return Extraction("abstained", reason="no marked value")
-    return (
-        moment.half_said(param, reply) if param.type == ParamType.DATETIME else None
-    ) or _stance(reply)
+        return half or Extraction("abstained", reason="no marked value")
+    return half or _stance(reply)
 
 
 def _read(param: Param, reply: Reply) -> list[Candidate]:

@@ -20,7 +20,7 @@ from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution, Suspended, choices_of, in_doubt
 from langmem_ext.waiting.understand.acts import refers_back
-from langmem_ext.waiting.understand.commands import Clarify, Command, Start
+from langmem_ext.waiting.understand.commands import Clarify, Command, Refuse, Start
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
     ClassifyRequest,
@@ -158,6 +158,9 @@ def start(playbook: Playbook, session: Session, heard: Heard, begins: Start) -> 
         session = replace(session, plan=plan, params=kept)
     session = replace(session, last_intent_id=intent.id, waiting_for=None)
     session = with_choices(playbook, take(playbook, session, values), begins.left)
+    for refused in begins.left:
+        if isinstance(refused, Refuse) and session.plan:
+            session = replace(session, plan=with_half(session.plan, refused))
     return replace(plan_next(playbook, session), mentioned=frozenset(values))
 
 
@@ -177,6 +180,14 @@ def with_choices(playbook: Playbook, session: Session, commands: Sequence[Comman
     return replace(
         session, plan=PlanExecution(**{**plan, "choices": {**plan.get("choices", {}), **choices}})
     )
+
+
+def with_half(plan: PlanExecution, refused: Refuse) -> PlanExecution:
+    """The plan with what counts of a value that was not said whole."""
+    if not refused.half:
+        return plan
+    halves = {**plan.get("halves", {}), refused.param: refused.half}
+    return PlanExecution(**{**plan, "halves": halves})
 
 
 def take(playbook: Playbook, session: Session, new_values: Mapping[str, JsonValue]) -> Session:

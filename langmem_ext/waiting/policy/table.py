@@ -31,6 +31,7 @@ from langmem_ext.waiting.policy.plan import (
     suspend,
     take,
     with_choices,
+    with_half,
 )
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -331,6 +332,7 @@ def _without_value(
             case DontCare(name):
                 return _any(playbook, session, plan, name)
             case Refuse(name, problem):
+                plan = with_half(plan, command)
                 return _wrong(playbook, session, plan, name, heard, (as_sentence(problem),))
             case _:
                 pass

@@ -262,7 +262,7 @@ _ALSO_RIGHT = re.compile(
     re.IGNORECASE,
 )
 _THAT_TOO = re.compile(
-    r"(?<=\w)\s*[,.;:!–—-]+\s*(?:and )?(?:that|this)(?: one)? too\b(?=\W*$)", re.IGNORECASE
+    r"(?<=\w)[\s,.;:!–—-]+(?:and )?(?:that|this)(?: one)? too\b(?=\W*$)", re.IGNORECASE
 )
 _SEGMENT = re.compile(r"[,.;:!\n–—()]+|\s-\s")
 _BEFORE_SAID = re.compile(rf"{_SEGMENT.pattern}|\bso\b", re.IGNORECASE)

@@ -74,10 +74,12 @@ class Refuse(_Command):
     Attributes:
         param: What it is a value of.
         problem: What is wrong, as the user is told.
+        half: What counts of it all the same, until the rest is said: the day of a moment.
     """
 
     param: str
     problem: str
+    half: str = ""
 
 
 @dataclass(frozen=True, slots=True)

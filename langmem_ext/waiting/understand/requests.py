@@ -276,7 +276,7 @@ def with_open(playbook: Playbook, heard: Heard, begins: Start) -> Start:
     return replace(
         begins,
         left=tuple(
-            Refuse(name, claim.problem, why=claim.reason)
+            Refuse(name, claim.problem, claim.half, why=claim.reason)
             if claim.problem
             else Clarify(param=name, choices=claim.choices, why=_WHY_OPEN[len(claim.choices) > 1])
             for name, claim in {**likely, **left}.items()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import HttpUrl, TypeAdapter
 
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, label
-from langmem_ext.waiting.extract import HALF_OPEN, OUT_OF_BOUNDS, Reply, extract, problem_of
+from langmem_ext.waiting.extract import HALF_OPEN, OUT_OF_BOUNDS, Reply, extract, find, problem_of
 from langmem_ext.waiting.extract.validity import bounds_mistake, is_valid
 
 NOW = datetime(2024, 5, 29, 14, 30)  # a Wednesday
@@ -212,3 +212,22 @@ def test_any_text_gives_a_valid_value_or_none(text: str, param: Param, asked: bo
 def test_a_day_or_a_time_alone_changes_that_part_of_a_known_moment(text: str, value: str) -> None:
     known = {"start": "2024-06-01T17:00"}
     assert extract(WHEN, Reply(text, prompt=WHEN.prompt, now=NOW, filled=known)).value == value
+
+
+def test_a_time_alone_is_on_the_day_that_was_said_before() -> None:
+    half = extract(WHEN, Reply("on friday", prompt="When?", now=NOW))
+    assert (half.value, half.problem) == (None, "it must have a time of day, too")
+    assert half.half == "2024-05-31"
+    known = {WHEN.name: half.half}
+    whole = extract(WHEN, Reply("at 2 pm", prompt="When?", filled=known, now=NOW))
+    assert whole.value == "2024-05-31T14:00"
+    assert whole.confidence > 0.9
+    other = extract(WHEN, Reply("monday at 2 pm", prompt="When?", filled=known, now=NOW))
+    assert other.value == "2024-06-03T14:00"
+
+
+def test_a_message_that_answers_nothing_names_one_day_or_none() -> None:
+    assert find(WHEN, "a visit on friday", now=NOW).half == "2024-05-31"
+    assert find(WHEN, "not friday but monday or tuesday", now=NOW).half == ""
+    future = WHEN.model_copy(update={"future": True})
+    assert find(future, "it broke yesterday, can you come", now=NOW).half == ""

@@ -344,6 +344,7 @@ def test_a_thing_beside_one_that_is_wished_for_is_wished_for_too() -> None:
     [
         *("yesss", "yesss thank u", "okkk", "yh perfect", "si perfect", "that'll do nicely, ta"),
         *("bang on", "happy with that", "thumbs up", "ok 👍", "it is"),
+        *("yep that too", "yes that one too", "mhm yes"),
     ],
 )
 def test_a_yes_is_a_yes_in_whatever_words(text: str) -> None:

@@ -283,3 +283,32 @@ def test_a_wish_for_something_else_is_no_free_text() -> None:
         "appliances", broken, "its too heavy, could you fetch it from my house?", "cancel"
     )
     assert back.endswith("What is wrong with it?")
+
+
+VISIT: Any = {
+    "intents": [
+        {
+            "id": "visit",
+            "description": "Have a tuner come",
+            "examples": ["tune my piano", "I need a tuner"],
+            "required": ["visit", "address"],
+            "reply": "We come on {visit} to {address}.",
+        }
+    ],
+    "params": {
+        "visit": {"type": "datetime", "prompt": "On which day and at what time?", "future": True},
+        "address": {"type": "address", "prompt": "Where?"},
+    },
+}
+
+
+@pytest.mark.parametrize("before", [("tune my piano on friday",), ("tune my piano", "friday")])
+def test_the_day_of_a_moment_counts_until_its_time_is_said(before: tuple[str, ...]) -> None:
+    builder = build_waiting_graph(IntentCatalog.from_dict(VISIT), [])
+    with DeltaSaver.open(":memory:") as saver:
+        graph = builder.compile(checkpointer=saver)
+        turns = [converse(graph, text, thread_id="t", now=NOW) for text in (*before, "at 2 pm")]
+        assert "It must have a time of day, too." in turns[-2].reply
+        assert turns[-1].reply == "Where?"
+        values = graph.get_state({"configurable": {"thread_id": "t"}}).values
+    assert values["params"] == {"visit": "2026-03-06T14:00"}

@@ -1,8 +1,9 @@
 """A day with a time of day, normalised to the local `YYYY-MM-DDTHH:MM`: "tomorrow at 5pm".
 
 Days and times are read by the grammars of `date` and `time`; here each time finds its day. Where a
-moment is known already, a day or a time alone changes that part of it. Else a time alone is
-today's, or tomorrow's where it has passed, and is not sure.
+moment is known already, a day or a time alone changes that part of it; where its day is, a time
+alone is on that day. Else a time alone is today's, or tomorrow's where it has passed, and is not
+sure.
 """
 
 from __future__ import annotations
@@ -38,8 +39,11 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     days = outside(date.read(param, reply), spans)
     times = outside(time.read(param, reply), spans)
     moments = [*written, *_joined(reply, days, times)]
-    if not moments and (known := _known(param, reply)):
+    said = str(reply.filled.get(param.name))
+    if not moments and (known := _known(said)):
         moments = _changed(known, days, times)
+    if not moments and not days and _DAY.fullmatch(said):
+        moments = [_on_day(said, hour) for hour in times]
     if moments or reply.strict:
         return moments
     if times:
@@ -114,12 +118,21 @@ def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list
     return moments
 
 
-def _known(param: Param, reply: Reply) -> datetime | None:
-    """The moment that is known already."""
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _known(said: str) -> datetime | None:
+    """The moment that is known already; a day alone is none."""
     try:
-        return datetime.fromisoformat(str(reply.filled.get(param.name)))
+        return None if _DAY.fullmatch(said) else datetime.fromisoformat(said)
     except ValueError:
         return None
+
+
+def _on_day(day: str, hour: Candidate) -> Candidate:
+    """A time on the day that was said before it."""
+    value, *others = (f"{day}T{clock}" for clock in (hour.value, *hour.alternatives))
+    return replace(hour, value=value, alternatives=tuple(others), reason="time of a known day")
 
 
 def _changed(known: datetime, days: list[Candidate], times: list[Candidate]) -> list[Candidate]:
@@ -174,9 +187,13 @@ def _today(reply: Reply, hour: Candidate) -> Candidate:
 
 
 def half_said(param: Param, reply: Reply) -> Extraction | None:
-    """What a reply lacks that names a day without a time; None for any other."""
+    """What a reply lacks that names a day without a time; None for any other.
+
+    Where nothing was asked it is the only day of the message, and none that is past.
+    """
     days = date.read(param, reply)
-    if not days:
+    past = param.future and bool(days) and str(days[0].value) < f"{reply.now:%Y-%m-%d}"
+    if not days or (reply.strict and (len(days) > 1 or past)):
         return None
     start, end = days[0].start, days[0].end
     return Extraction(
@@ -187,4 +204,5 @@ def half_said(param: Param, reply: Reply) -> Extraction | None:
         days[0].confidence,
         "no time of day",
         problem="it must have a time of day, too",
+        half=str(days[0].value),
     )

@@ -51,7 +51,7 @@ APPROVING = word_set(
     " superb excellent splendid amazing ideal sweet neat nice cool awesome alright absolutely"
     " definitely certainly affirmative agreed agree approved confirm confirmed confirms proceed"
     " true spot deal done grand brill ace fab sound cushty smashing lush yh si"
-    " oui ja"
+    " oui ja mhm"
 )
 """Words that say yes, without their apostrophes."""
 VERBS = word_set(

@@ -25,7 +25,7 @@ from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.numbers.numerals import numerals
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
-from langmem_ext.waiting.state import PlanExecution, choices_of, in_doubt
+from langmem_ext.waiting.state import PlanExecution, choices_of, in_doubt, known_values
 from langmem_ext.waiting.understand.acts import (
     WISHES,
     is_cancel,
@@ -392,7 +392,8 @@ def _answer(
     choices = choices_of(plan, name)
     if len(choices) > 1 and (value := chosen(text, choices)) is not None:
         return Extraction("filled", value, confidence=0.9, reason=_CHOSEN)
-    reply = Reply(text, prompt=prompt, others=others, filled=session.params, now=heard.now)
+    filled = known_values(plan, session.params)
+    reply = Reply(text, prompt=prompt, others=others, filled=filled, now=heard.now)
     extraction = extract(playbook.param(name), reply)
     if others and extraction.status != "filled":
         extraction = extract(playbook.param(name), replace(reply, others=()))
@@ -425,7 +426,7 @@ def _values(
     reading = Reading(
         heard.text,
         heard.now,
-        filled=session.params,
+        filled=known_values(plan, session.params),
         asked=name,
         prompt=prompt,
         about=about(playbook.intent_of(plan)),
@@ -672,7 +673,7 @@ def _stance(
         problem = playbook.value_error(plan, name, answer.value)
         return [Refuse(name, problem, why=reason)] if problem else [_fill(playbook, name, answer)]
     if answer is not None and answer.problem:
-        return [Refuse(name, answer.problem, why=reason)]
+        return [Refuse(name, answer.problem, answer.half, why=reason)]
     if answer is not None and answer.choices and name not in playbook.sensitive:
         return [Clarify(param=name, choices=answer.choices, why=reason)]
     if status == "dontcare":
