@@ -38,6 +38,7 @@ from langmem_ext.waiting.extract.english.attitude import (
 from langmem_ext.waiting.extract.english.self_correction import corrected
 from langmem_ext.waiting.extract.names import address, name, person, place
 from langmem_ext.waiting.extract.names import text as free_text
+from langmem_ext.waiting.extract.names.asks import is_free
 from langmem_ext.waiting.extract.names.openness import introduces
 from langmem_ext.waiting.extract.numbers import duration, integer, money, number
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
@@ -106,9 +107,7 @@ def extract(param: Param, reply: Reply) -> Extraction:
         InvalidInput: The parameter's pattern is no regular expression, or its type has no
             extractor.
     """
-    if len(reply.text) > LONGEST and not (
-        param.type == ParamType.TEXT and free_text.is_free(param)
-    ):
+    if len(reply.text) > LONGEST and not (param.type == ParamType.TEXT and is_free(param)):
         reply = replace(reply, text=reply.text[:LONGEST])
     if not reply.text.strip():
         return Extraction("abstained", reason="empty message")
