@@ -223,9 +223,8 @@ def _exchanged(params: Sequence[Param], text: str, said: Said) -> tuple[dict[str
     for param, span in _named_again(params, text, said):
         rest, known = without_part(text, span), said.known[param.name]
         extraction = _instead(param, rest, said)
-        meant = nearest(extraction.choices, known) if extraction.choices else extraction.value
-        if meant not in (None, known):
-            new[param.name] = replace(extraction, value=meant)
+        if extraction.value not in (None, known):
+            new[param.name] = extraction
             left = without_part(rest, extraction.span) if extraction.span else ""
     return (new, left) if len(new) == 1 else ({}, text)
 
@@ -268,9 +267,24 @@ def _instead(param: Param, rest: str, said: Said) -> Extraction:
     """The value of a message that denies the known one; without a span where it is all there is."""
     extraction = find(param, rest, now=said.now, filled=said.known)
     if extraction.status == "filled" or len(rest.split()) > _FEW_WORDS:
+        return _near_known(param, extraction, said)
+    alone = _alone_as(param, _BEFORE_NEW.sub("", rest, count=1).strip(), said)
+    return replace(_near_known(param, alone, said), span=None)
+
+
+def _alone_as(param: Param, words: str, said: Said) -> Extraction:
+    """What a few words are as the answer to the question for a known value."""
+    filled = said.known if param.type is ParamType.DATETIME else {}  # what keeps its other half
+    reply = Reply(words, prompt=param.prompt or "?", filled=filled, now=said.now)
+    return extract(param, reply)
+
+
+def _near_known(param: Param, extraction: Extraction, said: Said) -> Extraction:
+    """What was read; of two readings the one that is nearest to the known value."""
+    if not extraction.choices:
         return extraction
-    bare = _BEFORE_NEW.sub("", rest, count=1).strip()
-    return replace(extract(param, Reply(bare, prompt=param.prompt or "?", now=said.now)), span=None)
+    value = nearest(extraction.choices, said.known[param.name])
+    return replace(extraction, status="filled", value=value, choices=())
 
 
 _BEFORE_NEW = re.compile(
@@ -370,6 +384,7 @@ def _bare(
     if cue:
         parts.insert(0, (*cue.span("value"), led))
     found: dict[str, Extraction] = {}
+    given = [extraction.value for extraction in marked.values()]
     unsure = False
     for start, end, among in parts:
         if _overlap((start, end), spans_of(marked)):
@@ -386,7 +401,7 @@ def _bare(
         new = {
             name: replace(extraction, span=(start + extraction.span[0], start + extraction.span[1]))
             for name, extraction in read.items()
-            if extraction.span and extraction.value not in (None, said.known[name])
+            if extraction.span and extraction.value not in (None, said.known[name], *given)
         }
         meant = _of_its_size(new, said.known) if len(read) > 1 else new
         found |= meant
@@ -429,15 +444,14 @@ def _of_its_size(
 def _read_bare(params: Sequence[Param], part: str, said: Said) -> dict[str, Extraction]:
     """What a part of a message may be, by parameter."""
     read = {
-        param.name: extract(param, Reply(part, prompt=param.prompt or "?", now=said.now))
+        param.name: extraction
         for param in params
+        if (extraction := _alone_as(param, part, said)).status == "filled" or extraction.choices
     }
-    numeral = re.search(r"\d", part) is not None
-    return {
-        name: extraction
-        for name, extraction in read.items()
-        if extraction.status == "filled" or (extraction.choices and numeral)
-    }
+    own = [param for param in params if param.name in read]
+    if len(own) != 1 or _says_more(words_without_values(part, spans_of(read)), own):
+        return read  # an hour with two readings may be a number as well
+    return {param.name: _near_known(param, read[param.name], said) for param in own}
 
 
 def _answers(part: str, said: Said) -> bool:

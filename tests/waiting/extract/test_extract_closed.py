@@ -498,3 +498,31 @@ def test_a_wish_that_follows_from_a_lack_is_a_yes(
     param: Param, text: str, value: bool | None
 ) -> None:
     assert find(param, text, now=NOW).value is value
+
+
+CARE = Param(
+    name="service",
+    type=ParamType.ENUM,
+    enum={"eye test": (), "hearing test": (), "contact lens fitting": (), "ear wax removal": ()},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("my ears are full of wax again, can someone clean them out", "ear wax removal"),
+        ("i need the wax out of my ear", "ear wax removal"),
+        ("can you look at my ears", None),
+    ],
+)
+def test_a_value_of_which_a_message_has_most_words_is_confirmed(
+    text: str, value: str | None
+) -> None:
+    found = find(CARE, text, now=NOW)
+    assert found.value == value
+    assert value is None or found.confidence < doubtful_below(CARE)
+
+
+@pytest.mark.parametrize("text", ["just the wax please", "wax", "the ears"])
+def test_a_short_word_that_one_value_has_answers(text: str) -> None:
+    assert answer(CARE, text).value == "ear wax removal"

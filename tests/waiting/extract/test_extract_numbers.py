@@ -449,3 +449,72 @@ def test_a_lot_is_no_number_of_things() -> None:
     lot = Param(name="lot", type=ParamType.INTEGER, description="number of the lot")
     assert find(lot, "make it 650", now=NOW).value is None
     assert find(lot, "lot 87", now=NOW).value == 87
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a parcel to Leeds, 1.2 kg, insured for 400", 400),
+        ("please have it insured for up to 250 and send it to Hull", 250),
+        ("its valued at about 90", None),
+        ("insured for 2 years", None),
+        ("i need it insured for the 12th", None),
+        ("a parcel for 12 Tannery Row", None),
+    ],
+)
+def test_a_sum_is_told_by_the_verb_of_its_parameter(text: str, value: int | None) -> None:
+    insured = Param(
+        name="insured_for", type=ParamType.MONEY, description="sum the parcel is insured for"
+    )
+    assert find(insured, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I could pay up to 950 a month",
+        "650 max a month",
+        "it was two hundred a week",
+        "20 quid an hour",
+        "once a week",
+        "three times a year",
+        "how much a month is it",
+        "£30 a day",
+    ],
+)
+def test_a_rate_is_no_length_of_time(text: str) -> None:
+    stay = Param(name="stay", type=ParamType.DURATION, description="how long it is let")
+    assert find(stay, text, now=NOW).value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("i'd stay a month", "P1M"), ("3 hours a week", "PT3H"), ("a week", "P7D")]
+)
+def test_a_length_of_time_needs_no_number(text: str, value: str) -> None:
+    stay = Param(name="stay", type=ParamType.DURATION, description="how long it is let")
+    assert find(stay, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5th. no sorry, 6th, we moved last week", 6),
+        ("6th, the lift is on the left", 6),
+        ("on the 3rd", 3),
+        ("it's the 2nd - ask for Ben", 2),
+        ("first, who is coming?", None),
+    ],
+)
+def test_a_floor_is_an_ordinal_and_what_is_said_of_it(text: str, value: int | None) -> None:
+    floor = Param(name="floor", type=ParamType.INTEGER, description="floor the parcel goes to")
+    floors = floor.model_copy(
+        update={"type": ParamType.ENUM, "enum": {str(number): () for number in range(1, 9)}}
+    )
+    assert answer(floor, text, "To which floor?").value == value
+    assert answer(floors, text, "To which floor?").value == (value and str(value))
+
+
+@pytest.mark.parametrize("text", ["35, no wait, 45 pounds", "35 pounds, sorry, 45", "£35 no £45"])
+def test_a_sum_that_nobody_asked_for_may_be_corrected(text: str) -> None:
+    worth = Param(name="value", type=ParamType.MONEY, description="what it was worth")
+    assert find(worth, text, now=NOW).value == 45

@@ -515,3 +515,29 @@ def test_what_follows_from_another_day_is_the_day() -> None:
 )
 def test_what_an_hour_is_for_leaves_it_one(text: str, choices: tuple[str, ...]) -> None:
     assert find(CLOCK, text, now=NOW).choices == choices
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("we open on the 27th of june but id need them by the 24th", "2024-06-24"),
+        ("my birthday is the 20th of june, could you do the 18th", "2024-06-18"),
+        ("the wedding is june 8th and i want them on june 6th", "2024-06-06"),
+        ("i need them on june 6th, the wedding is june 8th", "2024-06-06"),
+        ("we'd want to be off by the 10th of june, so by the 9th", "2024-06-09"),
+    ],
+)
+def test_of_two_days_the_one_that_is_wished_for_counts(text: str, value: str) -> None:
+    needed = Param(
+        name="needed_by",
+        type=ParamType.DATE,
+        description="day the order must be ready",
+        prompt="By which day do you need it?",
+    )
+    assert extract(needed, Reply(text, prompt=needed.prompt, now=NOW)).value == value
+
+
+@pytest.mark.parametrize("text", ["thursday next week", "tomorrow", "1 may 2031"])
+def test_nobody_is_born_on_a_day_to_come(text: str) -> None:
+    born = Param(name="born", type=ParamType.DATE, description="date of birth")
+    assert extract(born, Reply(text, prompt="When were you born?", now=NOW)).value is None

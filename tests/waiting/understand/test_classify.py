@@ -14,6 +14,7 @@ from repository import ROOT
 
 from graphs.shop import TOOLS
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
     is_reset,
@@ -423,3 +424,42 @@ def test_words_without_values_are_what_remains() -> None:
     assert words_without_values(text, [(11, 27)]) == "send it to , please"
     assert words_without_values(text, []) == text
     assert words_without_values("O-1", [(0, 3), (1, 99)]) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no, make it 6.45, the meeting drags on",
+        "no, 6.45",
+        "can you do 6.45 instead",
+        "not 6.15, 6.45",
+    ],
+)
+@pytest.mark.parametrize(
+    ("kind", "known", "new"),
+    [("time", "18:15", "18:45"), ("datetime", "2024-05-20T18:15", "2024-05-20T18:45")],
+)
+def test_a_known_hour_says_which_half_of_the_day_another_is_in(
+    text: str, kind: str, known: str, new: str
+) -> None:
+    start = Param(name="start", type=ParamType(kind), description="when the taxi comes")
+    said = Said(text, {"start": known}, NOW, shown="Shall I order it?")
+    assert dict(other_values([start], said).values) == {"start": new}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no not tomorrow, thursday next week, the 9th",
+        "no, thursday next week, the 9th",
+        "no the 9th, i said",
+    ],
+)
+def test_a_value_corrects_one_parameter(text: str) -> None:
+    days = [
+        Param(name="day", type=ParamType.DATE, description="day of the visit"),
+        Param(name="born", type=ParamType.DATE, description="date of birth"),
+    ]
+    known: dict[str, JsonValue] = {"day": "2024-05-02", "born": "2014-06-21"}
+    said = Said(text, known, NOW, shown="Shall I put you in?")
+    assert dict(other_values(days, said).values) == {"day": "2024-05-09"}

@@ -18,6 +18,8 @@ from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, VERBS
 from langmem_ext.waiting.extract.english.tokens import before, tokens
 from langmem_ext.waiting.extract.english.vocabulary import stem
+from langmem_ext.waiting.extract.numbers.measure import ordinals
+from langmem_ext.waiting.extract.numbers.numerals import UNITS
 from langmem_ext.waiting.extract.reply import Reply
 
 _ORDINAL = re.compile(
@@ -153,21 +155,47 @@ _WHERE = frozenset(("inside", "outside"))
 """Prepositions that tell one thing from another."""
 
 
-def _parts(param: Param, text: str) -> list[Candidate]:
+def _owners(param: Param, least: int) -> dict[str, set[str]]:
+    """The values that have a telling word of so many letters at least, by the word."""
+    owners: dict[str, set[str]] = {}
+    for value, synonyms in param.enum.items():
+        for word in " ".join(_normal(form) for form in (value, *synonyms)).split():
+            telling = word not in FUNCTION_WORDS and word not in UNITS
+            if len(word) >= least and (telling or word in _WHERE):
+                owners.setdefault(word, set()).add(value)
+    return owners
+
+
+def _mostly(param: Param, text: str) -> list[Candidate]:
+    """The one value of which a message has most words, one of them its own: "ears full of wax"."""
+    words = {stem(word.low): word for word in tokens(text)}
+    own = {word for word, values in _owners(param, _SHORTEST).items() if len(values) == 1}
+    candidates = []
+    for value, synonyms in param.enum.items():
+        for form in (value, *synonyms):
+            parts = [word for word in _normal(form).split() if word not in FUNCTION_WORDS]
+            said = [word for word in parts if stem(word) in words]
+            if len(said) > 1 and 2 * len(said) > len(parts) and not own.isdisjoint(said):
+                spans = [(words[stem(word)].start, words[stem(word)].end) for word in said]
+                start, end = min(spans)[0], max(spans)[1]
+                if not re.search(r"[.;!?]", text[start:end]):
+                    candidates.append(
+                        Candidate(start, end, value, _ONLY_MEANT, 1, "most words of a value")
+                    )
+    return candidates if len({candidate.value for candidate in candidates}) == 1 else []
+
+
+def _parts(param: Param, text: str, *, least: int = 4) -> list[Candidate]:
     """Values named by a word that only they contain, or by a similar word.
 
     "counselor" names "Family Counselor", and "sporty" names "Sports".
     """
-    owners: dict[str, set[str]] = {}
-    for value, synonyms in param.enum.items():
-        for word in " ".join(_normal(form) for form in (value, *synonyms)).split():
-            if len(word) >= 4 and (word not in FUNCTION_WORDS or word in _WHERE):
-                owners.setdefault(word, set()).add(value)
+    owners = _owners(param, least)
     candidates = []
     for token in tokens(text):
         for part, values in owners.items():
             root = min(len(part), len(token.low)) - (0 if token.low == part else 1)
-            close = token.low == part or (
+            close = stem(token.low) == stem(part) or (
                 root >= 4
                 and token.low[:root] == part[:root]
                 and abs(len(part) - len(token.low)) <= 3
@@ -302,6 +330,13 @@ def _by_order(param: Param, reply: Reply) -> list[Candidate]:
     )
 
 
+def _by_number(param: Param, reply: Reply) -> list[Candidate]:
+    """The value of this number, where the values are numbers: "6th" for 6."""
+    numbered = param.enum and all(value.isdigit() for value in param.enum)
+    candidates = ordinals(param, reply) if numbered else []
+    return [replace(place, value=str(place.value)) for place in candidates]
+
+
 def _without_rejected(reply: Reply, candidates: list[Candidate]) -> list[Candidate]:
     """The values without those that the reply turns down or corrects.
 
@@ -364,6 +399,7 @@ def _likely(param: Param, text: str) -> list[Candidate]:
         [typo for typo in _typos(param, text) if _may_be_slip(param, text, typo)],
         [part for part in _parts(param, text) if text[part.start : part.end].lower() not in VERBS],
         _begun(param, text),
+        _mostly(param, text),
         _meant(param, text),
     ):
         if len({candidate.value for candidate in candidates}) == 1:
@@ -380,13 +416,14 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     candidates = exact(param, reply.text) or _scattered(param, reply.text)
     if not candidates and not reply.strict:
         candidates = (
-            _parts(param, reply.text)
+            _parts(param, reply.text, least=_SHORTEST)
             or _inflected(param, reply.text)
             or _shortened(param, reply.text)
             or _typos(param, reply.text)
             or _by_order(param, reply)
             or _meant(param, reply.text)
             or by_hour(param, reply)
+            or _by_number(param, reply)
         )
     if not candidates and reply.strict:
         candidates = [

@@ -11,7 +11,7 @@ from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, longest, turned_down
 from langmem_ext.waiting.extract.dates import days
 from langmem_ext.waiting.extract.dates.past import is_of_past, is_told_as_past, latest, nearest
-from langmem_ext.waiting.extract.dates.replacement import in_month_of, without_old
+from langmem_ext.waiting.extract.dates.replacement import in_month_of, wished_first, without_old
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.english.roles import DATE_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
@@ -526,15 +526,19 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             or _BIRTH.search(reply.text, 0, day.start)
         ]
     known = str(reply.filled.get(param.name))
-    if _DAY_OF_YEAR.fullmatch(known) and is_birth(param):
-        candidates = [_in_year_of(day, known, reply.text) for day in candidates]
+    if is_birth(param):
+        if _DAY_OF_YEAR.fullmatch(known):
+            candidates = [_in_year_of(day, known, reply.text) for day in candidates]
+        if _OF_BIRTH.search(f"{param.name.replace('_', ' ')} {param.description}"):
+            today = reply.now.date().isoformat()
+            candidates = [day for day in candidates if str(day.value) <= today]
     candidates = without_old(param, reply.text, _in_known_month(param, reply, candidates))
     if param.future:
         candidates = [
             replace(day, fit=-1) if _SINCE.search(before(reply.text, day.start)) else day
             for day in candidates
         ]
-    candidates = with_roles(param, reply, candidates, DATE_CUES)
+    candidates = wished_first(param, reply, with_roles(param, reply, candidates, DATE_CUES))
     if not _LAST_OFF.search(f"{param.name.replace('_', ' ')} {param.description}"):
         return candidates
     return [
@@ -547,9 +551,14 @@ _DAY_OF_YEAR = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def _in_year_of(birthday: Candidate, known: str, text: str) -> Candidate:
-    """A birthday without its year, in the year that is known."""
-    if re.search(r"\d{2}$", text[birthday.start : birthday.end].rstrip(".")):
+    """A birthday without its year, in the year that is known; without its month, in that month."""
+    written = text[birthday.start : birthday.end].rstrip(".")
+    if re.search(r"\d{2}$", written) or not re.search(r"\d", written):
         return birthday
+    if birthday.reason.endswith("day of the month"):
+        number = Day.fromisoformat(str(birthday.value)).day
+        value = days.numbered(known, number, later=False) or birthday.value
+        return replace(birthday, value=f"{value}", alternatives=())
     return replace(birthday, value=f"{known[:4]}{str(birthday.value)[4:]}", alternatives=())
 
 
@@ -569,6 +578,8 @@ _BACK_IN = re.compile(
 )
 """Words before the day on which somebody who was away is there again."""
 _BIRTH = re.compile(r"birth|born|\bdob\b", re.I)
+_OF_BIRTH = re.compile(r"\b(?:birth|birth-?date|born|dob)\b", re.I)
+"""Words of a day on which somebody was born; a birthday may be the next one."""
 _BORN = re.compile(r"\b(?:born|dob|date of birth)\b\W*(?:(?:on|is|the)\s+)*$", re.I)
 """Words before a day on which somebody was born."""
 

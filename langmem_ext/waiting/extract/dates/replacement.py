@@ -11,6 +11,7 @@ from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, is_impossible
 from langmem_ext.waiting.extract.dates import days
 from langmem_ext.waiting.extract.english.tokens import before
+from langmem_ext.waiting.extract.reply import Reply
 
 _TAKES_PLACE = re.compile(r"\b(?:new|instead|other|another)\b", re.I)
 """Words of a parameter that takes the place of what was arranged."""
@@ -62,6 +63,40 @@ def without_old(param: Param, text: str, candidates: Sequence[Candidate]) -> lis
         )
         for candidate in candidates
     ]
+
+
+def wished_first(param: Param, reply: Reply, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates, those raised that a wish leads to: "we open the 27th but need it the 24th".
+
+    For the last day of something also the one behind "by". None is raised where a word like "from"
+    or another parameter of the type tells them apart.
+    """
+    rivals = any(other.type == param.type and other.name != param.name for other in reply.others)
+    if len(candidates) < 2 or rivals or len({candidate.fit for candidate in candidates}) > 1:
+        return list(candidates)
+    limit = _IS_LIMIT.search(f"{param.name.replace('_', ' ')} {param.description} {param.prompt}")
+    for leads in (_BY, _WISHED) if limit else (_WISHED,):
+        begins = [0, *(candidate.end for candidate in candidates)]
+        led = [
+            candidate
+            for begin, candidate in zip(begins, candidates, strict=False)
+            if leads.search(reply.text[begin : max(begin, candidate.start)])
+        ]
+        if 0 < len(led) < len(candidates):
+            return [candidate.moved(candidate in led) for candidate in candidates]
+    return list(candidates)
+
+
+_IS_LIMIT = re.compile(r"\b(?:by|before|due|deadline|latest|need(?:ed)?|ready|until)\b", re.I)
+"""Words of a parameter that is the last day, or the last hour, for something."""
+_BY = re.compile(r"\bby\s+(?:\w+\s+)?$", re.I)
+_WISHED = re.compile(
+    r"\b(?:(?:i|we|she|he|they|you)(?:['’]?d)?\s+(?:\w+\s+)?(?:need|want|wish|like|love|prefer|rather"
+    r"|must|have to|could do)s?|(?:can|could|would|will|may) (?:you|we|i|he|she|it)|please|pls"
+    r"|has to|have to|make it)\b[^.,;!?]*$",
+    re.I,
+)
+"""Words of a wish, up to what it is for."""
 
 
 def in_month_of(day: Candidate, old: object, *, least: str) -> Candidate:

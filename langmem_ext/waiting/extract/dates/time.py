@@ -16,7 +16,7 @@ from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest, outside
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.dates.daypart import DayPart, common, day_parts, nearest
-from langmem_ext.waiting.extract.dates.replacement import without_old
+from langmem_ext.waiting.extract.dates.replacement import wished_first, without_old
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.dates.time_range import time_range
 from langmem_ext.waiting.extract.english.lexicon import word_set
@@ -598,7 +598,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     """The times of a reply; bare hours only in an answer without a clearer time."""
     part = _asked_part(param, reply.prompt)
     times = _within_limits(reply.text, without_old(param, reply.text, _marked(param, reply)))
-    times = _of_said_hour(reply.text, times)
+    times = wished_first(param, reply, _of_said_hour(reply.text, times))
     return [
         _decided(candidate, part, only=False) if candidate.undecided else candidate
         for candidate in times

@@ -118,6 +118,20 @@ _HOURS_AND = re.compile(
 _ISO = re.compile(rf"(?<!\w){ISO_DURATION.pattern}(?!\w)")
 _BETWEEN = re.compile(r"\s*(?:,\s*and|,|and?\b|n\b|&)?\s*", re.IGNORECASE)
 _RANGE = re.compile(rf"(?:\d|\b(?:{WORDS}))\s*(?:-|–|to|or)\s*$", re.IGNORECASE)
+_OF_RATE = re.compile(
+    rf"(?:\d[k%]?|[$€£]|\b(?:{WORDS}|hundred|thousand|grand|k|once|twice|times|max(?:imum)?|tops|most"
+    r"|minimum|dollars?|bucks?|euros?|pounds?|quid|pence|cents?|pcm|hours?|hrs?|minutes?|mins?|days?"
+    r"|nights?|mornings?|afternoons?|evenings?|visits?|sessions?|lessons?|much|many))\s*$",
+    re.IGNORECASE,
+)
+"""Words of how much or how often something is, in the unit of time behind them."""
+
+
+def is_rate(text: str, start: int) -> bool:
+    """Whether "a month" says of what comes before it how much it is in one: "950 a month"."""
+    return _OF_RATE.search(before(text, start)) is not None
+
+
 _MOMENT = re.compile(r"\b(?:in|within|after)\s+(?:about\s+|just\s+)?$", re.IGNORECASE)
 _COUNTED = re.compile(r"\s+(?:ago|before|after|later|from|earlier|old)\b", re.IGNORECASE)
 
@@ -171,6 +185,8 @@ def _pieces(text: str) -> list[tuple[int, int, float, float]]:
             continue
         if len(match[unit]) == 1 and not re.match(r"\d", match["count"] or ""):
             continue  # "a m" is no minute
+        if re.fullmatch("an?", match["count"] or "", re.I) and is_rate(text, match.start()):
+            continue
         count += _share(match["more"]) + _share(match["half"])
         size = 14 * UNITS["days"] if unit == "fortnights" else UNITS[unit]
         end = match.end()

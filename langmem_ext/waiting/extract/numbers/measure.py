@@ -99,7 +99,7 @@ _DAY_OF_MONTH = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)|{_WORDS})\b", re.I)
 _ALONE = re.compile(
     rf"^\W*(?:(?:it['’]?s|it is|i['’]?m|on|in|to|the|at|uh|um|ok|okay|then|so|well|maybe|yes|no"
     rf"|say)\W+)*(?P<value>(?:\d{{1,3}}(?:st|nd|rd|th)|{_WORDS})\b)"
-    r"(?:\s+(?:one|please|pls|thanks))*\W*$",
+    r"(?:\s+(?:one|please|pls|thanks))*(?:\W*$|(?<=\d[a-z][a-z])(?:\s*[,;–-]|\.(?!\d))\s)",
     re.I,
 )
 

@@ -55,6 +55,12 @@ _NOUN = re.compile(
     r"\b([a-z]+)(?:\s+(?:of|is|was|be|about|around|approximately|roughly|only|up to))*\s*[:,]?\s*$",
     re.I,
 )
+_LED = re.compile(
+    r"\b([a-z]+ed)\s+(?:for|at|to|up to|by)\s+(?:(?:about|around|approximately|roughly|only|just"
+    r"|up to|max)\s+)*$",
+    re.I,
+)
+"""What is done to something for a sum: "insured for", "valued at", "capped at"."""
 _SUMS = re.compile(
     r"(?:value|worth|price|cost|costs|amount|budget|total|fee|deposit|rent|offer|tip|balance|sum)",
     re.I,
@@ -162,6 +168,9 @@ def _is_marked(param: Param, text: str, bare: Candidate) -> bool:
     lead = before(text, bare.start)
     noun = _NOUN.search(lead)
     if noun and (_SUMS.fullmatch(noun[1]) or stem(noun[1]) in own_stems(param)):
+        return True
+    verb = _LED.search(lead)
+    if verb and stem(verb[1]) in own_stems(param):
         return True
     if _LOADED.search(lead) or (_FOR_ONE.search(lead) and _EACH.match(text, bare.end)):
         return True
