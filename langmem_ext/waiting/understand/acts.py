@@ -197,9 +197,10 @@ WISHES = re.compile(
     r"\b(?:would (?:(?:also|really|still) )?(?:like|love)|(?:i|we)['’]?d (?:(?:also|really|still)"
     r" )?(?:like|love|rather|prefer)|"
     r"wants?|wanna|needs?|(?:can|could|would|will) (?:i|we|you"
-    r"|u|somebody|someone|anybody|anyone)|"
+    r"|u|somebody|someone|anybody|anyone)"
+    r"|(?:can|could) (?:it|he|she|they|the|my|our|[a-z]*-?\d\w*)|"
     r"please|pls|plz|let me|looking (?:for|to)|hoping (?:for|to)|keen (?:on|to)|interested in"
-    r"|could do with|fancy|(?<=m )after|(?<=re )after|(?<=am )after|(?<!\bthe )(?<!\ba"
+    r"|could do with|fancy|(?<!\bthe )(?<!\ba"
     r" )(?:book|cancel)(?= (?:me|us|my|the|a|an|it|in)\b))\b",
     re.IGNORECASE,
 )
