@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.understand.remainder import likely_values
 from langmem_ext.waiting.understand.values import Reading, read_values
 
@@ -191,3 +192,18 @@ def test_what_a_request_says_that_it_is_about_is_offered_without_its_lead() -> N
     text = "id rather book an appointment. its about this rash on my arm, wont go away"
     said = offered("reason", wording, "Book an appointment with a doctor", text)
     assert said == "this rash on my arm, wont go away"
+
+
+@pytest.mark.parametrize(
+    ("description", "prompt", "text"),
+    [
+        ("what is damaged", "What exactly is damaged?", "the teapot has a big crack"),
+        ("what is damaged", "What exactly is damaged?", "the lid is in two pieces"),
+        ("what is bothering the patient", "What is bothering you?", "my eyes are really itchy"),
+    ],
+)
+def test_what_is_damaged_or_hurts_may_be_told_in_a_sentence(
+    description: str, prompt: str, text: str
+) -> None:
+    asked = Param(name="what", type=ParamType.TEXT, description=description, prompt=prompt)
+    assert extract(asked, Reply(text, prompt=prompt, now=NOW)).value == text

@@ -12,7 +12,7 @@ from langmem_ext.waiting.extract.codes.identifier import by_pattern
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.tokens import before, tokens
-from langmem_ext.waiting.extract.names.asks import is_kind, is_narrative
+from langmem_ext.waiting.extract.names.asks import is_kind, is_narrative, wording_of
 from langmem_ext.waiting.extract.names.kind import read_kind
 from langmem_ext.waiting.extract.names.openness import is_no_answer
 from langmem_ext.waiting.extract.names.phrase import named_in, place_in
@@ -39,20 +39,25 @@ _REASON = re.compile(
 def _free(param: Param, reply: Reply) -> list[Candidate]:
     """The whole answer; only what follows "because" when it gives a reason.
 
-    Of an answer to a question for a thing ("which carrier?") only the words that name one.
+    Of an answer to a question for a thing ("which carrier?") only the words that name one; what is
+    damaged, or hurts, is told in a sentence as well.
     """
     text = reply.text
     if is_written(param):
         return to_write(text)
     if not (is_narrative(param) or param.sensitive):
         reason = _REASON.search(text)
-        return _whole(text, reason.end(), len(text)) if reason else _thing(param, text)
+        if reason:
+            return _whole(text, reason.end(), len(text))
+        tells = _TROUBLED.search(wording_of(param))
+        return _thing(param, text) or (_whole(text, 0, len(text)) if tells else [])
     start, end, sure = told(param, text)
     start = behind_lead(param, text, start, end)
     reason = _REASON.search(text, start, end) if asks_why(param) else None
     return _whole(text, reason.end() if reason else start, end, sure)
 
 
+_TROUBLED = re.compile(r"\b(?:damaged?|broken|bother(?:s|ing)|hurts?|aches?)\b", re.I)
 _NO_BEFORE = re.compile(r"\bno\s+$", re.I)
 _IT_IS = re.compile(r"(?:it|that|this)(?:['’]?s| is| was)\s+(?=(?:the|an?|my|our)\b)", re.I)
 
