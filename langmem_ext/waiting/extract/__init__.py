@@ -37,9 +37,9 @@ from langmem_ext.waiting.extract.english.attitude import (
 )
 from langmem_ext.waiting.extract.english.self_correction import corrected
 from langmem_ext.waiting.extract.names import address, name, person, place
-from langmem_ext.waiting.extract.names import text as free_text
-from langmem_ext.waiting.extract.names.asks import is_free
 from langmem_ext.waiting.extract.names.openness import introduces
+from langmem_ext.waiting.extract.names.texts import text as free_text
+from langmem_ext.waiting.extract.names.texts.asks import is_free
 from langmem_ext.waiting.extract.numbers import duration, integer, money, number
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
 from langmem_ext.waiting.extract.valid_readings import valid_readings

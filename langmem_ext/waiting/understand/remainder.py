@@ -26,12 +26,12 @@ from langmem_ext.waiting.extract.english.lexicon import (
 from langmem_ext.waiting.extract.english.tokens import Run, Token, runs, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.address import addresses
-from langmem_ext.waiting.extract.names.asks import is_narrative
 from langmem_ext.waiting.extract.names.name import PETS
-from langmem_ext.waiting.extract.names.objects import objects_in, things_in, topics_in
 from langmem_ext.waiting.extract.names.person import could_be_person, is_of_person, is_person
 from langmem_ext.waiting.extract.names.phrase import place_in
-from langmem_ext.waiting.extract.names.what_for import behind_lead
+from langmem_ext.waiting.extract.names.texts.asks import is_narrative
+from langmem_ext.waiting.extract.names.texts.objects import objects_in, things_in, topics_in
+from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
 from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
 from langmem_ext.waiting.understand.acts import WISHES, without_part
 from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, without

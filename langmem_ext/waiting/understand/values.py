@@ -26,10 +26,10 @@ from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.self_correction import corrects
 from langmem_ext.waiting.extract.english.tokens import tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
-from langmem_ext.waiting.extract.names.asks import is_narrative, is_thing, is_title
 from langmem_ext.waiting.extract.names.person import could_be_person, is_person
 from langmem_ext.waiting.extract.names.phrase import counted_in
 from langmem_ext.waiting.extract.names.telling import DOUBTED, is_request, is_written
+from langmem_ext.waiting.extract.names.texts.asks import is_narrative, is_thing, is_title
 from langmem_ext.waiting.understand.acts import yes_or_no
 from langmem_ext.waiting.understand.likely_time import likely
 

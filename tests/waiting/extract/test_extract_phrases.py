@@ -8,7 +8,7 @@ import pytest
 
 from langmem_ext.waiting.catalog.param import Param, ParamType, doubtful_below
 from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.extract.names.objects import objects_in, things_in
+from langmem_ext.waiting.extract.names.texts.objects import objects_in, things_in
 
 NOW = datetime(2026, 3, 2, 10, 0)
 

@@ -1,1 +1,1 @@
-"""Names of people, things, places and streets, and open text."""
+"""Names of people, things, places and streets; free texts."""

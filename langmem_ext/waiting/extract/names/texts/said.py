@@ -11,9 +11,6 @@ from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import word_set
 from langmem_ext.waiting.extract.english.tokens import before, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
-from langmem_ext.waiting.extract.names.asks import NARRATIVE, is_kind, is_title, wording_of
-from langmem_ext.waiting.extract.names.kind import HEADS
-from langmem_ext.waiting.extract.names.objects import is_family
 from langmem_ext.waiting.extract.names.openness import is_no_answer, named_before
 from langmem_ext.waiting.extract.names.telling import (
     DOUBTED,
@@ -22,7 +19,10 @@ from langmem_ext.waiting.extract.names.telling import (
     is_written,
     up_to_other,
 )
-from langmem_ext.waiting.extract.names.what_for import said_for
+from langmem_ext.waiting.extract.names.texts.asks import NARRATIVE, is_kind, is_title, wording_of
+from langmem_ext.waiting.extract.names.texts.kind import HEADS
+from langmem_ext.waiting.extract.names.texts.objects import is_family
+from langmem_ext.waiting.extract.names.texts.what_for import said_for
 from langmem_ext.waiting.extract.reply import Reply
 
 _CALLED = re.compile(

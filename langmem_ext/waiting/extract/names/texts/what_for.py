@@ -11,8 +11,8 @@ from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import DETERMINERS, FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.tokens import Token, tokens
-from langmem_ext.waiting.extract.names.objects import is_noun_of_thing
 from langmem_ext.waiting.extract.names.telling import DOUBTED
+from langmem_ext.waiting.extract.names.texts.objects import is_noun_of_thing
 from langmem_ext.waiting.extract.numbers.numerals import UNITS
 from langmem_ext.waiting.extract.reply import Reply
 

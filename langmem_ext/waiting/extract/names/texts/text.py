@@ -12,11 +12,8 @@ from langmem_ext.waiting.extract.codes.identifier import by_pattern
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.tokens import before, tokens
-from langmem_ext.waiting.extract.names.asks import is_kind, is_narrative, wording_of
-from langmem_ext.waiting.extract.names.kind import read_kind
 from langmem_ext.waiting.extract.names.openness import is_no_answer
 from langmem_ext.waiting.extract.names.phrase import named_in, place_in
-from langmem_ext.waiting.extract.names.said import said_unasked, titled
 from langmem_ext.waiting.extract.names.telling import (
     DOUBTED,
     SURE,
@@ -28,7 +25,10 @@ from langmem_ext.waiting.extract.names.telling import (
     to_write,
     told,
 )
-from langmem_ext.waiting.extract.names.what_for import behind_lead
+from langmem_ext.waiting.extract.names.texts.asks import is_kind, is_narrative, wording_of
+from langmem_ext.waiting.extract.names.texts.kind import read_kind
+from langmem_ext.waiting.extract.names.texts.said import said_unasked, titled
+from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
 
 _REASON = re.compile(

@@ -1,0 +1,1 @@
+"""Free texts: what a parameter asks for, and the words of a message that say it."""
