@@ -160,7 +160,7 @@ def start(playbook: Playbook, session: Session, heard: Heard, begins: Start) -> 
     session = with_choices(playbook, take(playbook, session, values), begins.left)
     for refused in begins.left:
         if isinstance(refused, Refuse) and session.plan:
-            session = replace(session, plan=with_half(session.plan, refused))
+            session = replace(session, plan=with_half(playbook, session.plan, refused))
     return replace(plan_next(playbook, session), mentioned=frozenset(values))
 
 
@@ -182,9 +182,9 @@ def with_choices(playbook: Playbook, session: Session, commands: Sequence[Comman
     )
 
 
-def with_half(plan: PlanExecution, refused: Refuse) -> PlanExecution:
-    """The plan with what counts of a value that was not said whole."""
-    if not refused.half:
+def with_half(playbook: Playbook, plan: PlanExecution, refused: Refuse) -> PlanExecution:
+    """The plan with what counts of a value that was not said whole; nothing of a sensitive one."""
+    if not refused.half or refused.param in playbook.sensitive:
         return plan
     halves = {**plan.get("halves", {}), refused.param: refused.half}
     return PlanExecution(**{**plan, "halves": halves})

@@ -332,7 +332,7 @@ def _without_value(
             case DontCare(name):
                 return _any(playbook, session, plan, name)
             case Refuse(name, problem):
-                plan = with_half(plan, command)
+                plan = with_half(playbook, plan, command)
                 return _wrong(playbook, session, plan, name, heard, (as_sentence(problem),))
             case _:
                 pass

@@ -312,3 +312,15 @@ def test_the_day_of_a_moment_counts_until_its_time_is_said(before: tuple[str, ..
         assert turns[-1].reply == "Where?"
         values = graph.get_state({"configurable": {"thread_id": "t"}}).values
     assert values["params"] == {"visit": "2026-03-06T14:00"}
+
+
+def test_nothing_of_a_sensitive_moment_is_kept_before_it_is_whole() -> None:
+    catalog = {**VISIT, "params": {**VISIT["params"]}}
+    catalog["params"]["visit"] = {**VISIT["params"]["visit"], "sensitive": True}
+    builder = build_waiting_graph(IntentCatalog.from_dict(catalog), [])
+    with DeltaSaver.open(":memory:") as saver:
+        graph = builder.compile(checkpointer=saver)
+        for text in ("tune my piano", "friday"):
+            converse(graph, text, thread_id="t", now=NOW)
+        values = graph.get_state({"configurable": {"thread_id": "t"}}).values
+    assert "2026-03-06" not in str(values["plan"])
