@@ -101,14 +101,22 @@ def _without_secrets(
         hides = free and name not in playbook.sensitive and isinstance(value, str)
         return without_secrets(str(value), secrets) if hides else value
 
+    def doubted(command: Clarify) -> Clarify:
+        choices = tuple(shown(command.param, choice) for choice in command.choices)
+        return replace(command, choices=choices)
+
     def hidden(command: Command) -> Command:
         match command:
-            case Start(_, values):
-                return replace(command, values=tuple((name, shown(name, v)) for name, v in values))
+            case Start(_, values, left):
+                return replace(
+                    command,
+                    values=tuple((name, shown(name, value)) for name, value in values),
+                    left=tuple(doubted(one) if isinstance(one, Clarify) else one for one in left),
+                )
             case Fill(name, value) | Correct(name, value):
                 return replace(command, value=shown(name, value))
-            case Clarify(_, name, choices):
-                return replace(command, choices=tuple(shown(name, choice) for choice in choices))
+            case Clarify():
+                return doubted(command)
         return command
 
     return [hidden(command) for command in commands] if secrets else [*commands]

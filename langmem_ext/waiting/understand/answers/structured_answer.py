@@ -84,7 +84,8 @@ def _started(playbook: Playbook, heard: Heard, note: Mapping[str, Any]) -> list[
     if intent is None:
         return [Unclear(by="client", why="no such intent")]
     values, refused = _usable(playbook, playbook.begin(intent, heard.id), heard, note["values"])
-    return [Start(intent.id, tuple(values.items()), by="client", why="calls it"), *refused]
+    given = tuple(values.items())
+    return [Start(intent.id, given, left=tuple(refused), by="client", why="calls it")]
 
 
 def _usable(
