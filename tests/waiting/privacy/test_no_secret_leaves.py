@@ -444,3 +444,13 @@ def test_a_known_sensitive_value_is_stored_in_no_free_text(spelled: str, by_form
     shown = "".join(map(shown_text, map(vars, messages)))
     # Eight digits: a time of day has six in a row at most.
     assert not re.search("1111[ -]?1111", f"{state} {noted} {shown}")
+
+
+def test_a_doubtful_text_of_a_first_message_hides_a_sensitive_value_of_it() -> None:
+    graph = build_waiting_graph(SETTLING, [settle]).compile(InMemorySaver())
+    written = "the driver wrote 4111 1111 1111 1111 on my door"
+    asked = converse(graph, f"please settle it. my card is {CARD}. {written}", thread_id="t")
+    hidden = f"the driver wrote {HIDDEN} on my door"
+    assert hidden in asked.reply
+    state = graph.get_state({"configurable": {"thread_id": "t"}}).values
+    assert state["params"] == {"card": CARD, "remark": hidden}
