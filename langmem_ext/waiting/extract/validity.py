@@ -12,7 +12,8 @@ from langmem_ext.waiting.catalog.param import ISO_DURATION, Bound, Param, ParamT
 from langmem_ext.waiting.extract.codes.identifier import compiled
 from langmem_ext.waiting.extract.codes.url import address_of
 
-_NUMERIC = frozenset((ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY))
+NUMERIC = frozenset((ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY))
+"""Types whose values are numbers."""
 
 
 def is_valid(param: Param, value: JsonValue) -> bool:
@@ -29,7 +30,7 @@ def _has_type(kind: str, value: JsonValue, units: str = "") -> bool:
         return isinstance(value, str | int | float)
     if kind == ParamType.BOOLEAN:
         return isinstance(value, bool)
-    if kind in _NUMERIC or (kind == ParamType.DURATION and units):
+    if kind in NUMERIC or (kind == ParamType.DURATION and units):
         return isinstance(
             value, int if kind == ParamType.INTEGER else (int, float)
         ) and not isinstance(value, bool)
@@ -156,10 +157,10 @@ def _bounds_hours(param: Param) -> bool:
 
 def _end(kind: str, bound: Bound) -> float | None:
     """Where a bound lies; a number may be written as text, as a file has it ("0.5")."""
-    if kind in (*_NUMERIC, ParamType.DURATION) and isinstance(bound, str):
+    if kind in (*NUMERIC, ParamType.DURATION) and isinstance(bound, str):
         if re.fullmatch(r"-?\d{1,15}(?:\.\d{1,15})?", bound):
             return float(bound)
-        return None if kind in _NUMERIC else _place(kind, bound)
+        return None if kind in NUMERIC else _place(kind, bound)
     return _place(kind, bound)
 
 

@@ -214,6 +214,9 @@ def take(playbook: Playbook, session: Session, new_values: Mapping[str, JsonValu
                 "choices": {name: values for name, values in choices.items() if name not in usable},
             }
         )
+    if halves := plan.get("halves"):  # the whole value counts from now on, even if it is taken back
+        left = {name: day for name, day in halves.items() if name not in usable}
+        plan = PlanExecution(**{**plan, "halves": left})
     return replace(session, plan=plan, params={**session.params, **usable})
 
 

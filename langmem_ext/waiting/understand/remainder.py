@@ -33,6 +33,7 @@ from langmem_ext.waiting.extract.names.texts.asks import is_narrative
 from langmem_ext.waiting.extract.names.texts.objects import objects_in, things_in, topics_in
 from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
 from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
+from langmem_ext.waiting.extract.validity import NUMERIC
 from langmem_ext.waiting.understand.acts import WISHES, without_part
 from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.values import Reading
@@ -99,7 +100,7 @@ def _bare_number(
     needed = [
         param
         for param in params
-        if param.name in required and param.name not in read and param.type in _NUMBERS
+        if param.name in required and param.name not in read and param.type in NUMERIC
     ]
     bare = [
         numeral for numeral in numerals(rest) if numeral.value != 1 and _stands_alone(rest, numeral)
@@ -117,9 +118,6 @@ def _bare_number(
             "filled", value, answer.raw, span, DOUBTFUL, "what is left", (value,)
         )
     }
-
-
-_NUMBERS: Final = (ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY)
 
 
 def _stands_alone(text: str, numeral: Numeral) -> bool:

@@ -324,3 +324,14 @@ def test_nothing_of_a_sensitive_moment_is_kept_before_it_is_whole() -> None:
             converse(graph, text, thread_id="t", now=NOW)
         values = graph.get_state({"configurable": {"thread_id": "t"}}).values
     assert "2026-03-06" not in str(values["plan"])
+
+
+def test_a_day_does_not_come_back_when_the_whole_moment_is_taken_back() -> None:
+    builder = build_waiting_graph(IntentCatalog.from_dict(VISIT), [])
+    with DeltaSaver.open(":memory:") as saver:
+        graph = builder.compile(checkpointer=saver)
+        for text in ("tune my piano", "friday", "at 2 pm"):
+            converse(graph, text, thread_id="t", now=NOW)
+        values = graph.get_state({"configurable": {"thread_id": "t"}}).values
+    assert values["params"] == {"visit": "2026-03-06T14:00"}
+    assert values["plan"]["halves"] == {}

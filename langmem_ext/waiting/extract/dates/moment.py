@@ -122,7 +122,7 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def _known(said: str) -> datetime | None:
-    """The moment that is known already; a day alone is none."""
+    """The moment that is known already; None for a day without a time."""
     try:
         return None if _DAY.fullmatch(said) else datetime.fromisoformat(said)
     except ValueError:

@@ -23,6 +23,7 @@ from langmem_ext.waiting.extract.english.concepts import ASPECTS
 from langmem_ext.waiting.extract.english.lexicon import APPROVING, FUNCTION_WORDS
 from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.numbers.numerals import numerals
+from langmem_ext.waiting.extract.validity import NUMERIC
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution, choices_of, in_doubt, known_values
@@ -455,8 +456,6 @@ def _values(
     }
 
 
-_NUMBERS: Final = frozenset({ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY})
-
 _FAR: Final = 10
 """How many times as much as is allowed an amount must be to mean something else."""
 
@@ -475,7 +474,7 @@ def _far_out(
     read = {}
     for other in open_names:
         param = playbook.param(other)
-        if other != name and param.type in _NUMBERS:
+        if other != name and param.type in NUMERIC:
             reply = Reply(answer.raw, prompt=param.prompt or "?", now=heard.now)
             claim = extract(param, reply)
             if claim.status == "filled":

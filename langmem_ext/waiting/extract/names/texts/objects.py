@@ -240,7 +240,7 @@ def _rank(
     known: AbstractSet[str],
     own: AbstractSet[str],
 ) -> int:
-    """How likely a message is about a thing; 0 for what is none."""
+    """How likely a message is about a thing; 0 for words that do not name one."""
     named = words[phrase.first : phrase.last]
     of = next((at for at, word in enumerate(named) if word.low == "of"), len(named))
     head = named[of - 1].low
