@@ -427,11 +427,9 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
             head = stored.id if stored is not None else None
             if expected != head:
                 raise HeadConflict(thread_key(configurable.get("thread_id")), expected, head)
-        late_writes = self.log.caches.late_writes
         if stored is None:
-            if not has_id and not configurable.get("checkpoint_ns"):
-                late_writes.begin(thread_key(configurable.get("thread_id")), uuid6().bytes)
             return None
+        late_writes = self.log.caches.late_writes
         if late_writes.begun:
             late_writes.note_found(stored.thread)
         return load_checkpoint(

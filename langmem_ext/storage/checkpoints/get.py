@@ -128,7 +128,7 @@ def get_checkpoint(
     else:
         wanted = None if checkpoint_id is None else encode_id(checkpoint_id)
         read = (yield from _reread(key, space, wanted, cache, caches)) or (
-            yield from _look(key, space, wanted, cache, caches, codec)
+            yield from _look(key, space, wanted, cache, caches, codec, moment)
         )
         if read is None:
             return None
@@ -181,6 +181,7 @@ def _look(
     cache: ThreadCache | None,
     caches: ThreadCaches,
     codec: Codec,
+    moment: Callable[[], bytes] | None,
 ) -> Op[tuple[ThreadCache, Row, Rows] | None]:
     """A thread's cache, a checkpoint's row and its pending writes; None if there is no such thread.
 
@@ -193,6 +194,7 @@ def _look(
         cache: The thread's cache, if it has one.
         caches: The caches of this process.
         codec: Reads and writes its items.
+        moment: Makes an id if a run asks.
     """
     number = thread_number(key.id)
     look: Command = sql.LOOK_AT_NEWEST, (number, key.id, key.owner, space)
@@ -213,7 +215,7 @@ def _look(
         of_words = Statement(sql.SELECT_WORDS_FROM, {"thread": number, "first": first})
         rows, ahead, words = yield Together((look, writes, of_words))
     if not rows:
-        caches.note_missing(key.id)
+        _note_missing(key.id, caches, moment if space == 0 and wanted is None else None)
         return None
     thread, row = rows[0][:THREAD_WIDTH], rows[0][THREAD_WIDTH:]
     if cache is None or cache.row != thread:
@@ -228,6 +230,13 @@ def _look(
     if ahead is None or likely not in (None, row[0]):
         ahead = yield sql.SELECT_WRITES, (cache.number, space, row[0])
     return cache, row, ahead
+
+
+def _note_missing(thread_id: str, caches: ThreadCaches, moment: Callable[[], bytes] | None) -> None:
+    """Note that there is no such thread, and that a run which has asked for it may begin it."""
+    caches.note_missing(thread_id)
+    if moment is not None:
+        caches.late_writes.begin(thread_id, moment())
 
 
 def _learn_new_words(cache: ThreadCache, thread: Row, words: Rows | None) -> Op[None]:

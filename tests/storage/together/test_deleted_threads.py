@@ -194,6 +194,28 @@ def test_writes_that_overtake_the_checkpoint_that_begins_their_thread_are_stored
         assert saver.get_tuple(inner) is not None
 
 
+def test_a_question_before_the_first_checkpoint_is_stored_buries_no_thread(url: str) -> None:
+    """A page that shows the state may ask in mid-run: there is a thread, but no checkpoint yet."""
+    with DeltaSaver.open(url) as saver:
+        assert saver.get_tuple(THREAD) is None  # as each run begins
+        first, second = empty_checkpoint(), empty_checkpoint()
+
+        def early(checkpoint: Any, text: str) -> None:
+            config: Any = {
+                "configurable": {**THREAD["configurable"], "checkpoint_id": checkpoint["id"]}
+            }
+            saver.put_writes(config, [("messages", [AIMessage(text)])], f"task {text}")
+
+        early(first, "one")
+        assert saver.get_tuple(THREAD) is None
+        head = saver.put(THREAD, first, {"source": "input", "step": -1}, {})
+        early(second, "two")
+        saver.put(head, second, {"source": "loop", "step": 0}, {})
+        found = saver.get_tuple(THREAD)
+        assert found is not None
+        assert [task for task, *_ in found.pending_writes or ()] == ["task two"]
+
+
 def test_what_is_told_of_one_run_is_not_believed_of_an_earlier_one(url: str) -> None:
     with DeltaSaver.open(url) as saver:
         say(saver, "old")
