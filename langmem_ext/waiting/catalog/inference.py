@@ -193,6 +193,8 @@ def infer_role(name: str, description: str = "") -> Role | None:
         stay := _STAY.search(words)
     ):
         return "from" if stay["from"] else "to"
+    if re.search(r"\b(?:pick|drop)\b", words) and (guest := _GUEST.search(description)):
+        return "from" if guest["from"] else "to"
     for text in (words, description):
         begins, ends = (
             _FROM.search(text),
@@ -209,6 +211,14 @@ def infer_role(name: str, description: str = "") -> Role | None:
 
 _STAY = re.compile(r"\b(?:(?P<from>arriv\w+)|(?P<to>leav\w+))\b", re.I)
 """Whoever arrives on a day begins a stay, and ends it when he leaves; of a trip's times it is the
+other way round."""
+
+_GUEST = re.compile(
+    r"\b(?:(?P<from>arriv\w+|brought|brings?|comes?)"
+    r"|(?P<to>fetch\w*|leav\w+|taken home|goes home))\b(?! back)",
+    re.I,
+)
+"""Who is dropped off begins a stay, and ends it when picked up; of a thing that is hired it is the
 other way round."""
 
 _TO_DESCRIBED = re.compile(

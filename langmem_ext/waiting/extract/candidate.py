@@ -55,7 +55,7 @@ _OR = re.compile(
 
 _PREFERRED = re.compile(
     r"\s*(?:(?:is|would be|['’]s|['’]d be)\s+)?(?:even |a bit |much"
-    r" )?(?:better|best|preferable|preferred|ideal)\b",
+    r" )?(?:better|best|preferable|preferred|ideal|safer|easier|nicer)\b",
     re.I,
 )
 """What follows the value that is wanted most, of several."""
@@ -147,7 +147,7 @@ _GOES_OUT = re.compile(r"\b(?:lights?|lamps?|bulbs?|power|electricity|heating|bo
 """What is out when it does not work."""
 
 
-_CODE: Final = re.compile(r"[A-Za-z]-?\d")
+_CODE: Final = re.compile(r"[A-Za-z][-/]?\d")
 """What bears a code is off, or full, and is meant all the same: "S5102 is full"."""
 
 
@@ -184,10 +184,26 @@ _WAS = re.compile(
     re.I,
 )
 _NOW = re.compile(r"\b(?:now|this time|today)\b", re.I)
+_SO_FAR = re.compile(
+    r"\s*(?:\w+\s+)?(?:at the moment|at present|currently|right now|so far|until now|up to now)\b",
+    re.I,
+)
+"""What follows a value that is, and is to be another: "every 4 weeks at the moment"."""
+_CURRENTLY = re.compile(
+    r"\b(?:currently|at the moment|at present|so far|up to now|until now)\b[^.,;!?]*$", re.I
+)
+
+
+def is_so_far(text: str, candidate: Candidate) -> bool:
+    """Whether words say that a value is so at present: "every 4 weeks at the moment"."""
+    led = _CURRENTLY.search(before(text, candidate.start))
+    return led is not None or _SO_FAR.match(text, candidate.end) is not None
 
 
 def _is_former(text: str, first: Candidate, second: Candidate) -> bool:
     """Whether a value was, and another now is: "there were 6 of us but now it's 5"."""
+    if first.value != second.value and is_so_far(text, first):
+        return True
     return (
         first.end <= second.start
         and _NOW.search(text, first.end, second.start) is not None

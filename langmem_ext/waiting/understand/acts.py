@@ -29,7 +29,7 @@ _LEAD = (
     r" you|"
     r"(?:can|could|would|will) (?:you|we|i)|let'?s|let us|i (?:want|need|wish|have) to|i(?:'d|"
     r" would) like to|i wanna|i think|"
-    r"you know what"
+    r"you know what|best|better|maybe"
 )
 _ASSENT = r"ok|okay|k|yes|yeah|yep|sure|alright|all right|fine|right"
 _TAIL = (
@@ -177,6 +177,31 @@ def is_cancel(text: str) -> bool:
     return _says(_CANCEL_SAID, text)
 
 
+_LEAVES = re.compile(
+    r"\b(?:leave|forget|skip|scrap|drop)\s+(?:about\s+)?(?:the|this|that|my|our)\s+"
+    r"(?!time|date|day|name|number|address)(?P<matter>[a-z]+)"
+    r"(?=\W*$|\s*[.,;!–—-])",
+    re.IGNORECASE,
+)
+
+
+def with_plain_end(text: str, matter: AbstractSet[str]) -> str:
+    """The message, words that drop what the request is about spelt plainly: "leave the booking".
+
+    Args:
+        text: The message.
+        matter: The stems of the request's own words.
+    """
+    return _LEAVES.sub(
+        lambda match: (
+            "forget it".ljust(len(match.group()))
+            if stem(match["matter"].lower()) in matter
+            else match.group()
+        ),
+        text,
+    )
+
+
 def _says(signal: re.Pattern[str], text: str) -> bool:
     if len(text) > LONGEST_SIGNAL:
         return False
@@ -232,7 +257,7 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
     """
     for start, end in sorted(values, reverse=True):
         text = f"{text[:start]}{_REPEATED}{text[end:]}"  # not blanked: "it's" alone would be a yes
-    text = _THAT_TOO.sub(" ", _ALSO_RIGHT.sub(r"\g<right>", text))
+    text = _THAT_TOO.sub(" ", _ALSO_RIGHT.sub(r"\g<right>", _LOOKS_FORWARD.sub("", text)))
     words, again = _words(text), _said_again(prompt) | {_REPEATED}
     if words in (["true"], ["false"]):
         return words == ["true"]
@@ -257,6 +282,12 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
     return True if certain else None
 
 
+_LOOKS_FORWARD = re.compile(
+    r"(?<=\w)[\s,.!–—-]+(?:(?:i|we)\s+)?"
+    r"(?:can['’]?t wait|cannot wait|looking forward(?: to it)?)\W*$",
+    re.IGNORECASE,
+)
+"""What changes nothing behind a yes."""
 _ALSO_RIGHT = re.compile(
     r"\b(?P<right>(?:that|this|it)['’]?s (?:all"
     r" )?(?:right|fine|good|correct|ok(?:ay)?|great|perfect)) too\b",
@@ -295,7 +326,7 @@ def repeats_order(text: str, question: str) -> bool:
 
 
 _YES_FIRST = re.compile(
-    r"\W*(?:(?:oh|ah|aw+|um+|uh|hm+|well|so|haha|lol|no problem|np|sadly|unfortunately|alas"
+    r"\W*(?:(?:oh|ah|aw+|omg|um+|uh|hm+|well|so|haha|lol|no problem|np|sadly|unfortunately|alas"
     r"|(?:i['’]?m )?afraid(?: so)?|it is)\b\W*)*"
     r"(?:(?P<yes>yes|yeah|yep|yup|yea|ya|yas|ye|aye|correct|exactly|perfect|go ahead|go for it"
     r"|that['’]?s (?:right|correct|it|fine|perfect|the one))|sure|ok(?:ay)?|right|fine)\b",
@@ -310,7 +341,7 @@ def begins_with_yes(text: str) -> bool:
 
     Its other words may be any, misspelt ones too: "yes srory abuot short notice".
     """
-    words = " ".join(_words(text))
+    words = " ".join(_words(_THANKED.sub("", text)))
     first = _YES_FIRST.match(words)
     if first is None or "?" in text:
         return _says_yes_apart(text)
@@ -322,6 +353,12 @@ def begins_with_yes(text: str) -> bool:
     return few and doubts.isdisjoint(rest.split()) and not more and not asks_back(rest)
 
 
+_THANKED = re.compile(
+    r"(?<=\w)[\s,.!–—-]+(?:thanks|thank you|thx|cheers)\b(?:(?!\b(?:but|can|could"
+    r"|please)\b)[^?\d])*$",
+    re.IGNORECASE,
+)
+"""Thanks at the end of a message, whatever they are for."""
 _EXCLAIMS = re.compile(r"\b(?:how (?:very )?\w+ of you|what a \w+)\b")
 
 
@@ -373,12 +410,21 @@ _HOW_IT_IS = re.compile(
 """Words of who tells how things are to be: "we are 5", "my wife says marble"."""
 
 _WOULD_SUIT = re.compile(
-    r"\b(?:would|['’]d)\s+(?:be\s+(?:better|best|good|great|fine|ideal|perfect)|do|suit|work|fit)\b"
+    r"\b(?:would|['’]d)\s+(?:be\s+(?:better|best|good|great|fine|ideal|perfect|safer|easier|nicer)"
+    r"|do|suit|work|fit)\b"
     r"|\b(?:could|would)\s+(?:i|we|you|he|she|they|some(?:body|one))\b|\bcould\s+it\b"
     r"|\b(?:i|we)\s+could\b",
     re.IGNORECASE,
 )
 """Words that say of a value that it is wanted: "half past would be better", "could we do 5?"."""
+
+
+_NEEDED = re.compile(
+    r"\b(?:what|all) (?:i|we)(?:['’]\w+)?(?: \w+){0,2} (?:need|want|after|like)(?:ed)? (?:is"
+    r"|are)\b",
+    re.IGNORECASE,
+)
+"""What leads to a value that is wanted: "what I really need is a sander"."""
 
 
 def is_meant(text: str, span: tuple[int, int], *, anew: bool = False) -> bool:
@@ -396,7 +442,7 @@ def is_meant(text: str, span: tuple[int, int], *, anew: bool = False) -> bool:
     only_tells = not anew and (
         (tells(segment) and not _HOW_IT_IS.search(segment)) or _REMARKS.match(segment)
     )
-    rest = _WOULD_SUIT.sub(" ", f"{text[begin : span[0]]} {text[span[1] : end]}")
+    rest = _WOULD_SUIT.sub(" ", _NEEDED.sub(" ", f"{text[begin : span[0]]} {text[span[1] : end]}"))
     return not only_tells and (_DOUBT_OF_VALUE | _ADDING).isdisjoint(_words(rest))
 
 
@@ -647,6 +693,12 @@ _INVERTED = re.compile(
     re.IGNORECASE,
 )
 _OPINION = re.compile(r"^\W*(?:i (?:guess|think|suppose)|maybe|perhaps|probably)\b", re.IGNORECASE)
+
+
+def wants_instead(text: str) -> bool:
+    """Whether a message says no to what is asked, and wishes for another thing in its place."""
+    refused = re.search(r"(?:^|[.,;!?–—-]\s*|\bactually )(?:no|nope|nah)\b", text.strip(), re.I)
+    return refused is not None and re.search(r"\b(?:instead|rather)\b", text, re.I) is not None
 
 
 def takes_back(text: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, Literal, TypeAlias
 
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
@@ -21,12 +21,13 @@ Act: TypeAlias = Literal["hello", "thanks", "bye", "help", "talk", "question", "
 
 _END: Final = re.compile(
     r"(?<!\b[A-Za-z])(?<!\b[DM]r)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!?;…]+(?=\s|$"
-    r"|[\"')\]])[\"')\]]*|\n+|\s+[–—-]\s+"
+    r"|[\"')\]])[\"')\]]*|\n+|(?<!\s)\s+[–—-]\s+"
 )
 """The end of a sentence; not the point of a title or an initial."""
 
 _OPENS: Final = re.compile(
-    r"(?:,\s*|\s+)(?=(?:and also|also (?:can|could|i|please|how|what|when|where|is|are|do)\b|but"
+    r"(?:,\s*|(?<!\s)\s+)(?=(?:and also|also (?:can|could|i|please|how|what|when|where|is|are"
+    r"|do)\b|but"
     r" first|oh and|btw\b|by the way|"
     r"and (?:can|could|would|will) (?:you|i|we)\b|and (?:please|pls)\b|and i(?:'d| would| want|"
     r" need| have|'ve)\b|"
@@ -146,8 +147,11 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
     if first:
         yield 0, begin
     cuts = sorted(
-        {match.end() for match in _END.finditer(text, begin, LONGEST)}
-        | {match.end() for match in _OPENS.finditer(text, begin, LONGEST)}
+        {
+            match.end()
+            for ends in (_END, _OPENS)
+            for match in islice(ends.finditer(text, begin, LONGEST), MOST)
+        }
     )
     cuts = _with_cancellation(text, begin, cuts)[:MOST]
     for cut in (*cuts, len(text)):
@@ -161,7 +165,7 @@ _COMMA: Final = re.compile(r",\s*")
 
 def _with_cancellation(text: str, begin: int, cuts: list[int]) -> list[int]:
     """The cuts, with some around words that only cancel: "I can borrow one, so forget it"."""
-    commas = [match.end() for match in _COMMA.finditer(text, begin, LONGEST)][:MOST]
+    commas = [match.end() for match in islice(_COMMA.finditer(text, begin, LONGEST), MOST)]
     ends = sorted({begin, *cuts, *commas, len(text)})
     around = [
         cut

@@ -19,7 +19,10 @@ from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.codes.identifier import form_of
 from langmem_ext.waiting.extract.english.attitude import NO, asks_back, wishes_by_asking
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
+from langmem_ext.waiting.extract.english.tokens import tokens
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
+from langmem_ext.waiting.extract.names.person import could_be_person, is_person
+from langmem_ext.waiting.extract.validity import NUMERIC
 from langmem_ext.waiting.understand.acts import (
     WHAT,
     is_meant,
@@ -84,6 +87,8 @@ _DISOWNED = re.compile(
     re.IGNORECASE,
 )
 """What follows a value that is not meant."""
+_ONE_OF_US: Final = re.compile(r"one of us\b", re.IGNORECASE)
+"""Somebody, and no number of people."""
 _CORRECTED = tuple(
     re.compile(rf"{before}[\s,:]+(?:it(?:['’]?s| is) )?(?P<value>.+)", re.IGNORECASE | re.DOTALL)
     for before in (
@@ -161,6 +166,7 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
     text = WHAT.sub(lambda match: " " * len(match.group()), said.text)
     text = without(text, [clause for clause in clauses_of(text) if _asks(clause)])
     exchanged, text = _exchanged(params, text, said)
+    exchanged |= _completed_names(params, text, said) or _names_alone(params, text, said)
     text, denied = without_denied(text)
     cue = next((match for pattern in _CORRECTED if (match := pattern.search(text))), None)
     taking = denied or cue is not None or takes_something_back(text)
@@ -172,17 +178,97 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
         bare, several = _bare(left, text, found, cue, said)
         unsure = unsure or several
         found = {**found, **bare} if taking or _BEFORE_NEW.match(text) or wished else found
+    found = _without_told(found, text)
     certain = _certain(found, left, text, cue, said, denied=denied) if taking else {}
-    if certain := certain or _alone(found, left, text, said) or exchanged:
-        return Anew(values_of(certain) | values_of(exchanged), certain=True)
     likely = {
         param.name: found[param.name].value
         for param in left
         if param.name in found and _is_likely(param, found[param.name], left, text, said)
     }
+    if certain := certain or _alone(found, left, text, said) or exchanged:
+        spans = spans_of(certain)
+        beside = {
+            name: value
+            for name, value in likely.items()
+            if not _overlap(found[name].span or (0, 0), spans)
+        }
+        return Anew({**beside, **values_of(certain), **values_of(exchanged)}, certain=True)
     return Anew(likely, unsure=unsure)
 
 
+_WISHED_FOR: Final = re.compile(
+    r"\b(?:(?:can|could|may) (?:we|i|you|it)|make it|(?:i|we)(?:['’]?d| would) (?:like|prefer))\b"
+    r"[^.,;!?]*$",
+    re.IGNORECASE,
+)
+"""A wish, up to what it is for."""
+
+
+def _without_told(found: Mapping[str, Extraction], text: str) -> dict[str, Extraction]:
+    """The values without those that a part only tells, where another part wishes for one.
+
+    "Can we make it two hours, the babysitter has to leave at ten" moves no beginning to ten.
+    """
+    wished, told = set(), set()
+    for name, extraction in found.items():
+        if extraction.span is None:
+            continue
+        begin = max(
+            (part.start() for part in _PART.finditer(text) if part.start() <= extraction.span[0]),
+            default=0,
+        )
+        lead = text[begin : extraction.span[0]]
+        if _WISHED_FOR.search(lead):
+            wished.add(name)
+        elif _OTHERS_TELL.match(lead):
+            told.add(name)
+    return {name: value for name, value in found.items() if not wished or name not in told}
+
+
+_OTHERS_TELL: Final = re.compile(
+    r"\W*(?:(?:as|because|since|cos|and|but|so)\s+)?(?:the|my|our|his|her|their|s?he|they)\s+"
+    r"(?:\w+\s+)?(?:has|have|is|are|needs?|leaves?|ends?|starts?|finish\w*|must|can)\b",
+    re.IGNORECASE,
+)
+"""How a part begins that tells of somebody or something else."""
+
+
+def _completed_names(params: Sequence[Param], text: str, said: Said) -> dict[str, Extraction]:
+    """Known people of whom the message says more: "Beatrix Holloway", where Beatrix is known."""
+    completed = {}
+    for param in params:
+        known = str(said.known.get(param.name, ""))
+        if not is_person(param) or not known:
+            continue
+        whole = rf"\b(?i:{re.escape(known)})(?:\s+[A-Z][\w'’-]+){{1,3}}"
+        if match := re.search(whole, text):
+            reply = Reply(match.group(), prompt=param.prompt or "?", now=said.now)
+            read = extract(param, reply)
+            if read.status == "filled" and read.value != known:
+                completed[param.name] = replace(read, span=match.span())
+    return completed
+
+
+def _names_alone(params: Sequence[Param], text: str, said: Said) -> dict[str, Extraction]:
+    """Another person for the one that is shown, where a sentence is a name and nothing else."""
+    people = [param for param in params if is_person(param) and param.name in said.known]
+    if said.shown is None or len(people) != 1:
+        return {}
+    [person] = people
+    for match in _SENTENCE.finditer(text):
+        words = tokens(match["name"])
+        named = len(words) > 1 and all(word.capitalised for word in words)
+        if named and could_be_person(words) and match["name"] != said.known[person.name]:
+            read = extract(person, Reply(match["name"], prompt=person.prompt or "?", now=said.now))
+            if read.status == "filled":
+                return {person.name: replace(read, span=match.span("name"))}
+    return {}
+
+
+_SENTENCE: Final = re.compile(
+    r"(?:^|(?<=[.!?\n]))\s*(?:(?:no|sorry|it['’]?s|oh|actually)[\s,]+)*(?P<name>[^.,;:!?\n\d]{3,60}?)"
+    r"\s*(?=[.!\n]|$)"
+)
 _STAYS: Final = re.compile(
     r"\b(?:(?:at |on |in )?(?:the )?same (?:time|day|date|place|room|address|number|amount|size"
     r"|name|length|thing|one)s?|(?:the rest|everything else|all else|the others?)\b[^,.;!?]{0,30}"
@@ -274,7 +360,8 @@ def _instead(param: Param, rest: str, said: Said) -> Extraction:
 
 def _alone_as(param: Param, words: str, said: Said) -> Extraction:
     """What a few words are as the answer to the question for a known value."""
-    filled = said.known if param.type is ParamType.DATETIME else {}  # what keeps its other half
+    keeps = param.type in (ParamType.DATETIME, ParamType.DURATION)  # its other half, its unit
+    filled = said.known if keeps else {}
     reply = Reply(words, prompt=param.prompt or "?", filled=filled, now=said.now)
     return extract(param, reply)
 
@@ -329,6 +416,7 @@ def _marked(params: Sequence[Param], text: str, said: Said) -> tuple[dict[str, E
         and (param.name in said.known or said.shown is not None)
         and extraction.value != said.known.get(param.name)
         and not (extraction.span and _DISOWNED.match(text[extraction.span[1] :]))
+        and not (extraction.span and _ONE_OF_US.match(text, extraction.span[0]))
         and (names(text, param) or not _may_answer(param, extraction, said))
     }
     again = [
@@ -410,7 +498,8 @@ def _bare(
 
 
 _WANTED: Final = re.compile(
-    r".*\b(?:i|we)(?:['’]?(?:ll|d)| will| can| could| would| need| want)\b[^,.;!?]*?"
+    r".*\b(?:(?:i|we)(?:['’]?(?:ll|d)| will| can| could| would| need| want)|(?:can|could|may|might)"
+    r" (?:i|we))\b[^,.;!?]*?"
     r"(?:\b(?:to|be|for|at|only|just|with)\s+)?(?=(?:\S+\s+){0,2}\S+\s*$)",
     re.IGNORECASE,
 )
@@ -449,6 +538,9 @@ def _read_bare(params: Sequence[Param], part: str, said: Said) -> dict[str, Extr
         if (extraction := _alone_as(param, part, said)).status == "filled" or extraction.choices
     }
     own = [param for param in params if param.name in read]
+    if any(param.type in NUMERIC for param in own):  # a bare number is first of all a number
+        own = [param for param in own if param.type is not ParamType.DURATION]
+        read = {param.name: read[param.name] for param in own}
     if len(own) != 1 or _says_more(words_without_values(part, spans_of(read)), own):
         return read  # an hour with two readings may be a number as well
     return {param.name: _near_known(param, read[param.name], said) for param in own}
@@ -524,8 +616,11 @@ def _is_likely(
     if said.unwanted or param.name not in said.known:
         return True
     anew = takes_something_back(text)
-    place = param.type is ParamType.ADDRESS and NO.match(text)
-    plain = param.type in PLAIN_TYPES or place or _INSTEAD.search(text)
+    address = param.type is ParamType.ADDRESS
+    certain = said.shown is not None and extraction.confidence >= _CERTAIN
+    place = address and (certain or NO.match(text) is not None)
+    decides = said.shown is not None and param.type is ParamType.BOOLEAN
+    plain = param.type in PLAIN_TYPES or decides or place or _INSTEAD.search(text)
     known = [other for other in params if other.name in said.known]
     beside = _beside_answers(text, said)
     only = (
@@ -535,6 +630,10 @@ def _is_likely(
     )
     told = anew or said.shown is not None or only
     return bool(plain and told and is_meant(text, span, anew=anew))
+
+
+_CERTAIN: Final = 0.85
+"""Confidence from which words are an address and nothing else."""
 
 
 def _beside_answers(text: str, said: Said) -> str:

@@ -20,6 +20,7 @@ _EVENING: Final = re.compile(
 """Words of requests that are for the evening."""
 
 _MORNING_FROM: Final = 8
+_HALF_A_DAY: Final = 12 * 60
 _OPEN_HOURS: Final = (6, 7)
 """Whoever says eight of a day's business means the morning, whoever says three the afternoon; six
 and seven may be both."""
@@ -32,7 +33,7 @@ def likely(choices: Sequence[JsonValue], about: str) -> JsonValue:
         choices: Two times, twelve hours apart; of others none is likely.
         about: What the request and the parameter say of themselves.
     """
-    if not _are_times(choices):
+    if not _are_halves(choices):
         return None
     early, late = sorted(str(choice) for choice in choices)
     hour = int(early[-5:-3])
@@ -43,8 +44,15 @@ def likely(choices: Sequence[JsonValue], about: str) -> JsonValue:
     return early if hour >= _MORNING_FROM else late
 
 
-def _are_times(choices: Sequence[JsonValue]) -> bool:
-    return all(re.search(r"\d\d:\d\d$", str(choice)) for choice in choices)
+def _are_halves(choices: Sequence[JsonValue]) -> bool:
+    """Whether they are the two halves of a day that one hour may mean."""
+    times = [str(choice) for choice in choices]
+    return (
+        len({time[:-5] for time in times}) == 1
+        and len(times) == 2
+        and all(re.search(r"\d\d:\d\d$", time) for time in times)
+        and abs(_minutes(times[0]) - _minutes(times[1])) == _HALF_A_DAY
+    )
 
 
 def nearest(choices: Sequence[JsonValue], value: JsonValue) -> JsonValue:
@@ -63,7 +71,7 @@ _LAST: Final = re.compile(r"\b(?:second|late|later|latter|last)\b", re.IGNORECAS
 
 def chosen(text: str, choices: Sequence[JsonValue]) -> JsonValue:
     """Which of two readings an answer means: "in the evening", "the second"; None if neither."""
-    if not _are_times(choices):
+    if not _are_halves(choices):
         places = ((_FIRST, choices[0]), (_LAST, choices[-1]))
         return next((reading for place, reading in places if place.search(text)), None)
     early, late = sorted(str(choice) for choice in choices)

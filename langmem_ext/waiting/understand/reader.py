@@ -14,6 +14,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from langmem_ext._internal.names import in_words
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.inference import infer_role
 from langmem_ext.waiting.catalog.param import ParamType
@@ -30,6 +31,7 @@ from langmem_ext.waiting.understand.acts import (
     refers_back,
     wants_person,
     with_plain_answer,
+    with_plain_end,
     words_without_values,
     yes_or_no,
 )
@@ -59,7 +61,7 @@ from langmem_ext.waiting.understand.intents.classifier import (
     find_params,
     wishes,
 )
-from langmem_ext.waiting.understand.intents.similarity import about
+from langmem_ext.waiting.understand.intents.similarity import about, units_of
 from langmem_ext.waiting.understand.likely_time import after
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import (
@@ -197,6 +199,10 @@ def _spelled(playbook: Playbook, session: Session, text: str) -> str:
     free = asked is not None and asked.type in (ParamType.TEXT, ParamType.NAME)
     cleaned = without_fillers(_GAP.sub(r"\g<one>", text), free=free)
     cleaned = cleaned if free else with_plain_answer(Spelled(cleaned, playbook.vocabulary).text)
+    if session.plan and not free:
+        intent = playbook.intent_of(session.plan)
+        own = units_of(f"{in_words(intent.id)} {intent.description}")
+        cleaned = with_plain_end(cleaned, {unit.stem for unit in own})
     first, rest = (clauses := clauses_of(cleaned))[:1], clauses[1:]
     greeting = [clause for clause in first if clause.act == "hello" and rest]
     return without(cleaned, greeting)  # "good morning" says no time of day
@@ -435,7 +441,7 @@ def _between(
 
     def chosen(intent_id: str, text: str, confidence: float, reason: str) -> Classification:
         params = find_params(playbook.intents[intent_id], replace(request, text=text))
-        return Classification(intent_id, params, confidence, reason=reason)
+        return Classification(intent_id, params, confidence, reason=reason, part=text)
 
     before = both.text.removesuffix(heard.text)  # "the second" is no day
     if place := _by_place(heard.text, among):

@@ -29,7 +29,7 @@ from langmem_ext.waiting.extract.names.address import addresses
 from langmem_ext.waiting.extract.names.name import PETS
 from langmem_ext.waiting.extract.names.person import could_be_person, is_of_person, is_person
 from langmem_ext.waiting.extract.names.phrase import place_in
-from langmem_ext.waiting.extract.names.texts.asks import is_narrative
+from langmem_ext.waiting.extract.names.texts.asks import is_colour, is_narrative
 from langmem_ext.waiting.extract.names.texts.objects import objects_in, things_in, topics_in
 from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
 from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
@@ -108,6 +108,8 @@ def _bare_number(
     if len(needed) != 1 or len(bare) != 1:
         return {}
     [param], span = needed, (bare[0].start, bare[0].end)
+    if param.type is ParamType.MONEY and _TIME_BEHIND.match(rest, span[1]):
+        return {}
     reply = Reply(rest[slice(*span)], prompt=param.prompt or "?", now=reading.now)
     answer = extract(param, reply)
     if answer.status != "filled":
@@ -118,6 +120,12 @@ def _bare_number(
             "filled", value, answer.raw, span, DOUBTFUL, "what is left", (value,)
         )
     }
+
+
+_TIME_BEHIND: Final = re.compile(
+    r"[\s-]*(?:years?|yrs?|months?|weeks?|days?|nights?|hours?|hrs?|min(?:ute)?s?)\b", re.IGNORECASE
+)
+"""A unit that makes a number no sum: "retiring after twenty years"."""
 
 
 def _stands_alone(text: str, numeral: Numeral) -> bool:
@@ -220,7 +228,7 @@ _CALLED: Final = re.compile(r"\bname of\b|\bcalled\b", re.IGNORECASE)
 
 def _is_thing(param: Param) -> bool:
     free = param.type is ParamType.TEXT and not is_narrative(param)
-    return free and not param.pattern and not _says_where(param)
+    return free and not param.pattern and not _says_where(param) and not is_colour(param)
 
 
 def _is_story(param: Param) -> bool:

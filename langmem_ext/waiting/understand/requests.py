@@ -270,7 +270,7 @@ def with_open(playbook: Playbook, heard: Heard, begins: Start) -> Start:
     ]
     left = {
         name: claim
-        for name, claim in left_open(every, reading).items()
+        for name, claim in left_open(every, reading, read).items()
         if claim.problem or len(claim.choices) != 1 or not _within(claim.span, taken)
     }
     return replace(

@@ -24,12 +24,12 @@ from langmem_ext.waiting.extract.dates.date import is_birth
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.self_correction import corrects
-from langmem_ext.waiting.extract.english.tokens import tokens, trim
+from langmem_ext.waiting.extract.english.tokens import trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
-from langmem_ext.waiting.extract.names.person import could_be_person, is_person
+from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.names.phrase import counted_in
 from langmem_ext.waiting.extract.names.telling import DOUBTED, is_request, is_written
-from langmem_ext.waiting.extract.names.texts.asks import is_narrative, is_thing, is_title
+from langmem_ext.waiting.extract.names.texts.asks import is_thing, is_title
 from langmem_ext.waiting.understand.acts import yes_or_no
 from langmem_ext.waiting.understand.likely_time import likely
 
@@ -91,15 +91,20 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
         )
         if not ranked:
             break
-        worth, winner = ranked[0]
+        worth, winner = _best_claim(ranked, claims)
         won = claims[winner.name]
         rivals = [
             param
-            for other, param in ranked[1:]
-            if overlap(won, claims[param.name])
+            for other, param in ranked
+            if param is not winner
+            and overlap(won, claims[param.name])
             and not _share(winner, won, param, claims[param.name])
         ]
-        tied = [param for other, param in ranked[1:] if param in rivals and worth - other < CLOSE]
+        tied = [
+            param
+            for other, param in ranked
+            if param in rivals and worth - other < CLOSE and not _holds(won, claims[param.name])
+        ]
         if tied and (
             ordered := _in_order(
                 [param for param in params if param in (winner, *tied)], reading, text
@@ -123,6 +128,17 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
     return _without_repeats(taken, params, reading)
 
 
+def _best_claim(
+    ranked: Sequence[tuple[float, Param]], claims: Mapping[str, Extraction]
+) -> tuple[float, Param]:
+    """The claim that is worth most; of two that are equal the one whose words hold the other's."""
+    worth, winner = ranked[0]
+    for other, param in ranked[1:]:
+        if worth - other < CLOSE and _holds(claims[param.name], claims[winner.name]):
+            winner = param
+    return worth, winner
+
+
 def _claims(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
     """What each parameter could be by the message alone; of a text only what is its own."""
     claims = {param.name: _claim(param, params, reading, reading.text) for param in params}
@@ -133,37 +149,7 @@ def _claims(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
             own[param.name] = _without_others(param, params, claims, reading)
         elif param.type is ParamType.TEXT:
             own[param.name] = _up_to_others(param, params, claims, reading.text)
-    return claims | own | counted | _somebody(params, claims, reading)
-
-
-def _somebody(
-    params: Sequence[Param], claims: Mapping[str, Extraction], reading: Reading
-) -> dict[str, Extraction]:
-    """Whose name an answer may be that tells nothing: "Farouk Benali" to "What is it about?".
-
-    It is the one person's that is open; a thing may be written like that as well. Either is
-    confirmed.
-    """
-    asked = next((param for param in params if param.name == reading.asked), None)
-    people = [param for param in params if is_person(param) and claims[param.name].span is None]
-    words = tokens(reading.text)
-    named = len(words) > 1 and all(word.capitalised for word in words) and could_be_person(words)
-    if asked is None or asked.type is not ParamType.TEXT or len(people) != 1 or not named:
-        return {}
-    if is_thing(asked) and not _TITLES.search(f"{asked.description} {asked.prompt}"):
-        claim = claims[asked.name]
-        return {asked.name: replace(claim, confidence=min(claim.confidence, DOUBTED))}
-    claim = extract(people[0], Reply(reading.text, prompt="?", now=reading.now))
-    if claim.status != "filled" or not is_narrative(asked) or is_title(asked) or is_written(asked):
-        return {}
-    told = Extraction("abstained", reason="is somebody's name")
-    return {asked.name: told, people[0].name: replace(claim, confidence=_SAID_ALONE)}
-
-
-_SAID_ALONE: Final = 0.55
-"""Confidence in a name that answers another question."""
-_TITLES: Final = re.compile(r"\b(?:title|songs?|make|model|brand|show|events?)\b", re.IGNORECASE)
-"""Words for things that have names of their own."""
+    return claims | own | counted
 
 
 def _counted_thing(
@@ -540,16 +526,23 @@ def is_named_near(text: str, span: tuple[int, int], param: Param) -> bool:
     )
 
 
-def left_open(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
+def left_open(
+    params: Sequence[Param], reading: Reading, read: Mapping[str, Extraction]
+) -> dict[str, Extraction]:
     """What the message leaves open.
 
     One of two readings, a value that is not allowed, or one that is to be confirmed.
+
+    Args:
+        params: The parameters.
+        reading: The message.
+        read: Its values, by `read_values`.
     """
     claims = {param.name: _claim(param, params, reading, reading.text) for param in params}
     least = {param.name: doubtful_below(param) for param in params}
     doubted = {
         name: replace(extraction, choices=(extraction.value,))
-        for name, extraction in read_values(params, reading).items()
+        for name, extraction in read.items()
         if extraction.confidence < least[name]
     }
     left = {name: claim for name, claim in claims.items() if claim.choices or claim.problem}
@@ -579,6 +572,17 @@ def overlap(first: Extraction, second: Extraction) -> bool:
         and second.span is not None
         and first.span[0] < second.span[1]
         and second.span[0] < first.span[1]
+    )
+
+
+def _holds(first: Extraction, second: Extraction) -> bool:
+    """Whether a value was read from the words of another and more: "Night Sky Tonight"."""
+    return (
+        first.span is not None
+        and second.span is not None
+        and first.span != second.span
+        and first.span[0] <= second.span[0]
+        and second.span[1] <= first.span[1]
     )
 
 

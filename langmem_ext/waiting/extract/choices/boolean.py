@@ -28,8 +28,8 @@ from langmem_ext.waiting.extract.reply import Reply
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][a-z]+)?")
 _NEGATION = re.compile(
-    r"\b(?:no|not|n't|never|without|don['’]?t|doesn['’]?t|won['’]?t|isn['’]?t|aren['’]?t"
-    r"|wouldn['’]?t|can['’]?t|cannot|dislike|hate"
+    r"\b(?:no|not|n't|never|without|(?:do|does|did|has|have|had|is|are|wo|would|could|ca)n['’]?t"
+    r"|cannot|dislike|hate"
     r"|avoid|skip|decline|refuse|neither|nor|nothing|none|nobody|nowhere)\b",
     re.I,
 )
@@ -219,13 +219,23 @@ _OWNS = re.compile(
     re.I,
 )
 """Words of who has a thing, and borrows none."""
+_THEIR_OWN = re.compile(r"\b(?:my|our|his|her|their) own\b(?!.*\b(?:but|need|hire|rent)\b)", re.I)
+_PROVIDED = re.compile(r"\b(?:hire[ds]?|rent(?:ed|al|s)?|needs?|needed|suppl\w+|provid\w+)\b", re.I)
+
+
+def _has_own(param: Param, sentence: str) -> re.Match[str] | None:
+    """The words of who has what is hired out or provided: "we've got our own skates"."""
+    wording = f"{param.name.replace('_', ' ')} {param.description} {param.prompt}"
+    return _THEIR_OWN.search(sentence) if _PROVIDED.search(wording) else None
+
+
 _SO = re.compile(
     r"\bso\b(?=[^,;.!]*\b(?:can|could|may|would|need|want|please|pls|['’]?d like)\b)", re.I
 )
 """What comes before a wish that follows from it: "we have no suits so could we borrow some?"."""
 _IF = re.compile(r"\bif\b(?! possible)[^,;.!?]*", re.I)
 """What is supposed, and not said: "if you deliver"."""
-_CLAUSE_END = re.compile(r"[,;.!?]\s|\b(?:and|but)\b", re.I)
+_CLAUSE_END = re.compile(r"[,;.!?]\s|\b(?:and|but)\b|\bor (?=(?:i|we|s?he|it|they|you)\b)", re.I)
 
 
 def _is_own(word: str, own: AbstractSet[str]) -> bool:
@@ -278,19 +288,33 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
     sentence = reply.text[where[0] : where[1]]
     if wish := _SO.search(sentence):
         sentence = sentence[wish.end() :]
+    if lacks(sentence):  # "we need skates, we don't have our own"
+        sentence = reply.text[slice(*_clause(reply.text, *_named(param, reply.text, where)))]
     if asks_back(sentence) or lacks(sentence) or _FORMER.search(sentence):
         return []
-    owns = _OWNS.search(sentence) if {"lend", "borrow"} & kinds_of(param) else None
+    lends = {"lend", "borrow"} & kinds_of(param)
+    owns = _OWNS.search(sentence) if lends else _has_own(param, sentence)
     if owns and _negated(sentence):
         return []  # who has none may still want none
-    own = telling_stems(param)
-    named = (
-        word.span() for word in _WORD.finditer(reply.text, *where) if _is_own(stem(word[0]), own)
-    )
-    first, last = _clause(reply.text, *next(named, where))
+    first, last = _clause(reply.text, *_named(param, reply.text, where))
     start, end = trim(reply.text, max(first, where[0]), min(last, where[1]))
-    value = not (owns or _negated(sentence))
+    value = not (owns or _negated(sentence)) is not _is_negative(param)
     return [Candidate(start, end, value, 0.8, 1, "said by its own noun")]
+
+
+def _is_negative(param: Param) -> bool:
+    """Whether a parameter is true where something is not: `no_heating`."""
+    return _WITHOUT.match(param.name) is not None
+
+
+_WITHOUT = re.compile(r"(?:no|not|without)_", re.I)
+
+
+def _named(param: Param, text: str, where: tuple[int, int]) -> tuple[int, int]:
+    """The first of the parameter's own nouns in a sentence, or the sentence."""
+    own = telling_stems(param)
+    named = (word.span() for word in _WORD.finditer(text, *where) if _is_own(stem(word[0]), own))
+    return next(named, where)
 
 
 def _is_chat(reply: Reply) -> bool:
@@ -409,7 +433,8 @@ def _read(param: Param, reply: Reply) -> list[Candidate]:
         start, end = trim(text, 0, len(text))
         value = True if not whole and _inverted(reply.prompt) else whole
         return [Candidate(start, end, value, 0.85, 1, "agrees or refuses")]
-    if lacks(text) or (postpones(text) and not _NOT_YET.match(text)):
+    agrees = YES.match(text) is not None and says_yes(text)  # "yes, a bit worn, that's all"
+    if lacks(text) or (postpones(text) and not agrees and not _NOT_YET.match(text)):
         return _without(reply)
     match = YES.match(text) if says_yes(text) else NO.match(text) if says_no(text) else None
     if not match:

@@ -193,12 +193,11 @@ def _parts(param: Param, text: str, *, least: int = 4) -> list[Candidate]:
     owners = _owners(param, least)
     candidates = []
     for token in tokens(text):
+        low = token.low
         for part, values in owners.items():
-            root = min(len(part), len(token.low)) - (0 if token.low == part else 1)
-            close = stem(token.low) == stem(part) or (
-                root >= 4
-                and token.low[:root] == part[:root]
-                and abs(len(part) - len(token.low)) <= 3
+            root = min(len(part), len(low)) - (0 if low == part else 1)
+            close = stem(low) == stem(part) or (
+                root >= 4 and low[:root] == part[:root] and abs(len(part) - len(low)) <= 3
             )
             if len(values) == 1 and close:
                 candidates.append(
@@ -206,7 +205,7 @@ def _parts(param: Param, text: str, *, least: int = 4) -> list[Candidate]:
                         token.start,
                         token.end,
                         next(iter(values)),
-                        0.8 if token.low == part else 0.7,
+                        0.8 if low == part else 0.7,
                         1,
                         "part of a value",
                     )
@@ -260,13 +259,15 @@ def _typos(param: Param, text: str) -> list[Candidate]:
     words = tokens(text)
     candidates = []
     for _, value, form in _forms(_items(param.enum)):
-        width = len(form.split())
-        if len(form) < 4:
+        width, size = len(form.split()), len(form)
+        if size < 4:
             continue
         for first in range(len(words) - width + 1):
             start, end = words[first].start, words[first + width - 1].end
+            if not -3 <= end - start - size <= 3:
+                continue
             written = text[start:end].lower()
-            if abs(len(written) - len(form)) > 3 or written in FUNCTION_WORDS or written in VERBS:
+            if written in FUNCTION_WORDS or written in VERBS:
                 continue
             score = fuzz.ratio(_normal(written), form)
             if score >= _TYPO:

@@ -321,12 +321,26 @@ _NEXT_TO = re.compile(
 )
 
 
+_BESIDE = "day next to another"
+
+
+def _apart(match: re.Match[str]) -> timedelta:
+    """How far "the week before" is from the day that it stands beside."""
+    days_apart = 7 if match["unit"].lower() == "week" else 1
+    return timedelta(days=-days_apart if match["side"].lower() == "before" else days_apart)
+
+
 _SOMEBODY_IS = re.compile(
     r"\b(?:i|we|he|she|they)(?:['’]?(?:m|re|s)|\s+(?:am|are|is|have|has))\s+"
     r"(?!(?:free|available|around|home|in)\b)[^.,;!?]*$",
     re.I,
 )
 """Words up to a day on which somebody is, or has, something of his own."""
+_BEGINS = re.compile(
+    r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?\w+\s+(?:starts?|begins?|is|ends?|opens?|leaves?)\s*$",
+    re.I,
+)
+"""Words up to a day on which something else is: "the season starts the day after"."""
 _NEXT_WEEK = re.compile(r"\bnext week(?:end)?\b", re.I)
 
 
@@ -367,22 +381,16 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
     completed = _in_months(text, completed, today)
     for match in _NEXT_TO.finditer(text) if completed else ():
         first = next((other for other in reversed(completed) if other.end <= match.start()), None)
+        told = _BEGINS.search(before(text, match.start()))
         if (
             first
-            and _SOMEBODY_IS.search(before(text, match.start()))
+            and (told or _SOMEBODY_IS.search(before(text, match.start())))
             and not turned_down(text, first.start, first.end)
         ):
             continue  # "the 20th, we're away the week before"
         if first and not any(other.overlaps(*match.span()) for other in completed):
-            apart = (7 if match["unit"].lower() == "week" else 1) * (
-                -1 if match["side"].lower() == "before" else 1
-            )
-            day = Day.fromisoformat(str(first.value)) + timedelta(days=apart)
-            completed.append(
-                Candidate(
-                    match.start(), match.end(), day.isoformat(), 0.9, 1, "day next to another"
-                )
-            )
+            day = Day.fromisoformat(str(first.value)) + _apart(match)
+            completed.append(Candidate(*match.span(), day.isoformat(), 0.9, 1, _BESIDE))
     return sorted(completed, key=lambda candidate: candidate.start)
 
 
@@ -526,6 +534,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             or _BIRTH.search(reply.text, 0, day.start)
         ]
     known = str(reply.filled.get(param.name))
+    candidates = _beside_known(reply.text, known, candidates)
     if is_birth(param):
         if _DAY_OF_YEAR.fullmatch(known):
             candidates = [_in_year_of(day, known, reply.text) for day in candidates]
@@ -545,6 +554,22 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         replace(day, fit=-1) if _BACK_IN.search(before(reply.text, day.start)) else day
         for day in candidates
     ]
+
+
+def _beside_known(text: str, known: str, candidates: list[Candidate]) -> list[Candidate]:
+    """The dates; where a message names no other, "the day after" is that of the known one."""
+    match = _NEXT_TO.search(text)
+    if match is None or not _DAY_OF_YEAR.fullmatch(known):
+        return candidates
+    first = Day.fromisoformat(known)
+    others = [day for day in candidates if not day.overlaps(*match.span())]
+    if any(
+        not _BARE_WEEKDAY.fullmatch(text[day.start : day.end])
+        or Day.fromisoformat(str(day.value)).weekday() != first.weekday()
+        for day in others
+    ):
+        return candidates
+    return [Candidate(*match.span(), (first + _apart(match)).isoformat(), 0.9, 1, _BESIDE)]
 
 
 _DAY_OF_YEAR = re.compile(r"\d{4}-\d\d-\d\d")

@@ -38,7 +38,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     spans = [(moment.start, moment.end) for moment in written]
     days = outside(date.read(param, reply), spans)
     times = outside(time.read(param, reply), spans)
-    moments = [*written, *_joined(reply, days, times)]
+    moments = [*written, *_joined(param, reply, days, times)]
     said = str(reply.filled.get(param.name))
     if not moments and (known := _known(said)):
         moments = _changed(known, days, times)
@@ -84,7 +84,9 @@ def _ahead(reply: Reply) -> list[Candidate]:
     return moments
 
 
-def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list[Candidate]:
+def _joined(
+    param: Param, reply: Reply, days: list[Candidate], times: list[Candidate]
+) -> list[Candidate]:
     """Each day with the time next to it."""
     moments = []
     for day in days:
@@ -99,7 +101,7 @@ def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list
         start, end = min(day.start, hour.start), max(day.end, hour.end)
         readings = [
             f"{value}T{clock}"
-            for value in (day.value, *day.alternatives)
+            for value in _meant_days(param, reply, day, hour)
             for clock in (hour.value, *hour.alternatives)
         ]
         confidence = min(day.confidence, hour.confidence)
@@ -116,6 +118,15 @@ def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list
             )
         )
     return moments
+
+
+def _meant_days(param: Param, reply: Reply, day: Candidate, hour: Candidate) -> list[str]:
+    """The days that may be meant; one where only the half of the day has to be asked for."""
+    days = [str(value) for value in (day.value, *day.alternatives)]
+    if day.undecided or not hour.undecided:
+        return days
+    ahead = [value for value in days if value >= f"{reply.now:%Y-%m-%d}"]
+    return ahead[:1] if param.future and ahead else days[:1]
 
 
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")

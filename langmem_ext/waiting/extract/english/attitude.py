@@ -58,7 +58,8 @@ _DONTCARE = re.compile(
     r"(?:don['’]?t|do not|dont) have (?:a |any |a particular |a specific |much )?(?:\w+"
     r" )?preferences?|not (?:particular|picky|fussy"
     r"|important)|irrelevant"
-    r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever"
+    r"|(?<!in case )(?<!if )(?:any(?:thing|where|time|one|body)?|either|whichever|whatever"
+    r"|whoever|wherever"
     r"|whenever)\b(?!"
     r" (?:else|other|in|with"
     r"|of (?:these|them|those) in|\w+ in)\b)"
@@ -74,7 +75,7 @@ _DONTCARE = re.compile(
     re.I,
 )
 _LACKS = re.compile(
-    r"\b(?:(?:do(?:n['’]?t| not)|dont|can(?:'|’)?t|cannot|can"
+    r"(?<!it )(?<!they )(?<!which )\b(?:(?:do(?:n['’]?t| not)|dont|can(?:'|’)?t|cannot|can"
     r" not|couldn['’]?t|didn['’]?t|haven['’]?t|have not|never|won['’]?t|will not"
     r"|wouldn['’]?t) (?:really |seem to |quite |actually |currently |even )*"
     r"(?:have|know|remember|recall|find|got|get|say|tell|give|share|provide|disclose|locate|think"
@@ -93,8 +94,11 @@ _ASKS = re.compile(
     r"^\W*(?:(?:well|hmm+|um+|uh|oh|so|ok(?:ay)?|yes|yeah|no|sure|actually|sorry|and|but|great"
     r"|please|thanks?|also|wait|hi|hello|hey"
     r"|first(?: of all)?|before that)\b\W*)*"
-    r"(?:wh?dym|what(?! about|ever)(?:'?s)?|why(?! not)|how(?!"
-    r" about)(?:'?s)?|who(?:'?s|se)?|(?:where|when)(?:'?s)?(?! (?:i|we|he|she|they|it|the|my|our"
+    r"(?:wh?dym|what(?! about|ever| (?:i|we) (?:really |actually )?(?:need|want))(?:'?s)?"
+    r"|why(?! not)|how(?!"
+    r" about| (?!much|many|long|far|often|old|big|come|so|soon|early"
+    r"|late)\w+[\s.!]*$)(?:'?s)?|who(?:'?s|se)?|(?:where|when)(?:'?s)?(?! (?:i|we|he|she|they"
+    r"|it|the|my|our"
     r"|his|her|their) [^?,]{1,60},[^?]*$)|which|whom|am i"
     r"|(?:is|are|has|(?:was|were)(?! (?:(?!any|some|every|no)\w+ing|both|all|\d+)\b))"
     r"(?! (?:to|been|got|gone|going|fine|ok(?:ay)?|good|great|perfect|best"
@@ -165,10 +169,14 @@ def stalls(text: str) -> bool:
     return _STALL.fullmatch(text) is not None
 
 
+_NO_MORE = re.compile(r"\bthat['’]?s (?:all|it)\b|\bthat is (?:all|it)\b", re.I)
+"""What closes a yes, and puts nothing off."""
+
+
 def says_yes(text: str) -> bool:
     """Whether the message begins by agreeing."""
     return YES.match(text) is not None and not (
-        NO.match(text) or LATER.search(text[:40]) or _BOTH.match(text)
+        NO.match(text) or LATER.search(_NO_MORE.sub(" ", text[:40])) or _BOTH.match(text)
     )
 
 

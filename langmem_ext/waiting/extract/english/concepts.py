@@ -22,7 +22,7 @@ cancel: cancel, cancellation, call off, scrap, drop, withdraw, abandon, can't co
     don't come, not going anymore, can't attend, won't be able to, not able to come, not going to
     make it, no longer want, don't want it anymore, take me off, take us off, terminate,
     unsubscribe, end my, stop my, had enough, want out
-book: book, booking, put down, count me in, get me in,
+book: book, booking, join, put down, count me in, get me in,
     reserve, reservation, rent, rental, hire, schedule, appointment, arrange, set up, sign up,
     enrol, enroll, register, registration, slot, fit me in, squeeze in, squeeze me in, squeeze us
     in, see somebody, see someone, come in, take out, borrow, try out, trial
@@ -42,6 +42,8 @@ status: status, track, tracking, where is, where my, where our, where's, wheres,
     ready, done yet, finished yet, still waiting, hasn't arrived, hasn't come, not arrived, when
     will, any news, what happened to, follow up, look up, check on, how much longer, been waiting,
     when is someone coming, when are you coming, on its way, on the way, is it ready, any sign,
+    getting on, coming along,
+    if it's done, if it's ready, whether it's done, whether it's ready, is it done,
     where has, got to, still nothing, nothing came, no sign of, not turned up, never turned up,
     hasn't turned up, didn't turn up
 broken: broken, break, broke, breakdown, broken down, fault, faulty, defect, defective, damage,
@@ -236,8 +238,14 @@ _OBJECT: Final = r"(?: (?:it|that|this|them|these|those|him|her|us|me|one))?"
 """What may stand inside a phrase of a verb and a particle: "send it back"."""
 
 
+_VERY: Final = r"(?: at all| very| really| exactly| too| particularly| that)?"
+"""What may stand behind the "not" of a phrase: "not at all happy"."""
+
+
 def _pattern(words: str) -> str:
     split = _SPLIT.fullmatch(words)
+    if words.startswith("not "):
+        return rf"not{_VERY} {re.escape(words[4:])}"
     pattern = rf"{split[1]}{_OBJECT} {split[2]}" if split else re.escape(words)
     return pattern.replace("'", "'?")
 
@@ -254,5 +262,7 @@ def phrases_in(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
     """The phrases of the lexicon in a lower-case text: start, end and concepts."""
     for match in _PHRASE.finditer(text):
         words = match.group().replace("'", "")
+        if words.startswith("not "):
+            words = re.sub(rf"^not{_VERY} ", "not ", words)
         concepts = _UNMARKED.get(words) or _UNMARKED[re.sub(r" .* ", " ", words)]
         yield match.start(), match.end(), concepts

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from langmem_ext.waiting.catalog.param import ParamType
-from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.candidate import Candidate, is_impossible
 from langmem_ext.waiting.extract.dates.replacement import in_month_of
+from langmem_ext.waiting.extract.numbers.numerals import UNITS
 from langmem_ext.waiting.extract.reply import Reply
 
 Read = Callable[[Reply], list[Candidate]]
@@ -24,7 +25,8 @@ _MARK = re.compile(
     r"(?:[\s,.;:!–—-]+(?:no(?! idea\b)|nope|oops|sorry|wait|hang on|hold on|hmm+|scratch that"
     r"|i meant?|i mean to say|actually|or rather|rather"
     r"|make (?:that|it)|correction|better|my (?:bad|mistake)|let'?s"
-    r" say|apologies|so|say|put|call it)\b)+[\s,.;:!–—-]+",
+    r" (?:say|do|go (?:for|with)|make it|take)|apologies|i beg your pardon|beg pardon|so|say"
+    r"|put|call it)\b)+[\s,.;:!–—-]+",
     re.I,
 )
 _LEAD = re.compile(
@@ -78,6 +80,8 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
         if not earlier:
             continue
         replaced = max(earlier, key=lambda value: value.end)
+        if is_impossible(text, replaced.start, replaced.end):
+            return None  # nothing is taken back: "I can't do 2, better 3 to 5"
         if kind in _OF_DAYS and any(value.fit > replaced.fit for value in earlier):
             return earlier  # the value of another parameter is taken back
         replacing = [
@@ -104,6 +108,8 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
         if kind == ParamType.DATE and not replacing and (year := _YEAR.match(text, start)):
             day = f"{year['year']}{str(replaced.value)[4:]}"
             return [replace(replaced, value=day, end=year.end(), alternatives=())]
+        if kind == ParamType.DURATION and not replacing:
+            replacing = _in_same_unit(reply, start, replaced, read)
         if replacing:
             if kind == ParamType.DATE:
                 today = reply.now.date().isoformat()
@@ -112,8 +118,25 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
     return None
 
 
+def _in_same_unit(reply: Reply, start: int, replaced: Candidate, read: Read) -> list[Candidate]:
+    """A bare number behind a correction, in the unit of what it replaces: "3 hours, no, 5"."""
+    unit = re.search(r"[a-z]+\W*$", reply.text[replaced.start : replaced.end], re.I)
+    number = _BARE_NUMBER.match(reply.text, start)
+    if unit is None or number is None:
+        return []
+    said = read(replace(reply, text=f"{number['number']} {unit.group()}"))
+    place = number.span("number")
+    return [replace(value, start=place[0], end=place[1]) for value in said[:1]]
+
+
+_BARE_NUMBER = re.compile(
+    rf"{_LEAD.pattern}(?P<number>\d+(?:\.\d+)?|{'|'.join(UNITS)})\b(?![.:/]?\d)", re.I
+)
+
+
 _TURNS = re.compile(r"\b(?:no|nope|wait|hang on|hold on|scratch that|i meant?|actually)\b", re.I)
 _REASON = re.compile(r"[^.;!?\d]{1,50}")
+_LEADS_ON = re.compile(r"(?:,|\b(?:so|on|for|at))(?: the)?\s*$", re.I)
 _GIVES_MORE = re.compile(r"\b(?:and|also|until|till|to|back|by)\b", re.I)
 
 
@@ -122,7 +145,7 @@ def _is_reasoned(text: str, stop: int, start: int, value: int) -> bool:
     return (
         _TURNS.search(text, stop, start) is not None
         and _REASON.fullmatch(text, start, value) is not None
-        and text[start:value].rstrip().endswith((",", "so", "on", "for", "at"))
+        and _LEADS_ON.search(text[start:value]) is not None
         and not _GIVES_MORE.search(text, start, value)
     )
 

@@ -161,6 +161,7 @@ def _extent(
         last > first + 1
         and words[last - 1].low in NEVER_NAMES
         and words[last - 1].low not in ("out", "up", "now")
+        and not words[last - 2].low.endswith("'s")  # "the Saracen's Head"
     ):
         last -= 1
     return last

@@ -71,6 +71,13 @@ _IN_UNIT = re.compile(
     re.I,
 )
 """A part of a building or an estate: "Unit 3, Mill Lane Business Park"."""
+_POSTCODED = re.compile(
+    r"(?:\b\d{1,5}[A-Za-z]?\s+)?"
+    r"(?-i:\b[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*){0,3})"
+    r"(?:,\s*(?-i:[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*){0,3})){1,4},?\s+"
+    r"(?-i:[A-Z]{1,2}\d[A-Z\d]?\s*\d[A-Z]{2})\b"
+)
+"""A house by its name, up to a postcode: "The Old Forge, Church Lane, Bredon GL20 7LA"."""
 _ROAD = rf"(?:(?:[\w'’-]+\s+){{1,3}}?{_KIND}\b|(?-i:[A-Z][\w'’-]*(?:\s[A-Z][\w'’-]*){{0,2}}))"
 _CORNER = re.compile(
     rf"\b(?:corner|junction|intersection|crossing)(?:\s+of)?\s+{_ROAD}\s*(?:and|&|/|with)\s*{_ROAD}",
@@ -96,6 +103,7 @@ _FORMS = (
     (_KNOWN, 0.9),
     (_IN_UNIT, 0.9),
     (_CORNER, 0.9),
+    (_POSTCODED, 0.9),
     (_AFTER, 0.85),
     (_CAPITAL, 0.6),
 )
@@ -112,7 +120,8 @@ def addresses(text: str) -> list[Candidate]:
                 r"\b(?:st|ave|rd|blvd|dr|ln)\.$", text[:end], re.I
             ):
                 end -= 1
-            if re.search(r"[A-Za-z]{2}", text[match.start() : end]):
+            day = pattern is _CAPITAL and _OTHER_KIND.search(text[match.start() : end])
+            if re.search(r"[A-Za-z]{2}", text[match.start() : end]) and not day:
                 candidates.append(
                     Candidate(
                         match.start(),

@@ -36,6 +36,9 @@ _SURE = re.compile(
     r"|named|called|call me|under(?: the)?(?: name)?(?: of)?)\W*$",
     re.I,
 )
+_OWN_NAME = re.compile(
+    r"\bmy (?:own |full )?name(?:['’]?s| is|:)?\s*(?:dr|mrs?|ms|miss)?\.?\s*$", re.I
+)
 _INTRODUCED = re.compile(
     r"(?:^|[.,;!?]|\b(?:and|hi|hello|hey|so|yes|well))\W*(?:i am|i['’]?m|this is|it is|it['’]?s)(?:"
     r" for)?\W*$",
@@ -204,6 +207,8 @@ def _fit(lead: str, part: str) -> int:
         return -1 if part == "last" else 3
     if _LAST_NAMED.search(lead):
         return -1 if part == "first" else 3
+    if _OWN_NAME.search(lead):
+        return 3
     if _SURE.search(lead):
         return 2
     return (2 if titled else 1) if _CUE.search(lead) else 0
@@ -217,6 +222,17 @@ def _introduced(text: str, group: Sequence[Token]) -> bool:
     if _INTRODUCED.search(before(text, start)):
         return _INTRODUCED_ENDS.match(text, end) is not None
     return not text[:start].strip() and _HERE.match(text, end) is not None
+
+
+_SPEAKS = re.compile(r"\b(?:i['’]?m|i am|it['’]?s|it is|this is)\s+$", re.I)
+
+
+def _is_speaker_for(param: Param, text: str, group: Sequence[Token]) -> bool:
+    """Whether a name is that of who speaks, where the one is wanted who gets something."""
+    return (
+        not own_stems(param).isdisjoint(_GETTERS)
+        and _SPEAKS.search(before(text, group[0].start)) is not None
+    )
 
 
 def _stands_alone(reply: Reply, group: Sequence[Token]) -> bool:
@@ -595,7 +611,7 @@ def _strict_fit(param: Param, reply: Reply, group: Sequence[Token], fit: int) ->
         return 3
     marked = (
         _TITLED.search(before(text, group[0].start))
-        or _introduced(text, group)
+        or (_introduced(text, group) and not _is_speaker_for(param, text, group))
         or _is_kin(text, group)
         or _stands_alone(reply, group)
         or _is_paid(param, reply, group)
@@ -668,6 +684,7 @@ def _unmarked(param: Param, reply: Reply, groups: Sequence[Sequence[Token]]) -> 
     if (
         placed
         or len(group) > 2
+        or (len(group) == 1 and re.search(r"['’]s$", text[start:end]))  # "Pam's away then"
         or (opens and (len(group) < 2 or not _SUBJECT_ENDS.match(text, end)))
         or not all(_is_written(word) and not _THINGS.search(word.text) for word in group)
         or any(_DEMONYM.fullmatch(word.text) for word in group)

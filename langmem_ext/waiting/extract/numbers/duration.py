@@ -19,7 +19,10 @@ from langmem_ext.waiting.extract.english.vocabulary import split_name
 from langmem_ext.waiting.extract.numbers.numerals import WORDS, numerals, words_value
 from langmem_ext.waiting.extract.reply import Reply
 
-_NUMBER = rf"(?:\d{{1,4}}(?:[.,]\d{{1,2}})?|(?:an?\s+)?couple\s+of|a\s+few|an?|{WORDS})"
+_NUMBER = (
+    r"(?:\d{1,4}(?:[.,]\d{1,2})?|(?:an?\s+)?couple\s+of|a\s+few"
+    rf"|another(?=\s+(?:hour|week|month|year|fortnight)\b)|an?|{WORDS})"
+)
 UNITS: Final[Mapping[str, int]] = {
     "seconds": 1,
     "minutes": 60,
@@ -55,7 +58,7 @@ def _number(written: str | None) -> float | None:
     low = written.lower().replace(",", ".")
     if low[0].isdigit():
         return float(low)
-    if low in ("a", "an"):
+    if low in ("a", "an", "another"):
         return 1.0
     return 2.0 if "couple" in low else None if "few" in low else words_value(low)
 
@@ -100,7 +103,7 @@ _AND_HALF = (
 """A half more: "an hour and a half", "an hour n half"."""
 _PIECE = re.compile(
     rf"(?<![\w.,:$€£])(?:(?P<part>{_HALF})(?:\s+of)?\s+an?\s+"
-    rf"|(?P<count>{_NUMBER}){_AND_HALF.format('more')}?[\s-]*(?:(?:full|whole|good|solid)\s+)?"
+    rf"|(?P<count>{_NUMBER}){_AND_HALF.format('more')}?[\s-]*(?:(?:full|whole|good|solid|more|extra|further)\s+)?"
     rf"|(?=hour{_AND_HALF.format('bare')}))"
     rf"(?:{_UNIT})(?![^\W\d_]){_AND_HALF.format('half')}?",
     re.IGNORECASE,
@@ -244,6 +247,24 @@ def _asked_unit(param: Param, prompt: str) -> str | None:
     return None
 
 
+def _known_unit(known: object) -> str | None:
+    """The unit of a known length of time that has one: hours of `PT3H`."""
+    match = _ONE_UNIT.fullmatch(str(known))
+    return _BY_LETTER[match[1] or match[2]] if match else None
+
+
+_CHANGES: Final = re.compile(
+    r"\W*(?:(?:no|sorry|wait|actually|rather|can|could|may|let['’]?s|i|we|you|it|that|make|change|say|to|for"
+    r"|just|only|please|pls|instead|then|ok(?:ay)?|start|with|better|do|have|want|need|['’]d|like)\W+)*"
+    r"(?:\d+(?:\.\d+)?|[a-z]+)"
+    r"(?:\W+(?:instead|please|pls|then|rather|now|thanks|would|be|better))*\W*",
+    re.IGNORECASE,
+)
+"""A message that only puts a number in the place of another: "could we make it 5 instead"."""
+_ONE_UNIT: Final = re.compile(r"PT\d+([HM])|P\d+(D)")
+_BY_LETTER: Final = {"H": "hours", "M": "minutes", "D": "days"}
+
+
 _AVAILABLE: Final = re.compile(
     r"\b(?:any\s?time|free|available|in|home|around|here|open|between|ring|call|phone|deliver\w*"
     r"|collect\w*|come|someone|somebody)\b[^.;!?]*$",
@@ -286,7 +307,9 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             candidates.append(
                 Candidate(start, end, value, 0.95 if not when else 0.6, reason="length of time")
             )
-    unit = _asked_unit(param, reply.prompt)
+    unit = _asked_unit(param, reply.prompt) or (
+        _known_unit(reply.filled.get(param.name)) if _CHANGES.fullmatch(reply.text) else None
+    )
     if unit in (None, "hours", "minutes"):
         candidates = candidates or _from_until(param, reply)
     numbers = numerals(reply.text)

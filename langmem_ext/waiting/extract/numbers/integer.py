@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
-from langmem_ext.waiting.extract.candidate import Candidate, outside
+from langmem_ext.waiting.extract.candidate import Candidate, is_so_far, outside
 from langmem_ext.waiting.extract.choices.enum import exact
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.dates.time import times
@@ -33,6 +34,8 @@ _ROOMS = re.compile(r"[\s-]*(?P<kind>bed|bath)(?:s|der|rooms?|roomed)?\b", re.I)
 _NOT_A_COUNT = re.compile(
     r"(?:\bno\.?|\bnumber|#|\broom|\bflat|\btable|\bgate|\bflight|\bsuite|\bapt\.?)\s*$", re.I
 )
+_NUMBER_ALONE = re.compile(r"\W*(?:it['’]?s |it is )?(?:no\.?|number|#)\s*\d+\W*", re.I)
+"""An answer that is no more than a number: "number 28"."""
 _PRONOUN_BEFORE = re.compile(
     r"\b(?:the|this|that|which|any|another|a|an|no|every|each|some|me|find|get)\s+(?:\w+\s+)?$",
     re.I,
@@ -176,6 +179,7 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
     if _QUANTITIES.intersection(split_name(param.name)) and _before_value(reply, end):
         return 3, 0.9, end
     if labelled or _NOT_A_COUNT.search(lead):
+        labelled = labelled or (not reply.strict and _NUMBER_ALONE.fullmatch(text) is not None)
         return (3, 0.95, end) if labelled else (-1, 0.0, end)
     if (room := _ROOMS.match(text, end)) and f"{room['kind'].lower()}room" in own_stems(param):
         return 3, 0.95, room.end()
@@ -323,7 +327,12 @@ _IS_LENGTH = re.compile(
 def _before_value(reply: Reply, end: int) -> bool:
     """Whether another parameter's allowed value follows a number: "one caesar salad"."""
     others = [other for other in reply.others if other.type == ParamType.ENUM]
-    return any(value.start == end + 1 for other in others for value in exact(other, reply.text))
+    return any(
+        re.fullmatch(r"\s(?:[a-z]{3,}\s)?", reply.text[end : value.start])
+        for other in others
+        for value in exact(other, reply.text)
+        if value.start > end
+    )
 
 
 def _counts(param: Param, noun: str) -> bool:
@@ -523,6 +532,13 @@ def _in_no_numeral(param: Param, reply: Reply) -> list[Candidate]:
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The whole numbers of a reply; without a question, only those of the parameter's noun."""
     candidates = [c for c in counts(param, reply) if isinstance(c.value, int)]
+    present = [candidate for candidate in candidates if is_so_far(reply.text, candidate)]
+    if present and len(candidates) > len(present):  # "you come every 4 weeks at present, make it 8"
+        candidates = [
+            replace(candidate, fit=-1 if candidate in present else max(candidate.fit, 3))
+            for candidate in candidates
+            if candidate.fit >= 0
+        ]
     if reply.strict:
         return [candidate for candidate in candidates if candidate.fit >= 3]
     counted = any(candidate.fit >= 0 for candidate in candidates)

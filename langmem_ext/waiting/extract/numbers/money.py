@@ -77,6 +77,13 @@ _PAID = re.compile(
     r"\b(?:pays?|paid|paying|transfer|wire|donate|deposit|withdraw)\s+(?:\w+\s+)?$", re.I
 )
 """Verbs of which nothing but a sum is the object."""
+_AT_MOST = re.compile(
+    r"\b(?:spend|pay|cost)\b[^.!?]{0,20}\b(?:more than|over|above|up to|under|less than"
+    r"|max(?:imum)?"
+    r"|at most)\s+$",
+    re.I,
+)
+"""Words before the most that somebody will pay."""
 _LOADED = re.compile(r"\b(?:top(?:ping)? up|load|credit)\b[^.!?]{0,60}\b(?:with|by)\s+$", re.I)
 """What is given a sum."""
 _MEASURED = re.compile(
@@ -172,7 +179,11 @@ def _is_marked(param: Param, text: str, bare: Candidate) -> bool:
     verb = _LED.search(lead)
     if verb and stem(verb[1]) in own_stems(param):
         return True
-    if _LOADED.search(lead) or (_FOR_ONE.search(lead) and _EACH.match(text, bare.end)):
+    if (
+        _LOADED.search(lead)
+        or _AT_MOST.search(lead)
+        or (_FOR_ONE.search(lead) and _EACH.match(text, bare.end))
+    ):
         return True
     if _HANDED.search(lead) and re.match(
         r"\s*(?:(?:on|to|for|from|into|onto|please|now|with)\b)", text[bare.end :]

@@ -14,7 +14,7 @@ from langmem_ext.waiting.extract.numbers.numerals import UNITS, numerals
 _PLURAL = (
     r"(?:people|peoples|persons?|person's|passengers?|riders?|travell?ers?|guests?|adults?"
     r"|individuals?|pax|ppl|friends?|members?|diners?"
-    r"|men|women|guys|girls|boys|kids?|child(?:ren)?|couples?"
+    r"|men|women|guys|girls|boys|grown[\s-]?ups?|kids?|child(?:ren)?|couples?"
     r"|seats?|tickets?|tix|others?|mates?|babies|baby|infants?|toddlers?|teens?|teenagers?|sisters?"
     r"|brothers?|sons?|daughters?|cousins?"
     r"|colleagues?|co-?workers?|siblings?|buddies|buddy|pals?|grandkids|grandchildren|students?"
@@ -53,7 +53,8 @@ _FOR_THEM = re.compile(
 )
 """What makes somebody before it a thing: "a child seat"."""
 _PAIR = re.compile(
-    r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b(?!['’])|\bparents\b(?!['’])|\b(?:both|the"
+    r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b(?!['’])"
+    r"|\bparents\b(?!['’]|\s+(?:evening|night|day|meeting|room)\b)|\b(?:both|the"
     r" two) of us\b"
     r"|\ba couple\b(?=\s+(?:with|and|plus)\s+(?:my|our|the|an?|their)\b)|\bcouple of us\b",
     re.I,
@@ -197,12 +198,18 @@ _ANYBODY_OF = re.compile(
 
 
 def _total(text: str, chain: Sequence[_Term]) -> int:
-    """The sum; "4 people, 3 adults and 1 baby" are four, "one person, my dad" is one."""
+    """The sum; "4 people, 3 adults and 1 baby" are four, "one person, my dad" is one.
+
+    So are "4 of us, me, my wife …": whoever speaks is one of us.
+    """
     first, rest = chain[0], sum(term.count for term in chain[1:])
     apart = len(chain) > 1 and text[first.end : chain[1].start].strip().startswith(",")
     whole = _ANYBODY_OF.search(text[first.start : first.end]) is not None
     alike = len(chain) > 2 and all(term.kind != "speaker" for term in chain)
-    detailed = first.count == rest and (whole or alike)
+    us = re.search(r"\bus$", text[first.start : first.end], re.I) is not None
+    detailed = (first.count == rest and (whole or alike)) or (
+        us and apart and chain[1].kind == "speaker"
+    )
     return first.count if apart and detailed and first.kind == "counted" else first.count + rest
 
 

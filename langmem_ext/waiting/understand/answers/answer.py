@@ -19,23 +19,24 @@ from langmem_ext.waiting.catalog.tool_schema import WRONG_FORM
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.choices.enum import nearest
 from langmem_ext.waiting.extract.english.attitude import says_no
-from langmem_ext.waiting.extract.english.concepts import ASPECTS
 from langmem_ext.waiting.extract.english.lexicon import APPROVING, FUNCTION_WORDS
-from langmem_ext.waiting.extract.names.person import is_person
-from langmem_ext.waiting.extract.numbers.numerals import numerals
-from langmem_ext.waiting.extract.validity import NUMERIC
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution, choices_of, in_doubt, known_values
 from langmem_ext.waiting.understand.acts import (
     WISHES,
     is_cancel,
-    names,
     yes_or_no,
+)
+from langmem_ext.waiting.understand.answers.anothers import far_out, whole_of_another, with_somebody
+from langmem_ext.waiting.understand.answers.asked_back import (
+    asks_about,
+    asks_what_it_is,
+    question_of,
+    tells_what_about,
 )
 from langmem_ext.waiting.understand.clauses import Clause, clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.commands import (
-    Ask,
     Cancel,
     Chat,
     Clarify,
@@ -144,7 +145,7 @@ def _taken_apart(
     if corrections and anew.certain:
         beside = _beside_correction(playbook, session, plan, without_asides, clauses, anew.values)
         return [*beside, *corrections]
-    if (asks := _asks_what_it_is(playbook, name, clauses)) and not dropped:
+    if (asks := asks_what_it_is(playbook, name, clauses)) and not dropped:
         return [*(_fill(playbook, other, value) for other, value in values.items()), asks]
     asked_for = yield from classified(
         playbook, session, plan, heard, answer if name in values else None
@@ -168,7 +169,8 @@ def _taken_apart(
     commands += corrections
     if any(clause.act == "question" for clause in clauses):
         commands.append(
-            _named_by_question(playbook, session, plan, heard) or _asks(playbook, session, clauses)
+            _named_by_question(playbook, session, plan, heard)
+            or question_of(playbook, session, clauses)
         )
     if commands and (accepted := _passed_over(playbook, plan, name, clauses, values)):
         commands.insert(0, accepted)
@@ -335,7 +337,10 @@ def _replaces(
     rest = without(heard.text, [clause for clause in clauses if clause.act == "cancel"])
     uses = [playbook.param(name) for name in playbook.uses(plan)]
     values = read_values(uses, Reading(rest, heard.now, about=about(playbook.intent_of(plan))))
-    return any(value.confidence > SURE for value in values.values())
+    return any(
+        value.confidence > SURE and value.value != session.params.get(name)
+        for name, value in values.items()
+    )
 
 
 def _fill(playbook: Playbook, name: str, extraction: Extraction) -> Command:
@@ -364,6 +369,8 @@ def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) 
     if not in_doubt(plan, name):
         return None
     param, [doubted] = playbook.param(name), choices_of(plan, name)
+    if param.type is ParamType.TEXT and _THANKS_FIRST.match(heard.text):
+        return Fill(name, doubted, why="thanks for it")
     decided = yes_or_no(heard.text, (), playbook.catalog.replies.doubt)
     if decided is False:
         return Deny(why="says no to the value")
@@ -374,6 +381,9 @@ def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) 
     if said.status == "filled" and (not decided or param.type not in OPEN_TYPES):
         decided = said.value == doubted
     return Fill(name, doubted, why="says yes to the value") if decided else None
+
+
+_THANKS_FIRST: Final = re.compile(r"\W*(?:many )?(?:thanks|thank you|cheers)\b", re.IGNORECASE)
 
 
 def _answer(
@@ -440,9 +450,11 @@ def _values(
         if not rivals:
             values[name] = answer
     if name and answer is not None and answer.problem:
-        values |= _far_out(playbook, open_names, name, heard, answer)
+        values |= far_out(playbook, open_names, name, heard, answer)
     if name and not values and answer is not None and answer.status == "abstained":
-        values = _anothers(playbook, open_names, name, heard)
+        values = whole_of_another(playbook, open_names, name, heard)
+    if name:
+        values = with_somebody(playbook, open_names, name, heard, values)
     if name and name not in values:  # then the message may be about something else altogether
         values = {
             other: value
@@ -454,65 +466,6 @@ def _values(
         for other, value in values.items()
         if playbook.value_error(plan, other, value.value) is None
     }
-
-
-_FAR: Final = 10
-"""How many times as much as is allowed an amount must be to mean something else."""
-
-
-def _far_out(
-    playbook: Playbook, open_names: Sequence[str], name: str, heard: Heard, answer: Extraction
-) -> dict[str, Extraction]:
-    """An amount far out of the bounds of what is asked, for the one open number that may be it.
-
-    "1100 a month" is no number of bedrooms.
-    """
-    bounds, numbers = playbook.param(name).bounds, numerals(answer.raw)
-    most = bounds[1] if bounds else None
-    if answer.span is None or not isinstance(most, int | float) or len(numbers) != 1:
-        return {}
-    read = {}
-    for other in open_names:
-        param = playbook.param(other)
-        if other != name and param.type in NUMERIC:
-            reply = Reply(answer.raw, prompt=param.prompt or "?", now=heard.now)
-            claim = extract(param, reply)
-            if claim.status == "filled":
-                read[other] = replace(claim, span=answer.span)
-    return read if len(read) == 1 and numbers[0].value > _FAR * most else {}
-
-
-def _anothers(
-    playbook: Playbook, open_names: Sequence[str], name: str, heard: Heard
-) -> dict[str, Extraction]:
-    """What a whole message is that is no value of what is asked: "34", "eleven", "Gavin Stroud".
-
-    It is the one open parameter's that can have it; a name only where something closed is asked.
-    """
-    asked = playbook.param(name)
-    read: dict[str, Extraction] = {}
-    for other in open_names:
-        param = playbook.param(other)
-        person = is_person(param)
-        if other == name or param.type is asked.type or param.type is ParamType.BOOLEAN:
-            continue
-        if (param.type in OPEN_TYPES and not person) or (person and asked.type in OPEN_TYPES):
-            continue
-        extraction = extract(param, Reply(heard.text, prompt=param.prompt or "?", now=heard.now))
-        words = re.findall(r"[^\W_]+", heard.text.lower())
-        raw = re.findall(r"[^\W_]+", extraction.raw.lower())
-        rest = [word for word in words if word not in raw]
-        whole = words == raw if person else FUNCTION_WORDS.issuperset(rest)
-        many = not person or len(raw) > 1
-        if (
-            extraction.raw
-            and whole
-            and many
-            and (extraction.choices or extraction.confidence > SURE)
-        ):
-            read[other] = extraction
-    filled = {other: value for other, value in read.items() if value.status == "filled"}
-    return filled if len(read) == 1 else {}
 
 
 def _is_sure(param: Param, extraction: Extraction, text: str) -> bool:
@@ -563,19 +516,6 @@ def _own_values(
     }
 
 
-def _asks(playbook: Playbook, session: Session, clauses: Sequence[Clause]) -> Ask:
-    """The question: about the parameter that is asked for, or about something else."""
-    text = " ".join(clause.text for clause in clauses if clause.act == "question")
-    waiting = session.waiting_for
-    if (
-        waiting
-        and waiting != CONFIRMATION
-        and (_MEANS.search(text) or names(text, playbook.param(waiting)))
-    ):
-        return Ask(waiting, why="asks about what is asked for")
-    return Ask(why="asks something")
-
-
 def _named_by_question(
     playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard
 ) -> Command | None:
@@ -583,7 +523,7 @@ def _named_by_question(
     name = session.waiting_for
     if name is None or name == CONFIRMATION:
         return None
-    if playbook.param(name).type is not ParamType.IDENTIFIER and not _tells_what_about(heard.text):
+    if playbook.param(name).type is not ParamType.IDENTIFIER and not tells_what_about(heard.text):
         return None
     extraction = _answer(playbook, session, plan, heard, heard.text)
     return (
@@ -593,67 +533,6 @@ def _named_by_question(
         and not playbook.value_error(plan, name, extraction.value)
         else None
     )
-
-
-_TO_KNOW: Final = re.compile(
-    r"^\W*(?:(?:so|ok(?:ay)?|yes|well|please|hi|hello)\b\W*)*(?:(?:i|we)(?:['’]?d| would)?"
-    r" (?:want|need|like|love) to know"
-    r"|(?:please )?tell me|what (?:i am|i['’]?m) looking for is)\b",
-    re.IGNORECASE,
-)
-
-
-def _tells_what_about(text: str) -> bool:
-    """Whether a message says what it is about and asks for no aspect of it, such as its price."""
-    aspects = [unit for unit in units_of(text) if not ASPECTS.isdisjoint(unit.concepts)]
-    return _TO_KNOW.match(text) is not None and "?" not in text and not aspects
-
-
-def _asks_what_it_is(playbook: Playbook, name: str | None, clauses: Sequence[Clause]) -> Ask | None:
-    """The question what the awaited parameter is: "what's a tracking number?"; else None."""
-    if name is None:
-        return None
-    param = playbook.param(name)
-    for clause in clauses:
-        if clause.act == "question" and (
-            _WHAT_IS.match(clause.text)
-            and names(clause.text, param)
-            or _WHERE_IT_IS.search(clause.text)
-        ):
-            return Ask(name, why="asks what it is")
-    return None
-
-
-_WHAT_IS: Final = re.compile(
-    r"^\W*(?:(?:sorry|wait|hm+|ok|and|but|um+)\W+)*(?:what(?:'s|s| is| are| does)|which|where"
-    r" (?:do|can) i|"
-    r"how do i (?:find|get|know))\b(?!.*\d)",
-    re.IGNORECASE,
-)
-
-
-_WHERE_IT_IS: Final = re.compile(
-    r"\b(?:where|how) (?:do|can|would|should|could) i (?:find|get|see|know|check)"
-    r" (?:it|that|this)\b|\bwhat(?:'s| is|"
-    r"s) (?:that|this|it)\b|\bwhat do you mean\b|"
-    r"\bwhy (?:do|would) you (?:need|want|ask)\b",
-    re.IGNORECASE,
-)
-
-
-_MEANS: Final = re.compile(
-    r"\b(?:what(?:'s| is| are|s)? (?:that|this|it|those|the (?:options|choices|difference))|what do"
-    r" you mean|"
-    r"what does (?:that|it|this) mean|why|"
-    r"how (?:do|can|would|should) i (?:find|get|know|see|check)|where (?:do|can|would|should) i"
-    r" (?:find|get|see)|"
-    r"where (?:is|'s) (?:it|that)|"
-    r"what (?:would|do|can) you (?:suggest|recommend|have|offer)|which (?:ones?|are there|do you"
-    r" have)|what (?:kinds?|"
-    r"types?|options|choices)|"
-    r"what can i (?:choose|pick|say)|do you (?:really )?need)\b",
-    re.IGNORECASE,
-)
 
 
 def _stance(
@@ -680,7 +559,7 @@ def _stance(
     if status == "declined":
         return [Decline(name, why=reason)]
     if status == "question":
-        return [_asks_about(playbook, name, heard.text, reason)]
+        return [asks_about(playbook, name, heard.text, reason)]
     return [_no_value(playbook, name, heard.text, reason)]
 
 
@@ -713,9 +592,3 @@ def _no_value(playbook: Playbook, name: str, text: str, reason: str) -> Command:
 _NOTHING: Final = re.compile(
     r"\W*(?:no,? )?(?:none|nothing(?: else| more)?|nope|not really)\W*", re.IGNORECASE
 )
-
-
-def _asks_about(playbook: Playbook, name: str, text: str, reason: str) -> Ask:
-    return Ask(
-        name if _MEANS.search(text) or names(text, playbook.param(name)) else None, why=reason
-    )

@@ -14,7 +14,9 @@ from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD
 from langmem_ext.waiting.catalog.param import Extraction, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.english.vocabulary import own_stems
+from langmem_ext.waiting.extract.names.texts.said import NOTE_THAT
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
@@ -26,6 +28,7 @@ from langmem_ext.waiting.understand.acts import (
     refuses,
     repeats_order,
     takes_back,
+    wants_instead,
     without_numbers,
     words_without_values,
     yes_or_no,
@@ -101,24 +104,64 @@ def read_at_confirmation(
         starts = other_requests(playbook, plan, rest, after) if sure else []
         if starts := starts or _for_suspended(playbook, session, rest):
             return [Confirm(why="says yes"), *starts]
+    ends: Commands = [Cancel(why="says to stop")] if not changed and _ends(clauses, asked) else []
     asked_for = yield from classified(playbook, session, plan, heard, None)
     if starts := other_requests(playbook, plan, heard, asked_for):
-        return (
-            [Cancel(why="wants something else instead"), *starts]
-            if _wants_instead(heard.text)
-            else starts
-        )
-    return corrections or _neither_yes_nor_no(
-        playbook, session, plan, heard, values, changed, unsure=anew.unsure
+        instead: Commands = [Cancel(why="wants something else instead")]
+        return [*instead, *starts] if wants_instead(heard.text) else starts
+    return (
+        ends
+        or corrections
+        or _note(playbook, session, plan, heard, values)
+        or _neither_yes_nor_no(playbook, session, plan, heard, values, changed, unsure=anew.unsure)
     )
 
 
-def _wants_instead(text: str) -> bool:
-    """Whether a message says no to what is asked, and wishes for another thing in its place."""
-    refused = re.search(r"(?:^|[.,;!?–—-]\s*)(?:no|nope|nah)\b", text.strip(), re.IGNORECASE)
-    return (
-        refused is not None
-        and re.search(r"\b(?:instead|rather)\b", text, re.IGNORECASE) is not None
+_INSTRUCTS: Final = re.compile(
+    r"^\W*(?:(?:oh|and|also|but|ah|one more thing|ps|yes|ok(?:ay)?)\b\W*)*"
+    r"(?:(?:can|could|would|will)\s+(?:you|u)\s+(?:please\s+)?|(?:please|pls)\s+)"
+    r"(?:(?:note|add|mention|put(?: down)?|write)\s+(?:down\s+)?(?:that\s+)?"
+    r"|(?=(?:tell|ask|let|remind|warn|make sure|have)\b))",
+    re.IGNORECASE,
+)
+"""How a message begins that says what somebody is to know or do besides."""
+
+
+def _note(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    values: Mapping[str, Extraction],
+) -> Commands:
+    """What a message wants noted besides, for the optional text that is open for it."""
+    texts = [
+        name
+        for name in playbook.uses(plan)
+        if name not in session.params and playbook.param(name).type is ParamType.TEXT
+    ]
+    read = {name: values[name] for name in texts if name in values}
+    led = _INSTRUCTS.match(heard.text)
+    if led and not read and len(texts) == 1:
+        param, said = playbook.param(texts[0]), heard.text[led.end() :]
+        read = {param.name: extract(param, Reply(said, prompt=param.prompt or "?", now=heard.now))}
+    elif not (led or NOTE_THAT.search(heard.text)):
+        return []
+    return [
+        Correct(name, extraction.value, why="wants it noted")
+        for name, extraction in read.items()
+        if extraction.status == "filled"
+        and playbook.value_error(plan, name, extraction.value) is None
+    ]
+
+
+def _ends(clauses: Sequence[Clause], asked: str) -> bool:
+    """Whether a part of a message ends the request: "he is ill. forget it, sorry"."""
+    return any(
+        clause.act == "cancel"
+        and not is_question(clause.text)
+        and yes_or_no(clause.text, (), asked) is None
+        for clause in clauses
     )
 
 

@@ -18,7 +18,13 @@ from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.dates.date import is_birth
 from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.reply import LONGEST
-from langmem_ext.waiting.understand.acts import WISHES, asks_back_only, tells, words_without_values
+from langmem_ext.waiting.understand.acts import (
+    WISHES,
+    asks_back_only,
+    tells,
+    wants_instead,
+    words_without_values,
+)
 from langmem_ext.waiting.understand.clauses import MOST, Clause, clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.intents.similarity import IntentIndex, about, without_refusals
 from langmem_ext.waiting.understand.values import Reading, sure_values
@@ -183,7 +189,8 @@ class Won:
 
 def wishes(phrase: Clause) -> bool:
     """Whether a phrase asks or wishes for something in so many words."""
-    return phrase.act == "question" or WISHES.search(phrase.text) is not None
+    asks = phrase.text.rstrip().endswith("?") and asks_back_only(phrase.text)
+    return phrase.act == "question" or asks or WISHES.search(phrase.text) is not None
 
 
 _ADDED: Final = re.compile(
@@ -197,6 +204,12 @@ _AND_FIRST: Final = re.compile(r"\W*(?:(?:and|n|oh|ps|plus|also|but)\b[\s,]*)+",
 _JOINED: Final = re.compile(r"\band\W*$", re.IGNORECASE)
 _ADDED_BEFORE: Final = re.compile(r"\b(?:also|then|plus)\W*$", re.IGNORECASE)
 _ADDED_FIRST: Final = re.compile(r"\W*(?:and\s+)?(?:also|then|plus)\b", re.IGNORECASE)
+
+
+_SEVERAL_THINGS: Final = re.compile(
+    r"\b(?:two|2|three|3|a couple of|a few|several) (?:other )?things\b", re.IGNORECASE
+)
+"""Words that say that more than one thing is asked for."""
 
 
 def _wished(won: Sequence[Won]) -> str | None:
@@ -270,6 +283,7 @@ class RuleClassifier:
         (intent_id, score), runner_up = best[0], best[1] if len(best) > 1 else ("", 0.0)
         if score < _needed(request, intent_id, score - runner_up[1]) or (
             request.running
+            and not _ends_first(request.text)
             and score < dict(best).get(request.running, 0.0) + AHEAD
             and intent_id != request.running
         ):
@@ -362,7 +376,7 @@ class RuleClassifier:
         classifications = []
         for intent_id in wanted:
             others = [each.phrase for each in won if each.intent_id != intent_id]
-            text = without(request.text, _reaching(others, won, intent_id, len(request.text)))
+            text = without(request.text, _reaching(request, others, won, intent_id))
             intent = request.catalog.intent(intent_id)
             apart = without(request.text, [_sentence(request.text, other) for other in others])
             params = {
@@ -376,7 +390,7 @@ class RuleClassifier:
                     intent_id, params, min(score, 1.0), reason="its clause fits best", part=text
                 )
             )
-        if not _DIFFERENT.search(request.text):
+        if _SEVERAL_THINGS.search(request.text) or not _DIFFERENT.search(request.text):
             classifications = [
                 replace(
                     classification,
@@ -398,14 +412,16 @@ class RuleClassifier:
         joined = (begins or _JOINED.search(request.text, 0, candidate.phrase.start)) and any(
             each.phrase.start < candidate.phrase.start for each in won
         )
-        followed = any(
-            each.phrase.start > candidate.phrase.start
-            and _ADDED.search(request.text, candidate.phrase.end, each.phrase.end)
-            for each in won
+        last = max(each.phrase.end for each in won)
+        followed = (
+            any(each.phrase.start > candidate.phrase.start for each in won)
+            and _ADDED.search(request.text, candidate.phrase.end, last) is not None
         )
         continued = (candidate.score >= CERTAIN_WHILE_WAITING and followed) or (
             candidate.score >= CERTAIN_WHEN_TOLD and bool(joined and begins)
         )
+        if _SEVERAL_THINGS.search(request.text) and candidate.score >= CERTAIN_WHILE_WAITING:
+            return True
         if tells(candidate.phrase.text):
             return continued or (candidate.score >= CERTAIN_WHEN_TOLD and bool(joined))
         if continued:
@@ -448,6 +464,8 @@ class RuleClassifier:
             for name, span in request.param_spans.items()
             if span[0] < clause.end and clause.start < span[1]
         }
+        wish = _WISHED_VERB.search(clause.text)
+        begun = index.begun_by(wish["verb"]) if wish else None
         scores: dict[str, float] = {}
         for intent in request.catalog.intents:
             if request.among and intent.id not in request.among:
@@ -457,7 +475,7 @@ class RuleClassifier:
             )
             likeness = index.score(intent.id, words, {} if asks else spans_by_param)
             if likeness:
-                likeness += _form(intent, clause)
+                likeness += _form(intent, clause) + (2 * FORM if begun == intent.id else 0.0)
             scores[intent.id] = _score(intent, text, likeness)
         return scores
 
@@ -465,6 +483,15 @@ class RuleClassifier:
         if self._index is None or self._index[0] is not catalog:
             self._index = (catalog, IntentIndex(catalog))
         return self._index[1]
+
+
+_WISHED_VERB: Final = re.compile(
+    r"\b(?:(?:i|we)(?:['’]?d| would)? (?:like|love|want|need|wish) to|(?:i|we) wanna"
+    r"|(?:can|could|may) (?:i|we|you|u)(?: please)?|please|pls|let me|(?:to|and))"
+    r"\s+(?P<verb>[a-z]{3,})\b",
+    re.IGNORECASE,
+)
+"""What somebody wishes to do."""
 
 
 _DIFFERENT: Final = re.compile(r"\b(?:an)?other\b|\b(?:different|second|new)\b", re.IGNORECASE)
@@ -481,6 +508,11 @@ def _is_of_all(param: Param) -> bool:
     """Whether a value says who asks, or what it is about: it holds for all that is asked for."""
     return param.type in _OF_ALL or is_birth(param)
 
+
+_SAME_DAY: Final = re.compile(
+    r"\b(?:the|that|on) same (?:day|date)\b|\b(?:for|on) that day\b", re.IGNORECASE
+)
+"""Words for the day of the other request."""
 
 _SENTENCE_END: Final = re.compile(r"[.!?\n](?=\s|$)")
 
@@ -503,12 +535,23 @@ def _shared(
         if name in catalog.params
     ]
     taken = [name for name in names if _is_of_all(catalog.params[name])]
-    return {
+    shared = {
         name: other.params[name]
         for name in taken
         for other in classifications
         if name in other.params
     }
+    days = [name for name in names if catalog.params[name].type is ParamType.DATE]
+    said = {
+        value
+        for other in classifications
+        if other is not classification
+        for name, value in other.params.items()
+        if catalog.params[name].type is ParamType.DATE
+    }
+    if len(days) == len(said) == 1 and _SAME_DAY.search(classification.part):
+        shared[days[0]] = said.pop()
+    return shared
 
 
 def _besides_phrases(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -528,7 +571,9 @@ def _needed(request: ClassifyRequest, intent_id: str, ahead: float) -> float:
         unsure = acts and ahead < WORTH_A_QUESTION and not request.among
         return CERTAIN_TO_ACT if unsure else CERTAIN
     if request.waiting_for == CONFIRMATION:
-        return CERTAIN_AT_CONFIRMATION
+        return CERTAIN_WHILE_WAITING if _ends_first(request.text) else CERTAIN_AT_CONFIRMATION
+    if any(clause.act == "cancel" for clause in clauses_of(request.text)):
+        return CERTAIN
     digresses = DIGRESSES.search(request.text)
     if request.answered and not digresses:
         return CERTAIN_WHEN_ANSWERED
@@ -537,6 +582,11 @@ def _needed(request: ClassifyRequest, intent_id: str, ahead: float) -> float:
     asked = request.catalog.params.get(request.waiting_for)
     free = asked is not None and asked.type in (ParamType.TEXT, ParamType.ENUM)
     return (CERTAIN_BESIDE_FREE_WORDS if free else CERTAIN_WHILE_WAITING) - less
+
+
+def _ends_first(text: str) -> bool:
+    """Whether a message drops what is shown, and may want something else: "forget it, I'll …"."""
+    return wants_instead(text) or any(clause.act == "cancel" for clause in clauses_of(text))
 
 
 _WANTS_ONLY: Final = re.compile(
@@ -608,9 +658,19 @@ def _told_apart(
 
 
 def _reaching(
-    others: Sequence[Clause], won: Sequence[Won], intent_id: str, end: int
+    request: ClassifyRequest, others: Sequence[Clause], won: Sequence[Won], intent_id: str
 ) -> list[Clause]:
-    """The parts of other requests, each up to where the next part of this request begins."""
+    """The parts of other requests, each up to where the next part of this request begins.
+
+    What only this request takes begins it as well.
+    """
+    end = len(request.text)
+    theirs = {name for each in won if each.intent_id != intent_id for name in _takes(request, each)}
+    mine = [
+        span[0]
+        for name, span in request.param_spans.items()
+        if name in request.catalog.intent(intent_id).param_names and name not in theirs
+    ]
     own = sorted(each.phrase.start for each in won if each.intent_id == intent_id)
     reaching = []
     for clause in others:
@@ -618,8 +678,13 @@ def _reaching(
             (start for start in own if start >= clause.end),
             default=end if not own or clause.start > own[-1] else clause.end,
         )
+        stop = min((start for start in mine if clause.end <= start < stop), default=stop)
         reaching.append(replace(clause, end=stop))
     return reaching
+
+
+def _takes(request: ClassifyRequest, won: Won) -> Sequence[str]:
+    return request.catalog.intent(won.intent_id).param_names
 
 
 def _is_asked_for(intent: Intent) -> bool:

@@ -94,7 +94,8 @@ _NONE: Final[Mapping[str, tuple[int, int]]] = {}
 _REFUSAL: Final = re.compile(
     r"\b(?:do\s?n[o'’]?t|do not|does not|doesn['’]?t|never|not|no longer|rather than|instead of)\b"
     r"(?:\s+(?:you|really|want|wanna|need|wish|like|plan|intend|trying|going|to|a|an|any|the|my|be"
-    r"|have))*\s+\w+",
+    r"|have))*\s+\w+"
+    r"|\bbefore (?:i|we) \w+(?: up| in| on)?\b",
     re.IGNORECASE,
 )
 
@@ -186,6 +187,11 @@ class IntentIndex:
     def __init__(self, catalog: CatalogFields) -> None:
         """Weigh the words of the catalog's intents."""
         self._known = {intent.id: _known(intent, catalog.params) for intent in catalog.intents}
+        self._first = {
+            intent.id: stem(match[1].lower())
+            for intent in catalog.intents
+            if (match := re.match(r"\W*([^\W\d_]+)", intent.description))
+        }
         used = Counter(
             term
             for known in self._known.values()
@@ -195,6 +201,11 @@ class IntentIndex:
         self._weights = {term: math.log((count + 1) / times) + 0.1 for term, times in used.items()}
         self._unknown = math.log(count + 1) / 2
         self._enough = 1.3 * math.log(count + 1)
+
+    def begun_by(self, verb: str) -> str | None:
+        """The one intent whose description begins with a verb: "Book a stay for a cat"."""
+        begun = [name for name, first in self._first.items() if first == stem(verb.lower())]
+        return begun[0] if len(begun) == 1 else None
 
     def score(
         self, intent_id: str, text: str, spans_by_param: Mapping[str, tuple[int, int]] = _NONE

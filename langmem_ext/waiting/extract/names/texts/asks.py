@@ -19,7 +19,7 @@ NARRATIVE = frozenset(
         "reason note comment message description detail problem issue fault complaint symptom"
         " question request wish remark purpose feedback instruction text matter concern"
         " incident explanation statement happened happen wrong tell describe anything say write"
-        " occasion"
+        " occasion goal aim"
     )
 )
 """Words of a parameter whose values are whole sentences."""
@@ -31,6 +31,12 @@ def is_kind(param: Param) -> bool:
     """Whether the parameter holds a kind, named by a word or two, and not a free answer."""
     words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}
     return bool(words & _KINDS)
+
+
+def is_colour(param: Param) -> bool:
+    """Whether the parameter holds a colour."""
+    words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}
+    return param.type is ParamType.TEXT and not words.isdisjoint(("colour", "color"))
 
 
 def is_free(param: Param) -> bool:

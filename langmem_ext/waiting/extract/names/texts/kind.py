@@ -23,6 +23,26 @@ from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.names.openness import is_no_answer
 from langmem_ext.waiting.extract.reply import Reply
 
+_COLOUR = re.compile(
+    r"\b(?:(?:dark|light|pale|hot|navy|royal|sky|bright|deep|bottle|forest|dusty|ice|off|pastel)[\s-])?"
+    r"(?:black|white|red|blue|green|yellow|orange|purple|pink|brown|gr[ae]y|navy|maroon|burgundy|beige"
+    r"|cream|ivory|turquoise|teal|violet|lilac|lavender|mauve|magenta|crimson|scarlet|gold|silver"
+    r"|bronze|khaki|olive|mint|peach|coral|charcoal|tan|mustard)"
+    r"(?:\s+(?:and|&)\s+(?:black|white|red|blue|green|yellow|gold|silver|navy|gr[ae]y))?\b",
+    re.I,
+)
+
+
+def colours(text: str) -> list[Candidate]:
+    """The one colour that a message names."""
+    found = [match.span() for match in _COLOUR.finditer(text)]
+    return [
+        Candidate(start, end, text[start:end], 0.7, 2, "a colour")
+        for start, end in found
+        if len(found) == 1
+    ]
+
+
 _EMPTY = word_set(
     "the of particular specific certain different special various available any regular general"
     " preferred more most"

@@ -102,7 +102,8 @@ _WORDED = re.compile(
 """Where a text is given by its noun: "a card that says …", "note for the driver: …"."""
 _QUOTED = re.compile(
     r"\b(?:write|writes|written|put|says?|saying|reads?|reading|print(?:ed)?|pipe"
-    r"|ice)\b[^\"“”.;!?]{0,30}[\"“](?P<words>[^\"“”\n]+)[\"”]",
+    r"|ice)\b[^\"“”.;!?]{0,30}(?:[\"“](?P<words>[^\"“”\n]+)[\"”]"
+    r"|(?<!\w)['‘](?P<single>[^'‘’\n]+)['’](?!\w))",
     re.I,
 )
 _WRITTEN = re.compile(
@@ -126,11 +127,10 @@ def _quoted(param: Param, text: str) -> list[Candidate]:
         start, end = led.span("words") if led["words"] else led.span("named")
         start, end = trim(text, start, up_to_other(text, start, end))
         return [Candidate(start, end, text[start:end], 0.8, 1, "what is to be written")]
-    return (
-        [Candidate(*match.span("words"), match["words"], 0.8, 1, "what is to be written")]
-        if match
-        else []
-    )
+    if match is None:
+        return []
+    quoted = "single" if match.re is _QUOTED and match["single"] else "words"
+    return [Candidate(*match.span(quoted), match[quoted], 0.8, 1, "what is to be written")]
 
 
 _MARKED = re.compile(r"(?:^|\s)[\"“](?P<words>[^\"“”\n]{2,})[\"”](?=\W|$)")
@@ -195,8 +195,17 @@ def _spoken_of(param: Param, text: str) -> list[Candidate]:
         return []
     if is_no_answer(sentence) or is_request(sentence) or text[told[0][1] :].startswith("?"):
         return []
-    start, end = trim(text, *told[0])
+    asks = NOTE_THAT.search(sentence)
+    start, end = trim(text, told[0][0], told[0][0] + asks.start() if asks else told[0][1])
     return [Candidate(start, end, text[start:end], 0.5, 1, "speaks of it")]
+
+
+NOTE_THAT = re.compile(
+    r"[\s,;–—-]+(?:(?:so|and|but)\s+)?(?:(?:can|could|would|will)\s+(?:you|u)|please|pls)\s+"
+    r"(?:please\s+)?(?:note|add|mention|put|write|remember|bear|keep|tell|pass|take|make)\b.*$",
+    re.I,
+)
+"""What asks that something be kept in mind: "…, can you note that"."""
 
 
 _STATES = re.compile(

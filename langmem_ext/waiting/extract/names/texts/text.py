@@ -25,8 +25,13 @@ from langmem_ext.waiting.extract.names.telling import (
     to_write,
     told,
 )
-from langmem_ext.waiting.extract.names.texts.asks import is_kind, is_narrative, wording_of
-from langmem_ext.waiting.extract.names.texts.kind import read_kind
+from langmem_ext.waiting.extract.names.texts.asks import (
+    is_colour,
+    is_kind,
+    is_narrative,
+    wording_of,
+)
+from langmem_ext.waiting.extract.names.texts.kind import colours, read_kind
 from langmem_ext.waiting.extract.names.texts.said import said_unasked, titled
 from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
 from langmem_ext.waiting.extract.reply import LONGEST, Reply
@@ -135,6 +140,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return by_pattern(param, reply.text)
     if named := titled(param, reply):
         return named
+    if reply.strict and is_colour(param):
+        return colours(reply.text)
     if reply.strict:
         return said_unasked(param, reply)
     if not re.search(r"\w", reply.text) or _is_moment(param, reply):
