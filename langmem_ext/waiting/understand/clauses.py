@@ -65,7 +65,9 @@ _THANKS: Final = re.compile(
     rf"(?:thanks|thank ?(?:you|u|ya)|thx|thanx|thnx|tx|tks|ty|tysm|tyvm|cheers|ta|many thanks"
     rf"|much appreciated)\b{_VERY}"
     rf"(?:[ ,.!]*(?:bye|goodbye|see you|have a (?:nice|good|great)"
-    rf" (?:day|one|evening|weekend)|that'?s (?:all|it)|great|perfect))*\W*",
+    rf" (?:day|one|evening|weekend)|fingers crossed|bless you"
+    rf"|you(?:'re| are) (?:a )?(?:star|stars|legend|lifesaver|angel)s?|that'?s (?:all|it)"
+    rf"|great|perfect))*\W*",
     re.IGNORECASE,
 )
 _BYE: Final = re.compile(

@@ -53,13 +53,19 @@ PLAIN_TYPES: Final = frozenset(
         ParamType.ENUM,
         ParamType.EMAIL,
         ParamType.PHONE,
+        ParamType.URL,
         ParamType.DATETIME,
         ParamType.DURATION,
     }
 )
 """Types of which nobody speaks by the way, as of somebody else's order or name."""
 
-_COUNTED: Final = PLAIN_TYPES - {ParamType.EMAIL, ParamType.PHONE, ParamType.ENUM}
+_COUNTED: Final = PLAIN_TYPES - {
+    ParamType.EMAIL,
+    ParamType.PHONE,
+    ParamType.URL,
+    ParamType.ENUM,
+}
 """Types of which a few words alone may be a value."""
 
 _STRONG = re.compile(

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from langmem_ext.waiting.catalog.param import Extraction, ParamType, doubtful_below
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import find
+from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -196,7 +197,10 @@ def classified(
         answer is not None
         and answer.confidence > SURE
         and waiting is not None
-        and playbook.param(waiting).type not in OPEN_TYPES
+        and (
+            playbook.param(waiting).type not in OPEN_TYPES
+            or _is_full_name(playbook, answer, waiting)
+        )
     )
     values = {name: read[name] for name in playbook.missing(plan, session.params) if name in read}
     if waiting is not None and answer is not None and certain:
@@ -224,6 +228,18 @@ def classified(
     return classified
 
 
+def _is_full_name(playbook: Playbook, answer: Extraction, waiting: str) -> bool:
+    """Whether an answer names the person who was asked for."""
+    return (
+        is_person(playbook.param(waiting))
+        and answer.confidence >= _NAMED
+        and answer.raw.count(" ") > 0
+        and answer.raw != answer.raw.lower()
+    )
+
+
+_NAMED: Final = 0.75
+"""Confidence in a name that is written as one."""
 _ABOUT_ANY: Final = frozenset({ParamType.IDENTIFIER, ParamType.BOOLEAN})
 """Types whose values do not tell which request a message is about."""
 

@@ -142,6 +142,7 @@ def _best_claim(
 def _claims(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
     """What each parameter could be by the message alone; of a text only what is its own."""
     claims = {param.name: _claim(param, params, reading, reading.text) for param in params}
+    claims |= _beside_addresses(params, claims, reading)
     own: dict[str, Extraction] = {}
     counted = _counted_thing(params, claims, reading)
     for param in params:
@@ -150,6 +151,34 @@ def _claims(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
         elif param.type is ParamType.TEXT:
             own[param.name] = _up_to_others(param, params, claims, reading.text)
     return claims | own | counted
+
+
+def _beside_addresses(
+    params: Sequence[Param], claims: Mapping[str, Extraction], reading: Reading
+) -> dict[str, Extraction]:
+    """The claims of others without the words of a certain address: "6 Church Lane" is no church."""
+    spans = [
+        claim.span
+        for param in params
+        if param.type is ParamType.ADDRESS
+        and (claim := claims[param.name]).span is not None
+        and claim.confidence >= _CERTAIN_ADDRESS
+    ]
+    text = reading.text
+    for span in spans:
+        text = _blanked(text, span)
+    return {
+        param.name: _claim(param, params, reading, text)
+        for param in params
+        if spans and param.type in _IN_ADDRESSES
+    }
+
+
+_CERTAIN_ADDRESS: Final = 0.85
+_IN_ADDRESSES: Final = frozenset(
+    {ParamType.ENUM, ParamType.INTEGER, ParamType.NUMBER, ParamType.PERSON, ParamType.DATE}
+)
+"""Types whose values the words of an address may look like."""
 
 
 def _counted_thing(

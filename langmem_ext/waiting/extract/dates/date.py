@@ -236,6 +236,7 @@ _SHIFT = re.compile(
     r"|fortnights?)(?:\s+(?:from|on))?)\s+(?:the\s+)?$",
     re.I,
 )
+_DAY_AND_MONTH = re.compile(rf"\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{MONTH})", re.I)
 _BOOKED = re.compile(
     r"(?:table|booking|reservation|appointment|meeting|it|that|schedule|scheduled|book|reserve"
     r"|set)\s+for\s+$",
@@ -252,6 +253,8 @@ def _shifted(text: str, start: int, day: Day) -> tuple[int, Day]:
     match = _SHIFT.search(text, max(0, start - 60), start)
     if not match or (match["lead"] and not _BOOKED.match(match["lead"])):
         return start, day
+    if match["weeks"] and _DAY_AND_MONTH.match(text, start):
+        return start, day  # "3 weeks from 31 March" lasts three weeks
     count = days.count(match["count"] or "a")
     if (
         count is None

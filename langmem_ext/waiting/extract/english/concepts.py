@@ -22,7 +22,7 @@ cancel: cancel, cancellation, call off, scrap, drop, withdraw, abandon, can't co
     don't come, not going anymore, can't attend, won't be able to, not able to come, not going to
     make it, no longer want, don't want it anymore, take me off, take us off, terminate,
     unsubscribe, end my, stop my, had enough, want out
-book: book, booking, join, put down, count me in, get me in,
+book: book, booking, put down, count me in, get me in,
     reserve, reservation, rent, rental, hire, schedule, appointment, arrange, set up, sign up,
     enrol, enroll, register, registration, slot, fit me in, squeeze in, squeeze me in, squeeze us
     in, see somebody, see someone, come in, take out, borrow, try out, trial

@@ -72,7 +72,7 @@ _IN_UNIT = re.compile(
 )
 """A part of a building or an estate: "Unit 3, Mill Lane Business Park"."""
 _POSTCODED = re.compile(
-    r"(?:\b\d{1,5}[A-Za-z]?\s+)?"
+    r"(?:\b(?i:unit|flat|suite|studio|apartment)\s+\w{1,5},?\s+)?(?:\b\d{1,5}[A-Za-z]?\s+)?"
     r"(?-i:\b[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*){0,3})"
     r"(?:,\s*(?-i:[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*){0,3})){1,4},?\s+"
     r"(?-i:[A-Z]{1,2}\d[A-Z\d]?\s*\d[A-Z]{2})\b"

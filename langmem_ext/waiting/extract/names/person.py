@@ -207,7 +207,7 @@ def _fit(lead: str, part: str) -> int:
         return -1 if part == "last" else 3
     if _LAST_NAMED.search(lead):
         return -1 if part == "first" else 3
-    if _OWN_NAME.search(lead):
+    if not part and _OWN_NAME.search(lead):
         return 3
     if _SURE.search(lead):
         return 2

@@ -136,7 +136,9 @@ def is_rate(text: str, start: int) -> bool:
 
 
 _MOMENT = re.compile(r"\b(?:in|within|after)\s+(?:about\s+|just\s+)?$", re.IGNORECASE)
-_COUNTED = re.compile(r"\s+(?:ago|before|after|later|from|earlier|old)\b", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"\s+(?:ago|before|after|later|from(?!\s+(?:the\s+)?\d)|earlier|old)\b", re.IGNORECASE
+)
 
 
 def lengths(text: str) -> list[tuple[int, int, float, float]]:

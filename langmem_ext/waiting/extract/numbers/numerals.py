@@ -53,7 +53,7 @@ DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 """A number in digits, as the source of a regular expression."""
 
 _SHARE = r"(?:half|quarter|three\s+quarters)"
-_SCALE = r"(?:hundred|thousand|million|grand|k|dozen)\b"
+_SCALE = r"(?:hundred|thousand|million|grand(?!\s+[a-z]+s\b)|k|dozen)\b"
 SCALED = (
     rf"(?:(?:half(?:\s+an?)?|(?:an?|one|three)\s+quarters?\s+of\s+an?|an?\s+couple(?:\s+of)?"
     rf"|\d*[½¼¾])\s*(?!dozen){_SCALE}"
@@ -73,7 +73,7 @@ _NUMERAL = re.compile(
     rf"(?<![\w#/:.,-])(?P<scaled>{SCALED})"
     r"|(?<![\w#/:.,-])(?P<dozens>\d{1,3}|an?\s+couple(?:\s+of)?|two|three|four|five|six|ten)\s+dozen\b"
     rf"|(?:(?<=\bx)|(?<![\w#/:.,-])-?)(?P<digits>{DIGITS})"
-    rf"(?:\s*(?P<scale>hundred|thousand|million|grand|k)\b|-?ish\b|x\b"
+    rf"(?:\s*(?P<scale>hundred|thousand|million|grand(?!\s+[a-z]+s\b)|k)\b|-?ish\b|x\b"
     rf"|(?![\w/:]|[-–]\d|\.\d|,\d))"
     rf"|\b(?P<words>{WORDS})\b"
     r"|\b(?P<named>an?\s+couple(?:\s+of)?|(?:half\s+a|a\s+half|half)\s+dozen|an?\s+dozen"

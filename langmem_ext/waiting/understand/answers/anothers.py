@@ -93,10 +93,13 @@ def with_somebody(
     name: str,
     heard: Heard,
     values: Mapping[str, Extraction],
+    *,
+    doubted: bool,
 ) -> dict[str, Extraction]:
     """The values; a name that tells nothing is the one open person's: "Farouk Benali".
 
-    A thing may be written like that as well ("What is it about?"). Either is confirmed.
+    A thing may be written like that as well, unless one has been named and is `doubted`. Either is
+    confirmed.
     """
     asked, people = playbook.param(name), [playbook.param(other) for other in open_names]
     people = [param for param in people if is_person(param)]
@@ -109,12 +112,17 @@ def with_somebody(
         or people[0].name in values
     ):
         return {**values}
-    if is_thing(asked) and not _TITLES.search(f"{asked.description} {asked.prompt}"):
+    if (
+        is_thing(asked)
+        and not doubted
+        and not _TITLES.search(f"{asked.description} {asked.prompt}")
+    ):
         claim = values.get(name)
-        doubted = claim and replace(claim, confidence=min(claim.confidence, DOUBTED))
-        return {**values, name: doubted} if doubted else {**values}
+        unsure = claim and replace(claim, confidence=min(claim.confidence, DOUBTED))
+        return {**values, name: unsure} if unsure else {**values}
     claim = extract(people[0], Reply(heard.text, prompt="?", now=heard.now))
-    if claim.status != "filled" or not is_narrative(asked) or is_title(asked) or is_written(asked):
+    told = (doubted or is_narrative(asked)) and not is_title(asked) and not is_written(asked)
+    if claim.status != "filled" or not told:
         return {**values}
     rest = {other: value for other, value in values.items() if other != name}
     return {**rest, people[0].name: replace(claim, confidence=_SAID_ALONE)}

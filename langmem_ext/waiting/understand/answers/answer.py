@@ -454,7 +454,9 @@ def _values(
     if name and not values and answer is not None and answer.status == "abstained":
         values = whole_of_another(playbook, open_names, name, heard)
     if name:
-        values = with_somebody(playbook, open_names, name, heard, values)
+        values = with_somebody(
+            playbook, open_names, name, heard, values, doubted=in_doubt(plan, name)
+        )
     if name and name not in values:  # then the message may be about something else altogether
         values = {
             other: value

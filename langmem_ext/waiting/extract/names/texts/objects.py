@@ -30,9 +30,11 @@ _NO_NOUNS: Final = word_set(
     "behind along left lost came went took gave made fell broke ran sent bought paid spent died"
     " got found stuck asap somewhere lol btw asking back"
 )
+_ASIDE: Final = word_set("aside away back by")
+"""What a verb has behind its object: "put some stilton aside"."""
 _NO_THING: Final = word_set(
-    "look bit minute moment second sec while hand lot load chance go word time day week month year"
-    " hour night problem issue question thing favour note call quote morning afternoon evening"
+    "born look bit minute moment second sec while hand lot load chance go word time day week month"
+    " year hour night problem issue question thing favour note call quote morning afternoon evening"
     " reason way idea problems questions days weeks hours nights minutes months years people times"
     " things something stuff one ones rest end money use weekend"
 )
@@ -138,7 +140,8 @@ def objects_in(text: str, known: AbstractSet[str]) -> list[Span]:
 def _bounds(words: Sequence[Token], phrase: _Phrase) -> Span:
     """From the number before a thing, or the thing itself, to its end."""
     number = phrase.first > phrase.opening and _is_number(words[phrase.first - 1])
-    return words[phrase.first - number].start, words[phrase.last - 1].end
+    last = phrase.last - (words[phrase.last - 1].low in _ASIDE and phrase.last - phrase.first > 1)
+    return words[phrase.first - number].start, words[last - 1].end
 
 
 def _is_number(word: Token) -> bool:

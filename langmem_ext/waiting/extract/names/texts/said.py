@@ -32,7 +32,9 @@ _CALLED = re.compile(
     r"(?=\s*(?:$|[.,;:!?()\n]|\s{2}|\band\s+(?:the|my|our|i|we|it)\b))",
     re.I,
 )
-_ITSELF = word_set("the it its it's it’s that thats they we were we're this")
+_ITSELF = word_set(
+    "the it its it's it’s that thats they we were we're this she she's shes he he's hes"
+)
 """Subjects of an answer that are what was asked about: "it's called Snips"."""
 _NOUN_BEFORE = re.compile(r"\b(?P<noun>[^\W\d_]+)\s*[:=]?\s+(?:the\s+)?$", re.I)
 
@@ -214,6 +216,23 @@ _STATES = re.compile(
 """How a sentence begins that says how somebody is."""
 
 
+_IT_IS_CALLED = re.compile(
+    r"\b(?P<noun>[^\W\d_]{3,})(?:\s+(?:(?:that|which)\s+)?(?:we|i|they|she|he)(?:['’]\w+)?\s+\w+"
+    r"(?:\s+\w+)?)?\s+(?:is|will be|would be)\s+(?P<name>(?-i:[A-Z])[\w'’-]*(?:\s+[\w'’-]+){0,4}?)"
+    r"(?=\s*(?:$|[.,;!?\n]))",
+    re.I,
+)
+
+
+def _is_called(param: Param, text: str) -> list[Candidate]:
+    """The name that a message gives for a thing by its noun: "the film we want is Local Hero"."""
+    own = {stem(word) for word in split_name(param.name)} - HEADS
+    match = _IT_IS_CALLED.search(text)
+    if match is None or stem(match["noun"].lower()) not in own or is_kind(param):
+        return []
+    return [Candidate(*match.span("name"), match["name"], 0.65, 1, "what its noun is")]
+
+
 def said_unasked(param: Param, reply: Reply) -> list[Candidate]:
     """What a message that answers nothing says of a text: what was lost, quoted, or a reason."""
     text = reply.text
@@ -221,6 +240,7 @@ def said_unasked(param: Param, reply: Reply) -> list[Candidate]:
         _left(param, text)
         or _worded(param, text)
         or _quoted(param, text)
+        or _is_called(param, text)
         or _left_where(param, text)
         or _because(param, text)
         or said_for(param, reply)

@@ -122,11 +122,12 @@ def _is_moment(param: Param, reply: Reply) -> bool:
     for start, end in closed_spans(param, reply):
         kept[start:end] = " " * (end - start)
     rest = "".join(kept)
-    beside = _BESIDE_A_MOMENT if is_request(reply.text) else FUNCTION_WORDS
+    beside = _BESIDE_A_MOMENT if is_request(reply.text) else FUNCTION_WORDS | _DAY_PARTS
     return rest != reply.text.lower() and beside.issuperset(re.findall(r"[^\W_]+", rest))
 
 
 _BESIDE_A_MOMENT = FUNCTION_WORDS | VERBS | {"same", "time"}
+_DAY_PARTS = frozenset(("morning", "afternoon", "evening", "night", "lunchtime", "noon"))
 """Words of a wish for another day or time: "can we do tuesday instead, same time"."""
 
 
@@ -151,6 +152,10 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
 
 def _asked(param: Param, reply: Reply) -> list[Candidate]:
     """The values of an answer to the parameter's question."""
+    if is_colour(param) and colours(reply.text):
+        start, end = answer_span(reply.text, 0, len(reply.text))
+        if len(reply.text[start:end].split()) <= _SHADE:
+            return [Candidate(start, end, reply.text[start:end], SURE, 1, "a colour")]
     if is_kind(param):
         return read_kind(param, reply) or _noun_phrase(reply.text)
     if is_written(param):
@@ -164,6 +169,10 @@ def _asked(param: Param, reply: Reply) -> list[Candidate]:
     if _NO_CLAUSE.match(reply.text):
         return []
     return [replace(told, confidence=DOUBTED) for told in _free(param, reply)]
+
+
+_SHADE = 4
+"""Words of a colour, at most: "a very dark green"."""
 
 
 def _is_known(reply: Reply) -> bool:
