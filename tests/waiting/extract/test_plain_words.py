@@ -31,6 +31,7 @@ INN = param("inn", "place", prompt="Which inn are you staying at?")
 COLOUR = param("colour", "text", description="colour of the door", prompt="In which colour?")
 PARCEL_TO = param("parcel_to", "address", prompt="Where shall we send it?")
 VISIT = param("visit", "datetime", prompt="On which day and at what time?", future=True)
+PLAY = param("play_name", "text", prompt="Which play would you like?")
 UNIT = "Unit 5, Quay Wharf, Leeds LS10 1JF"
 FORGE = "The Old Forge, Mill Lane, Bredon GL20 7LA"
 LIMIT = param("limit", "money", description="the most it may cost")
@@ -68,6 +69,8 @@ def test_an_answer_is_read_as_it_was_meant(asked: Param, text: str, value: Any) 
         (FILE, "please get QS/214 out for me", "QS/214"),
         (COLOUR, "thirty gates in burgundy for the cricket club", "burgundy"),
         (COLOUR, "thirty gates for the cricket club", None),
+        (PLAY, "two seats, and the play we chose is Old Times", "Old Times"),
+        (PLAY, "two seats, my name is Ann Lee", None),
         (LIMIT, "please dont spend more than 400 on it", 400),
         (PARCEL_TO, f"it goes to {UNIT}", UNIT),
         (PARCEL_TO, f"to him, if you would: {FORGE}", FORGE),

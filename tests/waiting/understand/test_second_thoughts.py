@@ -5,11 +5,12 @@ Each conversation runs through `converse` on a database in memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import pytest
-from langchain_core.tools import tool
+from langchain_core.tools import BaseTool, tool
 
 from langmem_ext import DeltaSaver, IntentCatalog, build_waiting_graph, converse
 
@@ -134,10 +135,12 @@ KNOWN = {
 }
 
 
-def after(*messages: str) -> dict[str, Any]:
+def after(
+    *messages: str, catalog: IntentCatalog = CATALOG, tools: Sequence[BaseTool] = TOOLS
+) -> dict[str, Any]:
     """The state after these messages."""
     with DeltaSaver.open(":memory:") as saver:
-        graph = build_waiting_graph(CATALOG, TOOLS).compile(checkpointer=saver)
+        graph = build_waiting_graph(catalog, tools).compile(checkpointer=saver)
         for message in messages:
             converse(graph, message, thread_id="t", now=WEDNESDAY)
         return graph.get_state({"configurable": {"thread_id": "t"}}).values
@@ -246,3 +249,51 @@ def test_somebodys_name_is_no_story(text: str) -> None:
 def test_an_hour_leaves_its_half_open_and_not_the_year() -> None:
     choices = after(DOME, "no", "saturday 21 march")["params"]
     assert choices["night"] == "2026-03-21"
+
+
+SHED = IntentCatalog.from_dict(
+    {
+        "intents": [
+            {
+                "id": "lend_tool",
+                "description": "Lend a tool",
+                "examples": ["lend me a tool"],
+                "required": ["gear", "borrower", "picture"],
+                "tool": "lend_tool",
+                "confirm": "{gear} for {borrower}, {picture}?",
+            }
+        ],
+        "params": {
+            "gear": {"type": "text", "prompt": "Which tool do you need?"},
+            "borrower": {"type": "person", "description": "who borrows it", "prompt": "Who?"},
+            "picture": {"type": "url", "prompt": "What is the link to its picture?"},
+        },
+    }
+)
+
+
+@tool
+def lend_tool(gear: str, borrower: str, picture: str) -> str:
+    """Lend a tool."""
+    return "lent"
+
+
+@pytest.mark.parametrize("text", ["Farouk Benali", "Amina Yusuf", "Jonas Weber-Holt"])
+def test_a_thing_that_is_written_like_a_name_is_asked_about(text: str) -> None:
+    state = after("lend me a tool", text, catalog=SHED, tools=[lend_tool])
+    assert state["plan"]["choices"]["gear"] == [text]
+
+
+def test_a_web_address_that_is_shown_gives_way_to_another() -> None:
+    state = after(
+        "lend me a tool",
+        "a bench grinder",
+        "yes",
+        "Ida Voll",
+        "https://pics.example.com/7",
+        "ah no thats the old one, take https://pics.example.com/9",
+        catalog=SHED,
+        tools=[lend_tool],
+    )
+    assert state["params"]["picture"] == "https://pics.example.com/9"
+    assert state["waiting_for_param"] == "confirmation"

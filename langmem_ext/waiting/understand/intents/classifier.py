@@ -572,7 +572,7 @@ def _needed(request: ClassifyRequest, intent_id: str, ahead: float) -> float:
         return CERTAIN_TO_ACT if unsure else CERTAIN
     if request.waiting_for == CONFIRMATION:
         return CERTAIN_WHILE_WAITING if _ends_first(request.text) else CERTAIN_AT_CONFIRMATION
-    if any(clause.act == "cancel" for clause in clauses_of(request.text)):
+    if _ends(request.text):
         return CERTAIN
     digresses = DIGRESSES.search(request.text)
     if request.answered and not digresses:
@@ -586,7 +586,11 @@ def _needed(request: ClassifyRequest, intent_id: str, ahead: float) -> float:
 
 def _ends_first(text: str) -> bool:
     """Whether a message drops what is shown, and may want something else: "forget it, I'll …"."""
-    return wants_instead(text) or any(clause.act == "cancel" for clause in clauses_of(text))
+    return wants_instead(text) or _ends(text)
+
+
+def _ends(text: str) -> bool:
+    return any(clause.act == "cancel" for clause in clauses_of(text))
 
 
 _WANTS_ONLY: Final = re.compile(

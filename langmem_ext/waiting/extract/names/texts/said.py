@@ -225,7 +225,7 @@ _IT_IS_CALLED = re.compile(
 
 
 def _is_called(param: Param, text: str) -> list[Candidate]:
-    """The name that a message gives for a thing by its noun: "the film we want is Local Hero"."""
+    """The name that a message gives for a thing by its noun: "the play we chose is Old Times"."""
     own = {stem(word) for word in split_name(param.name)} - HEADS
     match = _IT_IS_CALLED.search(text)
     if match is None or stem(match["noun"].lower()) not in own or is_kind(param):
