@@ -19,7 +19,7 @@ from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution, Suspended, choices_of, in_doubt
-from langmem_ext.waiting.understand.acts import refers_back
+from langmem_ext.waiting.understand.acts.statements import refers_back
 from langmem_ext.waiting.understand.commands import Clarify, Command, Refuse, Start
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,

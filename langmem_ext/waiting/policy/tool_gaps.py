@@ -29,7 +29,7 @@ from langmem_ext.waiting.interrupts.question import Form, form_field
 from langmem_ext.waiting.interrupts.resume import Answer
 from langmem_ext.waiting.policy.asking import value_schema, wording
 from langmem_ext.waiting.policy.table import as_sentence
-from langmem_ext.waiting.understand.acts import is_cancel
+from langmem_ext.waiting.understand.acts.steering import is_cancel
 from langmem_ext.waiting.understand.answers.structured_answer import read_value
 from langmem_ext.waiting.understand.commands import Refuse
 from langmem_ext.waiting.understand.values import Reading, read_values

@@ -7,7 +7,7 @@ are read from what neither greets nor asks, and a question is no answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Final, Literal, TypeAlias
@@ -15,7 +15,8 @@ from typing import Final, Literal, TypeAlias
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
 from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import LONGEST
-from langmem_ext.waiting.understand.acts import LONGEST_SIGNAL, asks_back_only, is_cancel
+from langmem_ext.waiting.understand.acts.statements import asks_back_only
+from langmem_ext.waiting.understand.acts.steering import LONGEST_SIGNAL, is_cancel
 
 Act: TypeAlias = Literal["hello", "thanks", "bye", "help", "talk", "question", "cancel", "say"]
 
@@ -219,3 +220,25 @@ def without(text: str, clauses: Iterable[Clause]) -> str:
     for clause in clauses:
         kept[clause.start : clause.end] = " " * (clause.end - clause.start)
     return "".join(kept)
+
+
+_NUMBER = re.compile(r"\d+")
+
+
+def without_numbers(text: str) -> str:
+    """The message with its numbers blanked."""
+    return _NUMBER.sub(lambda match: " " * len(match.group()), text)
+
+
+def without_part(text: str, span: tuple[int, int]) -> str:
+    """The message with the part at `span` blanked; the rest keeps its place."""
+    start, end = span
+    return text[:start] + " " * len(text[start:end]) + text[end:]
+
+
+def words_without_values(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The message without the parts at `spans`, which are `[start, end)` offsets."""
+    kept = list(text)
+    for start, end in spans:
+        kept[start:end] = " " * len(kept[start:end])
+    return " ".join("".join(kept).split())

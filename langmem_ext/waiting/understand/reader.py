@@ -25,21 +25,20 @@ from langmem_ext.waiting.extract.english.fillers import without_fillers
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.reply import LONGEST, read_part
 from langmem_ext.waiting.policy.session import Session
-from langmem_ext.waiting.understand.acts import (
+from langmem_ext.waiting.understand.acts.assent import yes_or_no
+from langmem_ext.waiting.understand.acts.spelling import with_plain_answer
+from langmem_ext.waiting.understand.acts.statements import refers_back
+from langmem_ext.waiting.understand.acts.steering import (
     is_cancel,
     is_reset,
-    refers_back,
     wants_person,
-    with_plain_answer,
     with_plain_end,
-    words_without_values,
-    yes_or_no,
 )
 from langmem_ext.waiting.understand.answers.answer import read_answer
 from langmem_ext.waiting.understand.answers.confirmation import read_at_confirmation
 from langmem_ext.waiting.understand.answers.model_reading import is_unread, read_by_model
 from langmem_ext.waiting.understand.answers.structured_answer import read_structured_answer
-from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without, words_without_values
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
@@ -53,7 +52,8 @@ from langmem_ext.waiting.understand.commands import (
     Start,
     Unclear,
 )
-from langmem_ext.waiting.understand.corrections import Said, other_values
+from langmem_ext.waiting.understand.corrections.other_values import other_values
+from langmem_ext.waiting.understand.corrections.said import Said
 from langmem_ext.waiting.understand.intents.classifier import (
     CERTAIN,
     Classification,

@@ -34,8 +34,8 @@ from langmem_ext.waiting.extract.names.texts.objects import objects_in, things_i
 from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
 from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
 from langmem_ext.waiting.extract.validity import NUMERIC
-from langmem_ext.waiting.understand.acts import WISHES, without_part
-from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, without
+from langmem_ext.waiting.understand.acts.statements import WISHES
+from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, without, without_part
 from langmem_ext.waiting.understand.values import Reading
 
 Span: TypeAlias = tuple[int, int]

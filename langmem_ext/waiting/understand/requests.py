@@ -17,13 +17,14 @@ from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
-from langmem_ext.waiting.understand.acts import (
-    wants_person,
-    wants_repeat,
+from langmem_ext.waiting.understand.acts.steering import wants_person, wants_repeat
+from langmem_ext.waiting.understand.clauses import (
+    Clause,
+    clauses_of,
+    without,
     without_part,
     words_without_values,
 )
-from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Chat,
     Clarify,
@@ -33,7 +34,8 @@ from langmem_ext.waiting.understand.commands import (
     Repeat,
     Start,
 )
-from langmem_ext.waiting.understand.corrections import Anew, Said, other_values
+from langmem_ext.waiting.understand.corrections.other_values import other_values
+from langmem_ext.waiting.understand.corrections.said import Anew, Said
 from langmem_ext.waiting.understand.intents.classifier import (
     DIGRESSES,
     Classification,

@@ -30,7 +30,7 @@ from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.names.phrase import counted_in
 from langmem_ext.waiting.extract.names.telling import DOUBTED, is_request, is_written
 from langmem_ext.waiting.extract.names.texts.asks import is_thing, is_title
-from langmem_ext.waiting.understand.acts import yes_or_no
+from langmem_ext.waiting.understand.acts.assent import yes_or_no
 from langmem_ext.waiting.understand.likely_time import likely
 
 ASKED: Final = 0.6

@@ -15,13 +15,11 @@ from repository import ROOT
 from graphs.shop import TOOLS
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Param, ParamType
-from langmem_ext.waiting.understand.acts import (
-    is_cancel,
-    is_reset,
-    refers_back,
-    words_without_values,
-)
-from langmem_ext.waiting.understand.corrections import Said, other_values
+from langmem_ext.waiting.understand.acts.statements import refers_back
+from langmem_ext.waiting.understand.acts.steering import is_cancel, is_reset
+from langmem_ext.waiting.understand.clauses import words_without_values
+from langmem_ext.waiting.understand.corrections.other_values import other_values
+from langmem_ext.waiting.understand.corrections.said import Said
 from langmem_ext.waiting.understand.intents.classifier import (
     CERTAIN,
     Classification,

@@ -13,12 +13,9 @@ from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.dates.spelling import Spelled
-from langmem_ext.waiting.understand.acts import (
-    begins_with_yes,
-    tells,
-    with_plain_answer,
-    yes_or_no,
-)
+from langmem_ext.waiting.understand.acts.assent import begins_with_yes, yes_or_no
+from langmem_ext.waiting.understand.acts.spelling import with_plain_answer
+from langmem_ext.waiting.understand.acts.statements import tells
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
     ClassifyRequest,

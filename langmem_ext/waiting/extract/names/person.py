@@ -356,6 +356,12 @@ def could_be_person(group: Sequence[Token]) -> bool:
     )
 
 
+def is_full_name(words: Sequence[Token]) -> bool:
+    """Whether words are a name of several parts, written as one: "Farouk Benali"."""
+    written = all(word.capitalised for word in words)
+    return len(words) > 1 and written and could_be_person(words)
+
+
 def _is_paid(param: Param, reply: Reply, group: Sequence[Token]) -> bool:
     """Whether a person gets something here, and the parameter is whoever gets it."""
     if not own_stems(param) & _GETTERS:

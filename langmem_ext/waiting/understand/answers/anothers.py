@@ -12,7 +12,7 @@ from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.tokens import tokens
-from langmem_ext.waiting.extract.names.person import could_be_person, is_person
+from langmem_ext.waiting.extract.names.person import could_be_person, is_full_name, is_person
 from langmem_ext.waiting.extract.names.telling import DOUBTED, is_written
 from langmem_ext.waiting.extract.names.texts.asks import is_narrative, is_thing, is_title
 from langmem_ext.waiting.extract.numbers.numerals import numerals
@@ -103,12 +103,10 @@ def with_somebody(
     """
     asked, people = playbook.param(name), [playbook.param(other) for other in open_names]
     people = [param for param in people if is_person(param)]
-    words = tokens(heard.text)
-    named = len(words) > 1 and all(word.capitalised for word in words) and could_be_person(words)
     if (
         asked.type is not ParamType.TEXT
         or len(people) != 1
-        or not named
+        or not is_full_name(tokens(heard.text))
         or people[0].name in values
     ):
         return {**values}

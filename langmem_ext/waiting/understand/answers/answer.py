@@ -23,11 +23,9 @@ from langmem_ext.waiting.extract.english.lexicon import APPROVING, FUNCTION_WORD
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution, choices_of, in_doubt, known_values
-from langmem_ext.waiting.understand.acts import (
-    WISHES,
-    is_cancel,
-    yes_or_no,
-)
+from langmem_ext.waiting.understand.acts.assent import yes_or_no
+from langmem_ext.waiting.understand.acts.statements import WISHES
+from langmem_ext.waiting.understand.acts.steering import is_cancel
 from langmem_ext.waiting.understand.answers.anothers import far_out, whole_of_another, with_somebody
 from langmem_ext.waiting.understand.answers.asked_back import (
     asks_about,

@@ -11,7 +11,7 @@ from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract.english.concepts import ASPECTS
 from langmem_ext.waiting.policy.session import Session
-from langmem_ext.waiting.understand.acts import names
+from langmem_ext.waiting.understand.acts.statements import names
 from langmem_ext.waiting.understand.clauses import Clause
 from langmem_ext.waiting.understand.commands import Ask
 from langmem_ext.waiting.understand.intents.similarity import units_of

@@ -19,21 +19,26 @@ from langmem_ext.waiting.extract.english.vocabulary import own_stems
 from langmem_ext.waiting.extract.names.texts.said import NOTE_THAT
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
-from langmem_ext.waiting.understand.acts import (
+from langmem_ext.waiting.understand.acts.assent import (
     begins_with_no,
     begins_with_yes,
-    is_cancel,
-    is_question,
-    names,
-    refuses,
     repeats_order,
-    takes_back,
-    wants_instead,
-    without_numbers,
-    words_without_values,
     yes_or_no,
 )
-from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
+from langmem_ext.waiting.understand.acts.statements import (
+    is_question,
+    names,
+    takes_back,
+    wants_instead,
+)
+from langmem_ext.waiting.understand.acts.steering import is_cancel, refuses
+from langmem_ext.waiting.understand.clauses import (
+    Clause,
+    clauses_of,
+    without,
+    without_numbers,
+    words_without_values,
+)
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,

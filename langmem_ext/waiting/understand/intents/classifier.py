@@ -18,14 +18,20 @@ from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.dates.date import is_birth
 from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.reply import LONGEST
-from langmem_ext.waiting.understand.acts import (
+from langmem_ext.waiting.understand.acts.statements import (
     WISHES,
     asks_back_only,
     tells,
     wants_instead,
+)
+from langmem_ext.waiting.understand.clauses import (
+    MOST,
+    Clause,
+    clauses_of,
+    phrases_of,
+    without,
     words_without_values,
 )
-from langmem_ext.waiting.understand.clauses import MOST, Clause, clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.intents.similarity import IntentIndex, about, without_refusals
 from langmem_ext.waiting.understand.values import Reading, sure_values
 

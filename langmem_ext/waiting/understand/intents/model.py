@@ -16,7 +16,7 @@ from langmem_ext._internal.models import NOSTREAM_TAG, make_model
 from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract import LONGEST, Reply, extract
-from langmem_ext.waiting.understand.acts import words_without_values
+from langmem_ext.waiting.understand.clauses import words_without_values
 from langmem_ext.waiting.understand.intents.classifier import (
     Act,
     Classification,

@@ -1,0 +1,1 @@
+"""What a user does besides giving values and asking for things. English; pure."""

@@ -1,0 +1,1 @@
+"""Other values of what is known already, whatever question a message meets. English; pure."""
