@@ -19,7 +19,7 @@ _CORRECTION = re.compile(
 _REJECTED = re.compile(
     r"\b(?:not|there(?:['’]?s| is| are)"
     r" no|neither|isn't|isnt|except|any(?:\s+\w+)?\s+but|before|anything but"
-    r"|other than|rather than|instead of|used to (?:be|have)"
+    r"|other than|apart from|aside from|except for|rather than|instead of|used to (?:be|have)"
     r"|nor|but not|don't want|do not want|cannot do|can't do|too)"
     r"(?:\s+(?:on|at|for|in|from|to|the|a|an|my|until|till|with|want|any|by|doctor|(?:dr|mrs?|ms)\.?))*"
     r"\s*$",

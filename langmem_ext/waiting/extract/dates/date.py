@@ -10,7 +10,13 @@ from datetime import timedelta
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, longest, turned_down
 from langmem_ext.waiting.extract.dates import days
-from langmem_ext.waiting.extract.dates.past import is_of_past, is_told_as_past, latest, nearest
+from langmem_ext.waiting.extract.dates.past import (
+    happened_to_others,
+    is_of_past,
+    is_told_as_past,
+    latest,
+    nearest,
+)
 from langmem_ext.waiting.extract.dates.replacement import in_month_of, wished_first, without_old
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.english.roles import DATE_CUES, with_roles
@@ -106,10 +112,17 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             "day of a month",
         ),
         (
-            rf"\b{_LONG_WEEKDAY},?\s+(?:the\s+)?{_NTH}(?!\w)"
+            rf"\b(?P<named>{_LONG_WEEKDAY}|{_SHORT_WEEKDAY})\b\.?,?\s+(?:the\s+)?{_NTH}(?!\w)"
             + _NOT_A_DAY.replace("half|quarter|", ""),
             days.nth,
             0.9,
+            "weekday and day of the month",
+        ),
+        (
+            rf"\b(?P<named>{_LONG_WEEKDAY}|{_SHORT_WEEKDAY})\b\.?,?\s+(?P<day>1[3-9]|2\d|3[01])"
+            r"(?=\s*(?:$|[.,;!?](?!\d)))",
+            days.nth,
+            0.85,
             "weekday and day of the month",
         ),
         (rf"(?<=\bthe\s){_NTH}(?!\w){_NOT_A_DAY}", days.nth, 0.9, "day of the month"),
@@ -188,8 +201,10 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
         (
             r"\b(?:new year['’]?s?(?:\s+(?:eve|day))?|(?:christmas|xmas)(?:\s+(?:eve|day))?|boxing"
             r" day|valentine['’]?s(?:\s+day)?"
-            r"|st\.?\s+patrick['’]?s\s+day|halloween|independence"
-            r" day)(?!\w|\s+(?:party|dinner|menu|tree|cards?|market|presents?|gifts?))",
+            r"|st\.?\s+patrick['’]?s\s+day|halloween|independence day|(?:easter|whit)\s*"
+            r"(?:sunday|monday)|easter\s+(?:saturday|day)|(?<!\bbefore )(?<!\bafter )(?<!\baround )"
+            r"(?<!\bover )easter(?!\s+\w)|good\s+friday|maundy\s+thursday|palm\s+sunday"
+            r"|ash\s+wednesday|shrove\s+tuesday|pancake\s+day)(?!\w|\s+(?:party|dinner|menu|tree|cards?|market|presents?|gifts?))",
             days.feast,
             0.9,
             "feast",
@@ -281,7 +296,7 @@ def _shifted(text: str, start: int, day: Day) -> tuple[int, Day]:
 _HINT = re.compile(
     r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|to|yest"
     r"|this|days?|weeks?|months?|first"
-    r"|second|third|last|fortnight|new"
+    r"|second|third|last|fortnight|easter|whit|pancake|new"
     r" year|xmas|christmas|boxing|halloween|valentine|st\b|independence|\w+th)",
     re.I,
 )
@@ -344,6 +359,8 @@ _BEGINS = re.compile(
     re.I,
 )
 """Words up to a day on which something else is: "the season starts the day after"."""
+_SO = re.compile(r"\bso\b", re.I)
+"""Words between a day and what follows from it: "back on the 10th, so the day after"."""
 _NEXT_WEEK = re.compile(r"\bnext week(?:end)?\b", re.I)
 
 
@@ -388,6 +405,7 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
         if (
             first
             and (told or _SOMEBODY_IS.search(before(text, match.start())))
+            and not _SO.search(text, first.end, match.start())
             and not turned_down(text, first.start, first.end)
         ):
             continue  # "the 20th, we're away the week before"
@@ -441,7 +459,14 @@ def _in_months(text: str, candidates: list[Candidate], today: Day) -> list[Candi
                 None,
             )
             last = candidates[at + 1] if at + 1 < len(candidates) else None
-            if first:
+            named = _MONTH_SAID.search(text, 0, day.start)
+            if (
+                first is None
+                and named
+                and not re.search(r"[.!?\n]\s", text[named.end() : day.start])
+            ):
+                moved = _in_named_month(named["month"], number, today)
+            elif first:
                 between = (first.end, day.start)
                 later = _LATER.search(text, *between) and not _OTHER.search(text, *between)
                 moved = days.numbered(first.value, number, later=bool(later))
@@ -454,6 +479,17 @@ def _in_months(text: str, candidates: list[Candidate], today: Day) -> list[Candi
                 moved = days.numbered(last.value, number, later=False)
         resolved.append(replace(day, value=moved.isoformat()) if moved and moved >= today else day)
     return resolved
+
+
+_MONTH_SAID = re.compile(rf"\b(?:in|the|this|next|for)\s+{MONTH}(?!\s*\d)", re.I)
+"""A month that is named before its day: "the april one, the 18th"."""
+
+
+def _in_named_month(month: str, number: int, today: Day) -> Day | None:
+    """The next day of this number in a month of this name."""
+    at = next(n for n, name in enumerate(days.MONTHS, 1) if name.startswith(month.lower()[:3]))
+    years = (today.year, today.year + 1)
+    return next((day for y in years if (day := days.safe(y, at, number)) and day >= today), None)
 
 
 def _has_month(text: str, day: Candidate, today: Day) -> bool:
@@ -524,7 +560,12 @@ def _others(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> tu
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The dates of a reply, those in this parameter's role first."""
-    candidates = dates(reply.text, reply.now.date(), past=is_of_past(param, reply.prompt))
+    past = is_of_past(param, reply.prompt)
+    candidates = dates(reply.text, reply.now.date(), past=past)
+    if reply.strict and not past:
+        candidates = [
+            day for day in candidates if not happened_to_others(before(reply.text, day.start))
+        ]
     if not candidates and re.fullmatch(r"\W*(?:just|right|as of)? ?now\W*", reply.text, re.I):
         candidates = [Candidate(0, len(reply.text), reply.now.date().isoformat(), 0.8, 0, "today")]
     if not is_birth(param):

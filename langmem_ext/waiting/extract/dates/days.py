@@ -152,14 +152,16 @@ def of_month(match: re.Match[str], today: Day) -> Day | None:
 
 
 def nth(match: re.Match[str], today: Day) -> Day | None:
-    """As in "the 12th": the next one."""
-    day = day_number(match["day"])
-    for later in range(3):
-        months = today.year * 12 + today.month - 1 + later
-        full_date = safe(months // 12, months % 12 + 1, day)
-        if full_date and full_date >= today:
-            return full_date
-    return None
+    """As in "the 12th": the next one; a weekday beside it decides the month."""
+    day, named = day_number(match["day"]), match.groupdict().get("named")
+    months = (today.year * 12 + today.month - 1 + later for later in range(12))
+    ahead = [
+        full_date
+        for at in months
+        if (full_date := safe(at // 12, at % 12 + 1, day)) and full_date >= today
+    ]
+    fits = (day for day in ahead if named and day.weekday() == weekday_number(named))
+    return next(fits, ahead[0] if ahead else None)
 
 
 def numbered(near: object, number: int, *, later: bool = True) -> Day | None:
@@ -292,14 +294,49 @@ _FEASTS = {
 }
 
 
+_AFTER_EASTER = {
+    "shrovetuesday": -47,
+    "pancakeday": -47,
+    "ashwednesday": -46,
+    "palmsunday": -7,
+    "maundythursday": -3,
+    "goodfriday": -2,
+    "eastersaturday": -1,
+    "easter": 0,
+    "eastersunday": 0,
+    "easterday": 0,
+    "eastermonday": 1,
+    "whitsunday": 49,
+    "whitmonday": 50,
+}
+"""Feasts that move with Easter, by their days after it."""
+
+
 def feast(match: re.Match[str], today: Day) -> Day | None:
-    """The next feast of a fixed day."""
-    month, day = _FEASTS[re.sub(r"[^a-z]", "", match.group().lower())]
-    return next(
-        full_date
+    """The next feast of that name."""
+    name = re.sub(r"[^a-z]", "", match.group().lower())
+    days = (
+        easter(year) + timedelta(days=_AFTER_EASTER[name])
+        if name in _AFTER_EASTER
+        else Day(year, *_FEASTS[name])
         for year in (today.year, today.year + 1)
-        if (full_date := Day(year, month, day)) >= today
     )
+    return next((day for day in days if day >= today), None)
+
+
+def easter(year: int) -> Day:
+    """Easter Sunday in the Gregorian calendar.
+
+    By the "anonymous" algorithm (Meeus, Astronomical Algorithms, chapter 8).
+    """
+    century, rest = divmod(year, 100)
+    golden, leaps = year % 19, century // 4
+    moon = (century - (century + 8) // 25 + 1) // 3
+    epact = (19 * golden + century - leaps - moon + 15) % 30
+    weekday = (32 + 2 * (century % 4) + 2 * (rest // 4) - epact - rest % 4) % 7
+    late = (golden + 11 * epact + 22 * weekday) // 451
+    month, day = divmod(epact + weekday - 7 * late + 114, 31)
+    return Day(year, month, day + 1)
 
 
 def last_weekday(match: re.Match[str], today: Day) -> Day | None:

@@ -28,7 +28,7 @@ _NO_WISH: Final = (
     r"(?!(?:want|need|hop|wonder|plann|book|prefer|lik|agre|arrang|suppos|schedul|reserv)ed)"
 )
 _DONE: Final = (
-    rf"(?:{_NO_WISH}[a-z]{{2,}}(?<!e)ed|began|broke|bought|came|did|fell|felt|found|gave|lost|left|made"
+    rf"(?:{_NO_WISH}[a-z]{{2,}}(?<!e)ed|died|began|broke|bought|came|did|fell|felt|found|gave|lost|left|made"
     r"|paid|put|ran|said|sat|saw|sent|spent|stole|took|tore|went|woke|wrote)"
 )
 _TOLD: Final = re.compile(
@@ -44,6 +44,12 @@ _TOLD: Final = re.compile(
     re.I,
 )
 """Words before a date that tell what has happened: "we bought it on monday"."""
+
+_OTHERS_DID: Final = re.compile(
+    rf"\b(?:my|our|his|her|their|the)\s+(?:\w+\s+)?\w+\s+(?:{_DONE}|was|were)\s+(?:on|last)\s+$",
+    re.I,
+)
+"""Words before a day on which something happened to somebody or something else."""
 
 _NEAR: Final = timedelta(days=31)
 """How far back a date without a year may lie that nothing puts into the past: of "1 march", three
@@ -63,7 +69,12 @@ def is_of_past(param: Param, prompt: str) -> bool:
 
 def is_told_as_past(lead: str) -> bool:
     """Whether the words before a date put it into the past."""
-    return _TOLD.search(lead) is not None
+    return _TOLD.search(lead) is not None or happened_to_others(lead)
+
+
+def happened_to_others(lead: str) -> bool:
+    """Whether the words before a date tell what was done by others: "my gran died on"."""
+    return _OTHERS_DID.search(lead) is not None
 
 
 def nearest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Day:
@@ -82,7 +93,8 @@ def latest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Day
         ahead = re.search(r"\b(?:next|following|coming)\b", match.group(), re.I)
         return day if ahead else day - timedelta(days=7 * -(-(day - today).days // 7))
     if maker is days.feast:
-        return days.safe(day.year - 1, day.month, day.day) or day
+        years = (Day(today.year - back, 1, 1) for back in range(2))
+        return next((held for year in years if (held := maker(match, year)) and held <= today), day)
     if maker is days.nth:
         months = (today.year * 12 + today.month - 1 - back for back in range(3))
         return next(
