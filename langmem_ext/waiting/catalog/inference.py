@@ -116,7 +116,7 @@ _FREE = re.compile(
 )
 _FROM = re.compile(
     r"\b(?:from|first|earliest|origin\w*|source|start\w*|begin\w*|depart\w*|leav\w+|pick"
-    r" ?-?up|pickup|check ?-?in|outbound|sender|boarding"
+    r" ?-?up|pickup|check ?-?in|outbound|sender|board\w*|gets? on"
     r"|since)\b",
     re.I,
 )

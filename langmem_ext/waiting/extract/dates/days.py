@@ -302,7 +302,6 @@ _AFTER_EASTER = {
     "maundythursday": -3,
     "goodfriday": -2,
     "eastersaturday": -1,
-    "easter": 0,
     "eastersunday": 0,
     "easterday": 0,
     "eastermonday": 1,

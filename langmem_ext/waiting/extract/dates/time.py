@@ -536,6 +536,8 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
     paired = any(other.type == param.type for other in reply.others)
     if paired and (end := _end_of_range(param, reply.text, days)):
         return [end]
+    if not paired and not reply.strict and (between := _between(reply.text, days)):
+        return outside(marked, [(between.start, between.end)]) or [between]
     in_role = with_roles(param, reply, marked, TIME_CUES) if paired else marked
     if reply.strict or not all(_LIMIT.search(before(reply.text, time.start)) for time in in_role):
         return in_role
@@ -560,6 +562,32 @@ def _end_of_range(param: Param, text: str, days: Sequence[tuple[int, int]]) -> C
     return _in_part(text, [end_of_range])[0]
 
 
+def _between(text: str, days: Sequence[tuple[int, int]]) -> Candidate | None:
+    """Either end of a range in which one time may lie: "somewhere between 1 and 2"."""
+    ranges = time_range(text)
+    lead = _BETWEEN.search(text, 0, ranges.begins[0]) if ranges else None
+    if (
+        ranges is None
+        or lead is None
+        or any(start <= ranges.begins[0] < end for start, end in days)
+    ):
+        return None
+    ends = [
+        _in_part(text, [Candidate(start, end, value, 0.9, 2, "", tuple(rest), bool(rest))])[0]
+        for start, end, (value, *rest) in (
+            (start, end, map(_written, readings))
+            for start, end, readings in (ranges.begins, ranges.ends)
+        )
+    ]
+    value, *others = dict.fromkeys(
+        clock for end in ends for clock in (end.value, *(end.alternatives if end.undecided else ()))
+    )
+    return Candidate(
+        lead.start(), ends[1].end, value, 0.9, 2, "between two times", tuple(others), undecided=True
+    )
+
+
+_BETWEEN = re.compile(r"\bbetwee?n\s+$", re.I)
 _MINUTES_ALONE = re.compile(
     rf"\b(?:(?P<half>half)|quarter)\s+(?P<side>past|to)\b"
     rf"(?!\s+(?:\d|noon|midnight|the\b|{_HOUR_WORD}))",

@@ -27,7 +27,7 @@ def _clock(end: str) -> str:
 
 
 _RANGE: Final = re.compile(
-    rf"(?<![\w.:/$€£-])(?:(?:between|from)\s+)?{_clock('1')}"
+    rf"(?<![\w.:/$€£-])(?:(?:betwee?n|from)\s+)?{_clock('1')}"
     rf"\s*(?:[-–—]|\b(?:to|till?|until|and)\b)\s*{_clock('2')}(?![\w:/%-]|[.]\d)"
     r"(?!\s+(?:of\b|people|persons?|guests|adults|(?:minute|hour|day|night|week)s?\b)"
     rf"|\s*(?:st|nd|rd|th)?\s*{MONTH.replace('?P<month>', '?:')})",
@@ -62,7 +62,7 @@ def time_range(text: str) -> TimeRange | None:
 
 
 def _read(match: re.Match[str]) -> TimeRange | None:
-    if _AND.search(match.group()) and not match.group().lower().startswith(("between", "from")):
+    if _AND.search(match.group()) and not match.group().lower().startswith(("betwe", "from")):
         return None  # "3 and 4" are two numbers
     first, second = _readings(match, "1"), _readings(match, "2")
     pairs = [(begin, end) for begin in first for end in second if begin < end <= begin + _HALF_DAY]

@@ -104,7 +104,7 @@ _ASKS = re.compile(
     r"|were(?= (?:you|they|there|these|those|any|the|my|our|his|her|your|it|he|she|i|we)\b))"
     r"(?! (?:to|been|got|gone|going|fine|ok(?:ay)?|good|great|perfect|best"
     r"|better|not|too|about|only|just|also)\b)"
-    r"|do(?! (?:it|that|so|not|them|me|both|my|another|one|two|three|\d+)\b)"
+    r"|do(?! (?:it|that|so|not|them|me|both|my|another|one|two|three|\d+)\b| (?-i:[A-Z])[a-z])"
     r"|does|did|have you|have they"
     r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be"
     r" (?:possible to|any))|any (?:other|more)"

@@ -43,7 +43,8 @@ POLITENESS = word_set(
     " currently thankyou great perfect fine good nice cool awesome alright right correct absolutely"
     " definitely certainly exactly actually sorry maybe perhaps probably just only really cheers ta"
     " mate thankyou thx ty tks np nvm lol innit ya yeh yas righto kindly course bye goodbye"
-    " excellent wonderful sounds super not now later today again instead still already"
+    " excellent wonderful sounds super fab brill brilliant ace not now later today again instead"
+    " still already"
 )
 APPROVING = word_set(
     "yes yeah yep yup yea ya yas y aye sure ok okay k right correct exactly indeed perfect"

@@ -292,6 +292,38 @@ def _is_kin(text: str, group: Sequence[Token]) -> bool:
     )
 
 
+_OTHERS = re.compile(
+    rf"\b(?:my|our|his|her|their|the|your)\s+(?:\w+\s+)?(?P<who>{KIN}),?\s+"
+    r"(?:(?:mr|mrs|ms|miss|dr)\.?\s+)?$",
+    re.I,
+)
+_NEAREST = re.compile(
+    r"(?:wife|husband|partner|spouse|mother|mom|mum|father|dad|sister|brother|son|daughter|kid|child"
+    r"|baby|grandson|granddaughter|boy|girl|twin|student|pupil|patient|client|customer|guest|tenant)",
+    re.I,
+)
+"""Whom one speaks for, who may want what is told of them."""
+_REPORTS = re.compile(
+    r"\s+(?:says?|said|tells?|told|reckons?|thinks?|thought|recommend(?:s|ed)|suggest(?:s|ed)"
+    r"|mentioned|put me|gave me|showed)\b",
+    re.I,
+)
+_DOES_SOMETHING = re.compile(
+    r"\s+(?:who|said|told|thought|put|gave|(?!is\b|was\b|has\b|this\b|as\b)[a-z]+(?<!s)s"
+    r"|(?!died\b|passed\b)[a-z]+ed)\b",
+    re.I,
+)
+
+
+def _is_bystander(text: str, group: Sequence[Token]) -> bool:
+    """Whether a name is of somebody who only says or does something: "my neighbour Ann says"."""
+    kin = _OTHERS.search(before(text, group[0].start))
+    if kin is None:
+        return False
+    does = _REPORTS if _NEAREST.fullmatch(kin["who"]) else _DOES_SOMETHING
+    return does.match(text, group[-1].end) is not None
+
+
 _ROLE_BEFORE = re.compile(
     r"(?P<role>[^\W\d_]+)(?:\s*[:=]|['’]?s|\s+(?:is|will be|would be|called|named))?\s+$", re.I
 )
@@ -356,10 +388,25 @@ def could_be_person(group: Sequence[Token]) -> bool:
     )
 
 
+_FIRM = re.compile(
+    r"&|\b(?:ltd|limited|inc|llc|plc|gmbh|co|company|foods?|nurser(?:y|ies)|services|solutions"
+    r"|systems|group|holdings|partners|associates|builders|motors|logistics|catering|cleaning"
+    r"|plumbing|sons|bros|brothers|stores?|supermarkets?|farms?|industries|engineering|consulting"
+    r"|estates|homes|brewery|bakery|cafe|academy|college|council|trust|club|properties|foundation)\b",
+    re.I,
+)
+"""Words of the names of companies."""
+
+
+def is_firm(words: Sequence[Token]) -> bool:
+    """Whether a name is a company's: "Quillfield Nurseries"."""
+    return len(words) > 1 and any(_FIRM.fullmatch(word.low) for word in words[1:])
+
+
 def is_full_name(words: Sequence[Token]) -> bool:
     """Whether words are a name of several parts, written as one: "Farouk Benali"."""
     written = all(word.capitalised for word in words)
-    return len(words) > 1 and written and could_be_person(words)
+    return len(words) > 1 and written and could_be_person(words) and not is_firm(words)
 
 
 def _is_paid(param: Param, reply: Reply, group: Sequence[Token]) -> bool:
@@ -640,6 +687,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             if small
             else ([], confidence)
         )
+    if reply.strict:
+        groups = [one for one in groups if not (_is_bystander(text, one) or is_firm(one))]
     candidates = []
     for group in groups:
         fit = _fit(before(text, group[0].start), part)

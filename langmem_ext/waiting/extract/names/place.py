@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, turned_down
@@ -296,7 +297,15 @@ def candidates(param: Param, reply: Reply) -> list[Candidate]:
     if not places:
         small = _lower(reply, words, blocked)
         places += (
-            [place for place in small if place.fit and _is_way(reply.text, place)]
+            [
+                place
+                for place in small
+                if place.fit
+                and (
+                    _is_way(reply.text, place)
+                    or (param.role and _LANDMARK.search(str(place.value)))
+                )
+            ]
             if reply.strict
             else small
         )
@@ -305,6 +314,13 @@ def candidates(param: Param, reply: Reply) -> list[Candidate]:
     return sorted(places, key=lambda candidate: candidate.start)
 
 
+_LANDMARK = re.compile(
+    r"\b(?:station|airport|harbou?r|pier|port|hotel|hostel|inn|library|museum|hospital|clinic|school"
+    r"|college|university|union|church|cathedral|park|square|market|mall|centre|center|hall|stop"
+    r"|terminal|bridge|castle|stadium|theatre|cinema|office)$",
+    re.I,
+)
+"""How words end that are a place, written small: "from the railway station"."""
 _STREET = re.compile(
     r"\b(?:on|in|at|along|off|down)\s+(?P<street>(?:(?!(?:the|a|an|our|my|your|this|that|any"
     r"|of)\b)[\w'’]+\s+){1,2}"
@@ -336,9 +352,8 @@ def _is_way(text: str, place: Candidate) -> bool:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The places of a reply, those in this parameter's role first."""
-    places = _streets(param, reply.text) or with_roles(
-        param, reply, candidates(param, reply), PLACE_CUES
-    )
+    streets = [] if addresses(reply.text) else _streets(param, reply.text)
+    places = streets or with_roles(param, reply, candidates(param, reply), PLACE_CUES)
     if (
         param.role
         and places
@@ -347,4 +362,12 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     ):
         taken = [(candidate.start, candidate.end) for candidate in places]
         places += with_roles(param, reply, _lower(reply, tokens(reply.text), taken), PLACE_CUES)
+    if param.role and reply.strict and not any(other.type == param.type for other in reply.others):
+        streets = addresses(reply.text)
+        places = [
+            replace(place, fit=3)
+            if place.fit >= 0 and any(place.overlaps(one.start, one.end) for one in streets)
+            else place
+            for place in places
+        ]  # a house has a number; where one place alone is looked for, it is that
     return keep(reply, places, strict_fit=3 if param.role else 1)

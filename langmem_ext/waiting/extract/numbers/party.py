@@ -54,6 +54,8 @@ _FOR_THEM = re.compile(
 """What makes somebody before it a thing: "a child seat"."""
 _PAIR = re.compile(
     r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b(?!['’])"
+    r"|\b(?:him|her|he|she) (?:and|n|&) (?:me|i|myself)\b|\bme (?:and|n|&) (?:him|her)\b"
+    r"(?=\s*(?:$|[.,;!?]))"
     r"|\bparents\b(?!['’]|\s+(?:evening|night|day|meeting|room)\b)|\b(?:both|the"
     r" two) of us\b"
     r"|\ba couple\b(?=\s+(?:with|and|plus)\s+(?:my|our|the|an?|their)\b)|\bcouple of us\b",
@@ -216,7 +218,10 @@ def _total(text: str, chain: Sequence[_Term]) -> int:
 def companies(text: str) -> list[Candidate]:
     """The groups of people that `text` names by a noun or by joining them, each with its size."""
     groups = []
-    for chain in (_settled(text, chain) for chain in _chains(text, _terms(text))):
+    chains = _chains(text, _terms(text))
+    if chains and (total := _detailed(text, chains[0])):
+        return [total]
+    for chain in (_settled(text, chain) for chain in chains):
         kinds = {term.kind for term in chain}
         if [term.kind for term in chain] == ["speaker", "bare"]:
             groups.append(
@@ -265,6 +270,16 @@ def companies(text: str) -> list[Candidate]:
         and _TOTAL.match(text, n.end)
         and not any(c.overlaps(n.start, n.end) for c in groups)
     ]
+
+
+def _detailed(text: str, chain: Sequence[_Term]) -> Candidate | None:
+    """The number with which a message begins, where it then says who they are: "3, me and mum"."""
+    first, rest = chain[0], chain[1:]
+    size = sum(term.count for term in rest)
+    told = rest and text[first.end : rest[0].start].strip().startswith(",")
+    if first.kind != "bare" or text[: first.start].strip() or not told or first.count < size:
+        return None
+    return Candidate(first.start, first.end, first.count, 0.9, 3, "number of people")
 
 
 def alone(text: str) -> list[Candidate]:

@@ -12,7 +12,12 @@ from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.tokens import tokens
-from langmem_ext.waiting.extract.names.person import could_be_person, is_full_name, is_person
+from langmem_ext.waiting.extract.names.person import (
+    could_be_person,
+    is_firm,
+    is_full_name,
+    is_person,
+)
 from langmem_ext.waiting.extract.names.telling import DOUBTED, is_written
 from langmem_ext.waiting.extract.names.texts.asks import is_narrative, is_thing, is_title
 from langmem_ext.waiting.extract.numbers.numerals import numerals
@@ -83,7 +88,8 @@ def whole_of_another(
 def _is_name(raw: str, words: Sequence[str]) -> bool:
     """Whether a message is a name alone; small letters must be no words: "gavin stroud"."""
     name = tokens(raw)
-    written = all(word.capitalised for word in name) or could_be_person(name)
+    capitals = all(word.capitalised for word in name) and not is_firm(name)
+    written = capitals or could_be_person(name)
     return written and [word.low for word in name] == list(words)
 
 

@@ -472,9 +472,14 @@ def _is_sure(param: Param, extraction: Extraction, text: str) -> bool:
     """Whether a value that was not asked for is one, whatever else the message says."""
     return (
         param.type not in OPEN_TYPES
+        or (param.type is not ParamType.TEXT and extraction.confidence >= _MARKED)
         or (extraction.span is not None and is_named_near(text, extraction.span, param))
         or len(units_of(text)) <= _FEW
     )
+
+
+_MARKED: Final = 0.8
+"""Confidence in a name or an address that words beside it mark as one."""
 
 
 def _is_value(param: Param, text: str) -> bool:

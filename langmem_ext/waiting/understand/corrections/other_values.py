@@ -34,7 +34,7 @@ from langmem_ext.waiting.understand.corrections.cues import (
 )
 from langmem_ext.waiting.understand.corrections.exchange import exchanged_values
 from langmem_ext.waiting.understand.corrections.people import completed_names, names_alone
-from langmem_ext.waiting.understand.corrections.said import Anew, Said, overlap
+from langmem_ext.waiting.understand.corrections.said import FEW_WORDS, Anew, Said, overlap
 from langmem_ext.waiting.understand.corrections.unmarked import (
     COUNTED,
     PART,
@@ -73,6 +73,8 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
         bare, several = unmarked_values(left, text, found, cue, said)
         unsure = unsure or several
         found = {**found, **bare} if taking or BEFORE_NEW.match(text) or wished else found
+    elif bare := _value_alone(left, text, said):
+        return Anew(values_of({**bare, **exchanged}), certain=True)
     found = _without_told(found, text)
     certain = _certain(found, left, text, cue, said, denied=denied) if taking else {}
     likely = {
@@ -89,6 +91,17 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
         }
         return Anew({**beside, **values_of(certain), **values_of(exchanged)}, certain=True)
     return Anew(likely, unsure=unsure)
+
+
+def _value_alone(params: Sequence[Param], text: str, said: Said) -> dict[str, Extraction]:
+    """The one known value that a message is alone, where it answers nothing: "ok 1.30"."""
+    if said.asked is None or said.answered or len(text.split()) > FEW_WORDS:
+        return {}
+    bare, _ = unmarked_values(params, text, {}, None, said)
+    own = [param for param in params if param.name in bare]
+    if len(bare) != 1 or says_more(words_without_values(text, spans_of(bare)), own):
+        return {}
+    return bare
 
 
 _WISHED_FOR: Final = re.compile(

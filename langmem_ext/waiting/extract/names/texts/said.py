@@ -12,6 +12,7 @@ from langmem_ext.waiting.extract.english.lexicon import word_set
 from langmem_ext.waiting.extract.english.tokens import before, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.openness import is_no_answer, named_before
+from langmem_ext.waiting.extract.names.person import is_firm, is_person
 from langmem_ext.waiting.extract.names.telling import (
     DOUBTED,
     asks_why,
@@ -40,8 +41,13 @@ _NOUN_BEFORE = re.compile(r"\b(?P<noun>[^\W\d_]+)\s*[:=]?\s+(?:the\s+)?$", re.I)
 
 
 _BEHALF = re.compile(
-    r"\b(?:on behalf of|(?:i|we) work (?:for|at)|writing (?:from|for)|here at)\s+(?:the\s+)?$", re.I
+    r"\b(?:on behalf of|(?:i|we) work (?:for|at)|(?:writing|calling|ringing) (?:from|for)|here at"
+    r"|this is|i['’]?m from|we['’]?re from)\s+(?:the\s+)?$",
+    re.I,
 )
+_THIS_IS = re.compile(r"\bthis is\s+(?:the\s+)?$", re.I)
+_HERE = re.compile(r"\s+here\b", re.I)
+"""What follows the name of who writes, at the beginning: "Dawson Foods here"."""
 _FIRMS = frozenset(map(stem, ("company", "firm", "business", "employer", "organisation", "client")))
 
 
@@ -68,12 +74,27 @@ def titled(param: Param, reply: Reply) -> list[Candidate]:
         named = (
             named_before(param, text, run.start)
             or (noun and stem(noun["noun"]) in own)
-            or (own & _FIRMS and _BEHALF.search(lead))
+            or (own & _FIRMS and _acts_for(reply, run.start, run.end))
         )
         if named or (_FOR_THE.search(lead) and _ENDS.match(text, run.end)):
             value, sure = text[run.start : run.end], 0.65 if named else 0.55
             candidates.append(Candidate(run.start, run.end, value, sure, 2, "name of a thing"))
     return candidates
+
+
+def _acts_for(reply: Reply, start: int, end: int) -> bool:
+    """Whether somebody writes for what is named: "Dawson Foods here", "I work for Acme".
+
+    "Anna here" and "this is Anna" are a person where one is looked for.
+    """
+    text, lead = reply.text, before(reply.text, start)
+    people = any(is_person(other) for other in reply.others)
+    if people and not is_firm(tokens(text[start:end])):
+        return _BEHALF.search(lead) is not None and _THIS_IS.search(lead) is None
+    if _BEHALF.search(lead):
+        return True
+    opens = re.search(r"(?:^|[.!?\n,]|\b(?:hi|hello|hey|morning))\s*$", lead, re.I)
+    return opens is not None and _HERE.match(text, end) is not None
 
 
 _LOST = re.compile(r"\b(?:lost|lose|left|leave|forgot|forget|found|missing)\b", re.I)
