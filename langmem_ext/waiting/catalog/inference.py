@@ -189,6 +189,8 @@ def infer_role(name: str, description: str = "") -> Role | None:
         description: Asked when the name says nothing.
     """
     words = " ".join(split_name(name))
+    if _ANOTHER.search(f"{words}. {description}"):
+        return None  # it is moved *to* the new day, whatever that begins
     if re.search(r"\b(?:day|date|night)\b", f"{words} {description}") and (
         stay := _STAY.search(words)
     ):
@@ -209,6 +211,7 @@ def infer_role(name: str, description: str = "") -> Role | None:
     return None
 
 
+_ANOTHER = re.compile(r"\bnew (?:day|date|time|hour|slot|place|address)\b", re.I)
 _STAY = re.compile(r"\b(?:(?P<from>arriv\w+)|(?P<to>leav\w+))\b", re.I)
 """Whoever arrives on a day begins a stay, and ends it when he leaves; of a trip's times it is the
 other way round."""

@@ -18,7 +18,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import JsonValue
 
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.catalog.param import Param, label
+from langmem_ext.waiting.catalog.param import Param, ParamType, label
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.asking import described, value_in_words
 from langmem_ext.waiting.policy.plan import (
@@ -90,6 +90,8 @@ def carry_out(
             return plan_next(playbook, session, (replies.nothing_to_cancel,))
         if not starts:
             return drop(playbook, session, replies.cancelled)
+        first, *later = starts
+        starts = [_in_place(playbook, session, first), *later]
         session = replace(session, plan=None, waiting_for=None)
         return _begun(playbook, session, heard, starts, (replies.cancelled,))
     if session.plan is None:
@@ -97,6 +99,21 @@ def carry_out(
             return _at_rest(playbook, session, commands)
         return _begun(playbook, session, heard, starts, ())
     return _while_running(playbook, session, session.plan, heard, commands)
+
+
+def _in_place(playbook: Playbook, session: Session, begins: Start) -> Start:
+    """A request in the place of the one that runs, with what was said for that: "just a trial".
+
+    Its day and time are asked for anew.
+    """
+    taken = playbook.intents[begins.intent].param_names if session.plan else ()
+    said = {
+        name: session.params[name]
+        for name in taken
+        if name in session.params
+        and playbook.param(name).type not in (ParamType.DATE, ParamType.TIME, ParamType.DATETIME)
+    }
+    return replace(begins, values=tuple({**said, **dict(begins.values)}.items()))
 
 
 def _first(commands: Sequence[Command], kind: type[C]) -> C | None:

@@ -51,16 +51,17 @@ def _are_halves(choices: Sequence[JsonValue]) -> bool:
         len({time[:-5] for time in times}) == 1
         and len(times) == 2
         and all(re.search(r"\d\d:\d\d$", time) for time in times)
-        and abs(_minutes(times[0]) - _minutes(times[1])) == _HALF_A_DAY
+        and abs(minutes_of(times[0]) - minutes_of(times[1])) == _HALF_A_DAY
     )
 
 
 def nearest(choices: Sequence[JsonValue], value: JsonValue) -> JsonValue:
     """The reading nearest to a known time: seven in the evening, moved to eight, stays evening."""
-    return min(choices, key=lambda choice: abs(_minutes(choice) - _minutes(value)))
+    return min(choices, key=lambda choice: abs(minutes_of(choice) - minutes_of(value)))
 
 
-def _minutes(time: JsonValue) -> int:
+def minutes_of(time: JsonValue) -> int:
+    """The minutes of the day of a time or a moment, as it is stored."""
     text = str(time)
     return int(text[-5:-3]) * 60 + int(text[-2:])
 
@@ -77,7 +78,7 @@ def chosen(text: str, choices: Sequence[JsonValue]) -> JsonValue:
     early, late = sorted(str(choice) for choice in choices)
     for value in (early, late):
         if any(
-            part.holds(_minutes(value))
+            part.holds(minutes_of(value))
             for part in day_parts(
                 f" 0{text}" if re.match(r"\s*[ap]\.?m", text, re.IGNORECASE) else text
             )

@@ -27,8 +27,14 @@ from langmem_ext.waiting.extract.english.tokens import Run, Token, runs, tokens,
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.address import addresses
 from langmem_ext.waiting.extract.names.name import PETS
-from langmem_ext.waiting.extract.names.person import could_be_person, is_of_person, is_person
+from langmem_ext.waiting.extract.names.person import (
+    could_be_person,
+    is_bystander,
+    is_of_person,
+    is_person,
+)
 from langmem_ext.waiting.extract.names.phrase import place_in
+from langmem_ext.waiting.extract.names.telling import is_remark
 from langmem_ext.waiting.extract.names.texts.asks import is_colour, is_narrative
 from langmem_ext.waiting.extract.names.texts.objects import objects_in, things_in, topics_in
 from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
@@ -267,6 +273,7 @@ def _names(param: Param, text: str, known: AbstractSet[str]) -> list[Span]:
             stem(word.low) in known or word.low in GENERIC_NOUNS or not word.text.isalpha()
             for word in words[run.first : run.last]
         )
+        and not (is_of_person(param) and is_bystander(text, words[run.first : run.last]))
     ]
     if names or is_of_person(param):
         return names
@@ -340,7 +347,7 @@ def _told(text: str, known: AbstractSet[str]) -> list[Span]:
     """The clauses that wish for nothing and tell something."""
     stories = []
     for clause in clauses_of(text):
-        if clause.act != "say" or WISHES.search(clause.text):
+        if clause.act != "say" or WISHES.search(clause.text) or is_remark(clause.text):
             continue
         cuts = [clause.start, *(m.end() + clause.start for m in _PART.finditer(clause.text))]
         parts = [

@@ -17,7 +17,7 @@ from langmem_ext.waiting.extract.english.concepts import ASPECTS, phrases_in
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, VERBS
 from langmem_ext.waiting.extract.english.tokens import before, tokens
-from langmem_ext.waiting.extract.english.vocabulary import stem
+from langmem_ext.waiting.extract.english.vocabulary import doing_stem, stem
 from langmem_ext.waiting.extract.numbers.measure import ordinals
 from langmem_ext.waiting.extract.numbers.numerals import UNITS
 from langmem_ext.waiting.extract.reply import Reply
@@ -226,7 +226,12 @@ def _inflected(param: Param, text: str) -> list[Candidate]:
     candidates = []
     for match in _beginnings(items, _ROOT).finditer(text):
         word = match.group().lower()
-        values = {value for _, value, form in _forms(items) if stem(form) == stem(word)}
+        values = {
+            value
+            for _, value, form in _forms(items)
+            if stem(form) == stem(word)
+            or (form.endswith("ing") and stem(form) == doing_stem(word) != stem(word))
+        }
         if len(values) == 1 and len(stem(word)) >= _ROOT and word not in _COMMON:
             value = values.pop()
             candidates.append(Candidate(*match.span(), value, 0.8, 1, "a form of a value"))
@@ -412,8 +417,18 @@ _LONG_WORD = 6
 """Letters of a misspelt value that is worth a question, at least."""
 
 
+_OUR_FAMILY = re.compile(
+    r"\b(?:the|my|our|his|her|their|whole) family(?=\s+(?:is|are|was|were|has|have|would|will|can"
+    r"|could|wants?|likes?|of)\b|['’]s\b)",
+    re.I,
+)
+"""A family that is people, and no kind of room: "the family would like"."""
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The allowed values in a reply; parts of values and typos only in an answer."""
+    people = _OUR_FAMILY.sub(lambda match: " " * len(match.group()), reply.text)
+    reply = replace(reply, text=people)
     candidates = exact(param, reply.text) or _scattered(param, reply.text)
     if not candidates and not reply.strict:
         candidates = (

@@ -101,4 +101,22 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         for phone in phones(text, strict=reply.strict)
         if phone.fit > 0 or not _OWN_PREFIX.match(text, phone.start)
     ]
-    return complete or local_phones(text, strict=reply.strict)
+    found = complete or local_phones(text, strict=reply.strict)
+    return [phone for phone in found if not _is_not_for_us(text, phone)]
+
+
+_FROM_THERE = re.compile(r"\b(?:rings?|calls?|phones?|texts?)\s+(?:\w+\s+)?from\s*$", re.I)
+_NEVER_RING = re.compile(
+    r"[^.;!?\d]{0,60}?\b(?:do\s?n['’]?t|do not|never)\s+(?:\w+\s+)?"
+    r"(?:save|use|ring|call|text|phone|contact|note|keep)(?:ing)?\s+(?:him|her|them|that|it)\b",
+    re.I,
+)
+"""What follows a number that nobody is to ring: "he's on 07700 900118 but don't save that"."""
+
+
+def _is_not_for_us(text: str, phone: Candidate) -> bool:
+    """Whether words say that a number is not to be rung, or that somebody else may ring from it."""
+    return (
+        _FROM_THERE.search(before(text, phone.start)) is not None
+        or _NEVER_RING.match(text, phone.end) is not None
+    )

@@ -69,7 +69,8 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
         ),
         (rf"\b{_LEAD}{MONTH},?\s*(?:the\s+)?{_DAY}{_YEAR}", days.explicit, 0.97, "month and day"),
         (
-            rf"(?<![\d:.,#$£€])\b{_LEAD}{_DAY}\s*(?:day\s+)?(?:of\s+|in\s+)?{MONTH}{_YEAR}",
+            rf"(?<![\d:.,#$£€])\b{_LEAD}{_DAY}\s*(?:day\s+)?(?:of\s+|(?<=(?:st|nd|rd|th) )in\s+)?"
+            rf"{MONTH}{_YEAR}",
             days.explicit,
             0.97,
             "day and month",
@@ -411,9 +412,14 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
         if first and not any(other.overlaps(*match.span()) for other in completed):
             day = Day.fromisoformat(str(first.value)) + _apart(match)
             completed.append(Candidate(*match.span(), day.isoformat(), 0.9, 1, _BESIDE))
+    for match in _THAT_DAY.finditer(text) if completed else ():
+        first = next((other for other in reversed(completed) if other.end <= match.start()), None)
+        if first and not any(other.overlaps(*match.span()) for other in completed):
+            completed.append(Candidate(*match.span(), first.value, 0.9, 0, "the day said before"))
     return sorted(completed, key=lambda candidate: candidate.start)
 
 
+_THAT_DAY = re.compile(r"\bthat (?:same )?(?:morning|afternoon|evening|night)\b", re.I)
 _MONTH = re.compile(MONTH, re.I)
 _END = re.compile(
     r"\s*(?:[-–—]|\b(?:to|till?|until|through|thru)\b)\s*(?:the\s+)?(?P<day>\d{1,2})"

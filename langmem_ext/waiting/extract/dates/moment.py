@@ -16,6 +16,7 @@ from typing import Final
 from langmem_ext.waiting.catalog.param import Extraction, Param
 from langmem_ext.waiting.extract.candidate import Candidate, outside
 from langmem_ext.waiting.extract.dates import date, time
+from langmem_ext.waiting.extract.dates.replacement import wished_first
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.numbers.duration import lengths
 from langmem_ext.waiting.extract.reply import Reply
@@ -38,7 +39,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     spans = [(moment.start, moment.end) for moment in written]
     days = outside(date.read(param, reply), spans)
     times = outside(time.read(param, reply), spans)
-    moments = [*written, *_joined(param, reply, days, times)]
+    moments = wished_first(param, reply, [*written, *_joined(param, reply, days, times)])
     said = str(reply.filled.get(param.name))
     if not moments and (known := _known(said)):
         moments = _changed(known, days, times)

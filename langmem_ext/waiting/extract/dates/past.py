@@ -28,7 +28,7 @@ _NO_WISH: Final = (
     r"(?!(?:want|need|hop|wonder|plann|book|prefer|lik|agre|arrang|suppos|schedul|reserv)ed)"
 )
 _DONE: Final = (
-    rf"(?:{_NO_WISH}[a-z]{{2,}}(?<!e)ed|died|began|broke|bought|came|did|fell|felt|found|gave|lost|left|made"
+    rf"(?:{_NO_WISH}[a-z]{{2,}}(?<!e)ed|died|began|broke|bought|came|did|drank|drove|ate|fell|felt|found|gave|lost|left|made"
     r"|paid|put|ran|said|sat|saw|sent|spent|stole|took|tore|went|woke|wrote)"
 )
 _TOLD: Final = re.compile(
@@ -77,6 +77,16 @@ def happened_to_others(lead: str) -> bool:
     return _OTHERS_DID.search(lead) is not None
 
 
+_THEY_DID: Final = re.compile(
+    rf"\b(?:he|she|they)\s+(?:\w+ly\s+)?(?:{_DONE}|was|were)\b[^.,;!?]*$", re.I
+)
+
+
+def done_by_others(lead: str) -> bool:
+    """Whether the words before a length of time tell what others did: "he drank here for"."""
+    return _THEY_DID.search(lead) is not None
+
+
 def nearest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Day:
     """The day itself, or the one of the year before where that has only just passed."""
     if maker not in (days.explicit, days.numeric) or match["year"]:
@@ -93,8 +103,8 @@ def latest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Day
         ahead = re.search(r"\b(?:next|following|coming)\b", match.group(), re.I)
         return day if ahead else day - timedelta(days=7 * -(-(day - today).days // 7))
     if maker is days.feast:
-        years = (Day(today.year - back, 1, 1) for back in range(2))
-        return next((held for year in years if (held := maker(match, year)) and held <= today), day)
+        starts = (Day(today.year - back, 1, 1) for back in range(2))
+        return next((held for at in starts if (held := maker(match, at)) and held <= today), day)
     if maker is days.nth:
         months = (today.year * 12 + today.month - 1 - back for back in range(3))
         return next(

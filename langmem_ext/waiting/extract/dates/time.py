@@ -38,7 +38,7 @@ _MINUTE_WORDS = (
 )
 _MERIDIEM = r"(?:(?P<meridiem>[ap])\.?\s?m\b\.?)"
 _PART = (
-    r"(?:in the|at|this|tomorrow|in|during"
+    r"(?:in the|at|this|that|tomorrow|in|during"
     r" the)\s+(?:morning|afternoon|evening|night)|(?:for|at)\s+(?:lunch|dinner|supper|breakfast)"
     r"|tonight|tonite|morning|afternoon|evening"
 )

@@ -49,14 +49,14 @@ status: status, track, tracking, where is, where my, where our, where's, wheres,
 broken: broken, break, broke, breakdown, broken down, fault, faulty, defect, defective, damage,
     damaged, not working, doesn't work, does not work, doesnt work, isn't working, isnt working,
     stopped working, won't start, wont start, won't turn on, wont turn on, dead, crash, crashed,
-    crashes, cracked, crack, smashed, leak, leaking, leaks, jammed, is stuck, gets stuck, got stuck,
-    weird noise, noise, problem, issue, trouble, acting up, out of order, malfunction, freeze,
-    freezes, frozen, won't work, wont work, playing up, won't switch on, won't open, won't close,
-    won't shut, won't charge, torn, ripped, burst, clogged, bent, chipped, scratched, dented,
-    wobbly, wobbles, grinding, rattling, squeaks, squeaky, worn out, fell off, come off, came off,
-    snapped, cuts out, cutting out, went wrong, keeps stopping, nothing works, doesn't do anything,
-    something is wrong, something's wrong, something wrong, somethings wrong, something's up,
-    somethings up
+    crashes, cracked, crack, smashed, leak, leaking, leaks, jammed, is stuck, gets stuck, got
+    stuck, weird noise, noise, problem, issue, trouble, acting up, out of order, malfunction,
+    freeze, freezes, frozen, won't work, wont work, playing up, won't switch on, won't open, won't
+    close, won't shut, won't charge, torn, ripped, burst, clogged, bent, chipped, scratched,
+    dented, wobbly, wobbles, grinding, rattling, squeaks, squeaky, worn out, fell off, come off,
+    came off, snapped, cuts out, cutting out, went wrong, keeps stopping, nothing works, doesn't
+    do anything, something is wrong, something's wrong, something wrong, somethings wrong,
+    something's up, somethings up
 repair: repair, fix, mend, service, servicing, maintenance, have a look at, take a look at, look at,
     inspect, inspection, check up, checkup, tune up, overhaul, technician, mechanic, plumber,
     engineer, sort out, put right, patch up, see to, tune, sew, stitch, someone look, somebody look,
@@ -83,7 +83,10 @@ transfer: transfer, wire, send money, remit
 report: report, tell you, let you know, notify, inform, announce, complain, complaint, flag
 absent: absent, absence, away, miss, missing, can't come, can't make it, cannot come, won't be
     there, not coming, won't be in, won't be coming, skip, sick, ill, off sick, sick note, unwell,
-    out sick, call in sick
+    out sick, call in sick, won't be at, not be at, not be in, can't get in, cannot make it, can't
+    come in, won't be able to come, won't be able to come in, won't be able to make it, not going
+    to be able to come, not going to be able to come in, not gonna be able to come, not gonna be
+    able to come in, not gonna make it, won't make it
 sick: sick, ill, illness, unwell, fever, flu, cold, pain, hurts, hurt, ache, aching, sore, cough,
     headache, vomiting, dizzy, rash, symptoms, not feeling well, feel bad, feeling bad
 doctor: doctor, doc, gp, physician, dr, nurse, practice, surgery, clinic, knee, shoulder, elbow,
@@ -144,7 +147,8 @@ people: people, persons, guests, party, group, of us, headcount, attendees, adul
     passengers, travellers, visitors, heads
 weather: weather, rain, wind, windy
 availability: available, availability, free, vacancies, vacancy, in stock, left, any spots, do you
-    have any, too late
+    have any, too late, room left, rooms left, space left, spaces left, place left, places left,
+    seat left, seats left, ticket left, tickets left, spots left, slots left, any left
 gift: gift, voucher, present, gift card, coupon
 complaint: complaint, complain, unhappy, disappointed, unacceptable, terrible, awful, not happy, not
     good enough, not impressed, disgusted, appalling, dissatisfied, fed up, let down, complaining,
@@ -181,7 +185,10 @@ cash: cash, coins, notes
 vegetarian: vegetarian, veggie, veg, meatless, no meat
 automatic: automatic, auto
 manual: manual, stick, stick shift, gears
-urgent: urgent, asap, at once, immediately, emergency
+urgent: urgent, asap, at once, immediately, emergency, straight away, right away, as soon as
+    possible, here fast, out fast, come fast, come quick, come quickly, send someone, send
+    somebody, get someone here, get somebody here, get someone out, get somebody out, pouring in,
+    flooding in, coming through the ceiling
 missing: missing, not delivered, wasn't delivered, undelivered, didn't come, didn't get, never came,
     never arrived, didn't arrive, hasn't come, hasn't arrived, never turned up, didn't turn up,
     hasn't turned up, not turned up, no sign of, still nothing, nothing came, not received, haven't

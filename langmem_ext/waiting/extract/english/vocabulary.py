@@ -49,6 +49,12 @@ def stem(word: str) -> str:
     return low
 
 
+def doing_stem(word: str) -> str:
+    """The stem of what somebody does, by the word for who does it: "drivers" meets "driving"."""
+    root = stem(word).removesuffix("er")
+    return root[:-1] if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "sl" else root
+
+
 def split_name(name: str) -> list[str]:
     """The words of a parameter's name: `orderId` and `order_id` are both order, id."""
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]

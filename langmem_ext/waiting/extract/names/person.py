@@ -315,7 +315,7 @@ _DOES_SOMETHING = re.compile(
 )
 
 
-def _is_bystander(text: str, group: Sequence[Token]) -> bool:
+def is_bystander(text: str, group: Sequence[Token]) -> bool:
     """Whether a name is of somebody who only says or does something: "my neighbour Ann says"."""
     kin = _OTHERS.search(before(text, group[0].start))
     if kin is None:
@@ -688,7 +688,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             else ([], confidence)
         )
     if reply.strict:
-        groups = [one for one in groups if not (_is_bystander(text, one) or is_firm(one))]
+        groups = [one for one in groups if not (is_bystander(text, one) or is_firm(one))]
     candidates = []
     for group in groups:
         fit = _fit(before(text, group[0].start), part)

@@ -35,7 +35,7 @@ _WISH = re.compile(
 """Words of a parameter whose values may be wishes in the form of questions."""
 _OTHER_VALUE = re.compile(
     r"(?:^|[,;.!?\n])\s*(?:(?:and|also|btw)\s+)?(?:(?:my|the)\s+)?"
-    r"(?:(?:(?:(?:phone|mobile|telephone|tel|contact|cell)(?:\s+(?:number|no))?|number)\b\.?"
+    r"(?:(?:(?:(?:phone|mobile|landline|telephone|tel|contact|cell)(?:\s+(?:number|no))?|number)\b\.?"
     r"(?:\s+is|['’]?s|:)?\s*)?[+(]?\d(?:[ ()-]{0,2}\d){8}"
     r"|(?:e-?mail(?: address)?\b(?:\s+is|['’]?s|:)?\s*)?[\w.+-]{1,40}@\w"
     r"|name(?:\s+is|['’]?s|:)\s+(?-i:[A-Z])"
@@ -90,7 +90,8 @@ _REMARK = re.compile(
     r"(?:(?:that|it|this)(?:['’]?s| is| was)|sounds?|seems?|looks?)\s+"
     r"(?:(?:a bit|very|quite|really|pretty|so|too|only|all)\s+)*"
     r"(?:fair|fine|good|great|ok(?:ay)?|cool|nice|lovely|reasonable|cheap|expensive|dear|steep|quick"
-    r"|helpful|clear|perfect|brilliant|right|a (?:shame|pity))(?:\s+enough)?\W*",
+    r"|helpful|clear|perfect|brilliant|right|a (?:shame|pity)"
+    r"|(?:cheaper|dearer|better|worse|(?:more|less) \w+)(?:\s+than\b[^.,;!?]*)?)(?:\s+enough)?\W*",
     re.I,
 )
 """What somebody thinks of an answer: "ok that's fair"."""

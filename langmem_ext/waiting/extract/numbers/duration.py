@@ -13,6 +13,7 @@ from typing import Final
 
 from langmem_ext.waiting.catalog.param import ISO_DURATION, Param
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.dates.past import done_by_others
 from langmem_ext.waiting.extract.dates.time_range import time_range
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.english.vocabulary import split_name
@@ -305,7 +306,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     for start, end, seconds, months in lengths(reply.text):
         value = value_of(param, seconds, months)
         when = _MOMENT.search(before(reply.text, start)) or _COUNTED.match(reply.text, end)
-        if value is not None and not (when and reply.strict):
+        past = reply.strict and done_by_others(before(reply.text, start))
+        if value is not None and not (when and reply.strict) and not past:
             candidates.append(
                 Candidate(start, end, value, 0.95 if not when else 0.6, reason="length of time")
             )

@@ -42,6 +42,7 @@ _GO_AHEAD = re.compile(
     r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect|ok(?:ay)?|for me|for us)|works"
     r" for (?:me|us)|that (?:works|does it|would work|'ll do|will do)|"
     r"of course|by all means|no need to change|that'?ll do|bang on|lgtm|sure thing|you got it"
+    r"|as it should be"
     r"|thumbs up|happy with (?:that|this|it))\b|\b(?:it is|i do)\W*$|[👍👌✅]",
     re.IGNORECASE,
 )

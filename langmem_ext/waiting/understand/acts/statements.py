@@ -107,6 +107,17 @@ _NEEDED = re.compile(
 """What leads to a value that is wanted: "what I really need is a sander"."""
 
 
+_IF_POSSIBLE = re.compile(
+    r"\bif (?:that|it|this)['’]?s (?:\w+ )?(?:ok(?:ay)?|all right|alright|fine|possible|trouble)\b"
+    r"|\bif (?:possible|poss|i may|you (?:can|could|don['’]?t mind))\b",
+    re.IGNORECASE,
+)
+"""Conditions that leave a wish as it is."""
+
+
+_RATHER_THAN = re.compile(r"\brather\b.*?\bthan\b.*", re.IGNORECASE)
+
+
 def is_meant(text: str, span: tuple[int, int], *, anew: bool = False) -> bool:
     """Whether a message says a value as one that is wanted: "take willow"; not "it might be 6".
 
@@ -116,13 +127,16 @@ def is_meant(text: str, span: tuple[int, int], *, anew: bool = False) -> bool:
         anew: Whether the message takes something back: what it tells then is what is meant.
     """
     begin = max((match.end() for match in _BEFORE_SAID.finditer(text, 0, span[0])), default=0)
-    closes = re.compile(rf"{SEGMENT.pattern}|\?").search(text, span[1])
+    closes = re.compile(rf"{SEGMENT.pattern}|\?|\band\b").search(text, span[1])
     end = closes.start() if closes else len(text)
     segment = text[begin:end]
     only_tells = not anew and (
         (tells(segment) and not _HOW_IT_IS.search(segment)) or REMARKS.match(segment)
     )
-    rest = _WOULD_SUIT.sub(" ", _NEEDED.sub(" ", f"{text[begin : span[0]]} {text[span[1] : end]}"))
+    rest = f"{text[begin : span[0]]} {text[span[1] : end]}"
+    for wish in (_NEEDED, _WOULD_SUIT, _IF_POSSIBLE):
+        rest = wish.sub(" ", rest)
+    rest = _RATHER_THAN.sub(" ", rest)
     return not only_tells and (_DOUBT_OF_VALUE | ADDING).isdisjoint(plain_words(rest))
 
 

@@ -78,9 +78,9 @@ def is_cancel(text: str) -> bool:
 
 
 _LEAVES = re.compile(
-    r"\b(?:leave|forget|skip|scrap|drop)\s+(?:about\s+)?(?:the|this|that|my|our)\s+"
-    r"(?!time|date|day|name|number|address)(?P<matter>[a-z]+)"
-    r"(?=\W*$|\s*[.,;!–—-])",
+    r"\b(?:leave|forget|skip|scrap|drop)\s+(?:about\s+)?(?:(?:the|this|that|my|our)\s+"
+    r"(?!time|date|day|name|number|address)(?P<matter>[a-z]+)|(?P<doing>[a-z]{3,}ing))"
+    r"(?:\s+(?:it|for now|then|after all))?(?=\W*$|\s*[.,;!–—-])",
     re.IGNORECASE,
 )
 
@@ -95,11 +95,17 @@ def with_plain_end(text: str, matter: AbstractSet[str]) -> str:
     return _LEAVES.sub(
         lambda match: (
             "forget it".ljust(len(match.group()))
-            if stem(match["matter"].lower()) in matter
+            if _roots(match["matter"] or match["doing"]) & matter
             else match.group()
         ),
         text,
     )
+
+
+def _roots(word: str) -> set[str]:
+    """The stem of a word, and the one without a doubled letter: "enrolling" is to enrol."""
+    root = stem(word.lower())
+    return {root, root[:-1]} if root[-2:-1] == root[-1:] else {root}
 
 
 def _says(signal: re.Pattern[str], text: str) -> bool:

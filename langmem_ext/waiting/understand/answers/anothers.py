@@ -109,10 +109,11 @@ def with_somebody(
     """
     asked, people = playbook.param(name), [playbook.param(other) for other in open_names]
     people = [param for param in people if is_person(param)]
+    said = re.split(r"[.!?\n]\s", heard.text, maxsplit=1)[0] if doubted else heard.text
     if (
         asked.type is not ParamType.TEXT
         or len(people) != 1
-        or not is_full_name(tokens(heard.text))
+        or not is_full_name(tokens(said))
         or people[0].name in values
     ):
         return {**values}
@@ -124,7 +125,7 @@ def with_somebody(
         claim = values.get(name)
         unsure = claim and replace(claim, confidence=min(claim.confidence, DOUBTED))
         return {**values, name: unsure} if unsure else {**values}
-    claim = extract(people[0], Reply(heard.text, prompt="?", now=heard.now))
+    claim = extract(people[0], Reply(said, prompt="?", now=heard.now))
     told = (doubted or is_narrative(asked)) and not is_title(asked) and not is_written(asked)
     if claim.status != "filled" or not told:
         return {**values}

@@ -30,6 +30,7 @@ from langmem_ext.waiting.understand.answers.anothers import far_out, whole_of_an
 from langmem_ext.waiting.understand.answers.asked_back import (
     asks_about,
     asks_what_it_is,
+    is_topic,
     question_of,
     tells_what_about,
 )
@@ -90,10 +91,8 @@ def read_answer(
         return [Cancel(why="says to stop")]
     if name and (decided := _at_doubt(playbook, plan, name, heard)):
         return [decided]
-    if name and _is_value(playbook.param(name), heard.text):
-        answer = _answer(playbook, session, plan, heard, heard.text)
-        if answer is not None and answer.status == "filled":
-            return [Fill(name, answer.value, confidence=answer.confidence, why=answer.reason)]
+    if name and (plain := _plainly(playbook, session, plan, name, heard)):
+        return [plain]
     if name and len(whole) > len(heard.text) and playbook.param(name).type is ParamType.TEXT:
         answer = _answer(playbook, session, plan, heard, whole)
         if answer is not None and answer.status == "filled":
@@ -106,6 +105,20 @@ def read_answer(
     if aside:
         return [aside]
     return (yield from _taken_apart(playbook, session, plan, heard, clauses))
+
+
+def _plainly(
+    playbook: Playbook, session: Session, plan: PlanExecution, name: str, heard: Heard
+) -> Command | None:
+    """The answer of a message that is an allowed value, or the topic of a question, and no more."""
+    if is_topic(playbook.param(name), heard.text):
+        return Fill(name, heard.text.strip(" .!"), why="says what it is about")
+    if not _is_value(playbook.param(name), heard.text):
+        return None
+    answer = _answer(playbook, session, plan, heard, heard.text)
+    if answer is None or answer.status != "filled":
+        return None
+    return Fill(name, answer.value, confidence=answer.confidence, why=answer.reason)
 
 
 def _taken_apart(

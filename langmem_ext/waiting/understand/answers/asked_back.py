@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract.english.concepts import ASPECTS
 from langmem_ext.waiting.policy.session import Session
@@ -89,6 +89,23 @@ _MEANS: Final = re.compile(
     r"what can i (?:choose|pick|say)|do you (?:really )?need)\b",
     re.IGNORECASE,
 )
+
+
+_TOPIC: Final = re.compile(
+    r"\b(?:about|topic|subject|questions?|query|enquiry|discuss)\b", re.IGNORECASE
+)
+_INDIRECT: Final = re.compile(
+    r"\W*(?:how(?: long| much| many| often| far)?|what|when|where|why|whether|if|which \w+)\s+"
+    r"(?:i|we|it|he|she|they|my|our|the|his|her|their|to)\b[^?]*",
+    re.IGNORECASE,
+)
+"""A question that is told: "how long it takes to renew a visa"."""
+
+
+def is_topic(param: Param, text: str) -> bool:
+    """Whether a message says what something is about as people say it: by what they would know."""
+    asked = param.type is ParamType.TEXT and _TOPIC.search(f"{param.description} {param.prompt}")
+    return bool(asked) and _INDIRECT.fullmatch(text) is not None
 
 
 def asks_about(playbook: Playbook, name: str, text: str, reason: str) -> Ask:

@@ -39,6 +39,7 @@ from langmem_ext.waiting.understand.corrections.unmarked import (
     COUNTED,
     PART,
     PLAIN_TYPES,
+    SO_NOW,
     WANTED,
     unmarked_values,
 )
@@ -72,7 +73,8 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
     if taking or said.shown is not None:
         bare, several = unmarked_values(left, text, found, cue, said)
         unsure = unsure or several
-        found = {**found, **bare} if taking or BEFORE_NEW.match(text) or wished else found
+        led = taking or wished or BEFORE_NEW.match(text) or SO_NOW.search(text)
+        found = {**found, **bare} if led else found
     elif bare := _value_alone(left, text, said):
         return Anew(values_of({**bare, **exchanged}), certain=True)
     found = _without_told(found, text)

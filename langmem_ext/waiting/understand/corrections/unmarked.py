@@ -23,6 +23,7 @@ from langmem_ext.waiting.understand.corrections.said import (
     near_known,
     overlap,
 )
+from langmem_ext.waiting.understand.likely_time import minutes_of
 from langmem_ext.waiting.understand.values import (
     spans_of,
 )
@@ -54,6 +55,11 @@ PART: Final = re.compile(r"(?:[^,;!?\n.]|[,.](?=\d)){1,60}")
 _VALUE: Final = re.compile(r"\d|\w{3}")
 _SO: Final = re.compile(r"\bso\b", re.IGNORECASE)
 """What follows is a part of its own: "two have dropped out so 4"."""
+SO_NOW: Final = re.compile(
+    r"\bso\s+(?:(?:it|that)['’]?(?:s|ll be)\s+|make it\s+|we(?: a|['’]?)re\s+)?\S+(?:\s+\S+)?\W*$",
+    re.IGNORECASE,
+)
+"""How a message ends that says what follows for a value."""
 _PARTS: Final = 6
 """Parts of a message that are looked at, at most."""
 
@@ -149,9 +155,34 @@ def _read_bare(params: Sequence[Param], part: str, said: Said) -> dict[str, Extr
     if any(param.type in NUMERIC for param in own):  # a bare number is first of all a number
         own = [param for param in own if param.type is not ParamType.DURATION]
         read = {param.name: read[param.name] for param in own}
+        own = _count_or_hour(own, read, part, said)
+        read = {param.name: read[param.name] for param in own}
     if len(own) != 1 or says_more(words_without_values(part, spans_of(read)), own):
         return read  # an hour with two readings may be a number as well
     return {param.name: near_known(param, read[param.name], said) for param in own}
+
+
+_BARE_NUMBER: Final = re.compile(r"\W*(?:\w+\W+)?\d{1,2}\W*", re.IGNORECASE)
+_AN_HOUR: Final = 60
+"""Minutes by which a time is moved that a number alone gives, at most."""
+
+
+def _count_or_hour(
+    own: list[Param], read: Mapping[str, Extraction], part: str, said: Said
+) -> list[Param]:
+    """The parameters without the hours, where a number alone is far from the known time.
+
+    "So 3" makes two people three, and moves no table from half past seven.
+    """
+    times = [param for param in own if param.type is ParamType.TIME]
+    counts = [param for param in own if param.type is ParamType.INTEGER]
+    if len(times) != 1 or not counts or not _BARE_NUMBER.fullmatch(part):
+        return own
+    apart = abs(
+        minutes_of(near_known(times[0], read[times[0].name], said).value)
+        - minutes_of(said.known[times[0].name])
+    )
+    return own if apart <= _AN_HOUR else [param for param in own if param not in times]
 
 
 def _answers(part: str, said: Said) -> bool:

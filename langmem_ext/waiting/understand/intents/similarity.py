@@ -28,7 +28,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
     VERBS,
     word_set,
 )
-from langmem_ext.waiting.extract.english.vocabulary import stem
+from langmem_ext.waiting.extract.english.vocabulary import doing_stem, stem
 from langmem_ext.waiting.extract.reading_cache import remembered
 
 EXACT: Final = 1.1
@@ -384,6 +384,8 @@ def _note(
 def _hit(known: Known, unit: Unit, by_concept: float) -> float:
     """What a word of the message is worth to an intent."""
     same = known.words.get(unit.stem, 0.0)
+    if not same and unit.stem.endswith("er"):
+        same = _BY_SPELLING * known.words.get(doing_stem(unit.stem), 0.0)
     meant = max(
         (known.concepts[name] for name in unit.concepts if name in known.concepts), default=0.0
     )

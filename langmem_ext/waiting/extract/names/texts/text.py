@@ -160,12 +160,12 @@ def _asked(param: Param, reply: Reply) -> list[Candidate]:
         return read_kind(param, reply) or _noun_phrase(reply.text)
     if is_written(param):
         return _free(param, reply)
-    if is_no_answer(begins(reply.text)) or _is_known(reply):
+    if is_no_answer(begins(reply.text)) or _is_known(reply, reply.text):
         return []
     if is_remark(reply.text, param) and not param.sensitive:
         return []
     if not _says_no(param, reply):
-        return _free(param, reply)
+        return [one for one in _free(param, reply) if not _is_known(reply, str(one.value))]
     if _NO_CLAUSE.match(reply.text):
         return []
     return [replace(told, confidence=DOUBTED) for told in _free(param, reply)]
@@ -175,9 +175,9 @@ _SHADE = 4
 """Words of a colour, at most: "a very dark green"."""
 
 
-def _is_known(reply: Reply) -> bool:
-    """Whether an answer is a value that is known already, and nothing else: "the main hall"."""
-    said = _telling(reply.text)
+def _is_known(reply: Reply, words: str) -> bool:
+    """Whether words of an answer are a value that is known already, and no more: "main hall"."""
+    said = _telling(words)
     return bool(said) and any(
         said == _telling(value) for value in reply.filled.values() if isinstance(value, str)
     )

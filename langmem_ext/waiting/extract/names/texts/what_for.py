@@ -53,6 +53,15 @@ def _asks_what_for(param: Param) -> bool:
     return param.type is ParamType.TEXT and any(_WHAT_FOR.search(words) for words in wording)
 
 
+def is_occasion(param: Param) -> bool:
+    """Whether the values are occasions: what is for one is had for it."""
+    wording = f"{param.name.replace('_', ' ')} {param.description}"
+    return param.type is ParamType.TEXT and _OCCASION.search(wording) is not None
+
+
+_OCCASION = re.compile(r"\b(?:occasions?|celebrations?)\b", re.I)
+
+
 def behind_lead(param: Param, text: str, start: int, end: int) -> int:
     """Where words begin behind "it's for" and "it's about", which only lead to what is asked."""
     lead = _LED.match(text, start, end)
@@ -67,9 +76,9 @@ def behind_lead(param: Param, text: str, start: int, end: int) -> int:
 
 def said_for(param: Param, reply: Reply) -> list[Candidate]:
     """What a message says that it is for: "3 hours, it's for a kids party"."""
-    if not _asks_what_for(param):
+    said, asks = _SAID_FOR.search(reply.text), _asks_what_for(param)
+    if not (asks or (said and is_occasion(param))):
         return []
-    said = _SAID_FOR.search(reply.text)
     match = said or _FOR_ONE.search(reply.text)
     if match is None:
         return []
