@@ -72,6 +72,11 @@ _READERS: Mapping[str, Callable[[Param, Reply], list[Candidate]]] = {
     ParamType.IDENTIFIER: identifier.read,
     ParamType.TEXT: free_text.read,
 }
+_HALVES: Mapping[str, Callable[[Param, Reply], Extraction | None]] = {
+    ParamType.DATE: date.half_said,
+    ParamType.DATETIME: moment.half_said,
+}
+"""What reads a part of a value, which the next answer completes."""
 _NO_CLAIM = frozenset((ParamType.TEXT, ParamType.BOOLEAN))
 """Types whose values take no span away from another parameter."""
 _NAMELESS = frozenset((ParamType.TEXT, ParamType.PLACE, ParamType.ADDRESS))
@@ -121,7 +126,7 @@ def extract(param: Param, reply: Reply) -> Extraction:
         return accepted
     if chosen:
         return _taken(param, reply, chosen)
-    half = moment.half_said(param, reply) if param.type == ParamType.DATETIME else None
+    half = said(param, reply) if (said := _HALVES.get(param.type)) else None
     if reply.strict:
         return half or Extraction("abstained", reason="no marked value")
     return half or _stance(reply)

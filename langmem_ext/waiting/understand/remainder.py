@@ -109,7 +109,9 @@ def _bare_number(
         if param.name in required and param.name not in read and param.type in NUMERIC
     ]
     bare = [
-        numeral for numeral in numerals(rest) if numeral.value != 1 and _stands_alone(rest, numeral)
+        numeral
+        for numeral in numerals(rest)
+        if numeral.value != 1 and _stands_alone(rest, numeral, needed)
     ]
     if len(needed) != 1 or len(bare) != 1:
         return {}
@@ -134,9 +136,14 @@ _TIME_BEHIND: Final = re.compile(
 """A unit that makes a number no sum: "retiring after twenty years"."""
 
 
-def _stands_alone(text: str, numeral: Numeral) -> bool:
+def _stands_alone(text: str, numeral: Numeral, needed: Sequence[Param]) -> bool:
+    """Whether a number is by itself, or counts what is needed: not "with the 2 kids"."""
     before, behind = text[: numeral.start][-1:], text[numeral.end :][:1]
-    return before.strip() in ("", "(") and behind.strip() in ("", ".", ",", ";", "!", "?", ")")
+    if before.strip() not in ("", "(") or behind.strip() not in ("", ".", ",", ";", "!", "?", ")"):
+        return False
+    noun = re.match(r"\s(?P<noun>[^\W\d_]+)", text[numeral.end :])
+    own = frozenset[str]().union(*map(own_stems, needed))
+    return noun is None or noun["noun"].lower() in FUNCTION_WORDS or stem(noun["noun"]) in own
 
 
 _OWNED: Final = re.compile(r"\b(?:my|our|the|an?)$", re.IGNORECASE)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date as Day
 from datetime import timedelta
 
-from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, longest, turned_down
 from langmem_ext.waiting.extract.dates import days
 from langmem_ext.waiting.extract.dates.past import (
@@ -583,6 +583,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             or _BIRTH.search(reply.text, 0, day.start)
         ]
     known = str(reply.filled.get(param.name))
+    if _MONTH_OF_YEAR.fullmatch(known):
+        candidates = _in_said_month(known, reply, candidates)
     candidates = _beside_known(reply.text, known, candidates)
     if is_birth(param):
         if _DAY_OF_YEAR.fullmatch(known):
@@ -619,6 +621,61 @@ def _beside_known(text: str, known: str, candidates: list[Candidate]) -> list[Ca
     ):
         return candidates
     return [Candidate(*match.span(), (first + _apart(match)).isoformat(), 0.9, 1, _BESIDE)]
+
+
+def half_said(param: Param, reply: Reply) -> Extraction | None:
+    """The month of a reply that says no day: "some time in may"; None where it names no one month.
+
+    What counts of it is the month, as `YYYY-MM`.
+    """
+    if is_birth(param) or is_of_past(param, reply.prompt) or (reply.strict and not param.future):
+        return None
+    months = {
+        (match["month"] or match["alone"])[:3].lower(): match
+        for match in _MONTH_NAMED.finditer(reply.text)
+        if not is_told_as_past(before(reply.text, match.start()))
+    }
+    if len(months) != 1:
+        return None
+    [(name, match)] = months.items()
+    today = reply.now.date()
+    number = next(n for n, month in enumerate(days.MONTHS, 1) if month.startswith(name))
+    year = today.year + (number < today.month)
+    return Extraction(
+        "abstained",
+        None,
+        match.group(),
+        match.span(),
+        0.9,
+        "no day of the month",
+        problem=f"I need the day in {days.MONTHS[number - 1].title()}, too",
+        half=f"{year}-{number:02}",
+    )
+
+
+_MONTH_NAMED = re.compile(
+    rf"\b(?:in|for|of|during|this|next|coming|early|late|mid)[\s-]+{MONTH}"
+    r"(?!\s*\d|\s+(?:as|have|not)\b)"
+    r"|^\W*(?:(?:sometime|maybe|probably|perhaps|around|about)\s+)*"
+    rf"{MONTH.replace('month', 'alone')}\W*$",
+    re.I,
+)
+_MONTH_OF_YEAR = re.compile(r"\d{4}-\d\d")
+_NUMBER_ALONE = re.compile(r"\W*(?:(?:on|the|say|maybe)\s+)*(?P<day>\d{1,2})\W*", re.I)
+
+
+def _in_said_month(known: str, reply: Reply, candidates: list[Candidate]) -> list[Candidate]:
+    """The days that a number names, in the month that was said before: "the 10th"."""
+    alone = _NUMBER_ALONE.fullmatch(reply.text) if not reply.strict else None
+    if alone and (day := days.numbered(f"{known}-01", int(alone["day"]), later=False)):
+        return [Candidate(*alone.span("day"), day.isoformat(), 0.9, 0, days.NTH)]
+    return [
+        replace(candidate, value=day.isoformat())
+        if "day of the month" in candidate.reason
+        and (day := days.numbered(f"{known}-01", int(str(candidate.value)[-2:]), later=False))
+        else candidate
+        for candidate in candidates
+    ]
 
 
 _DAY_OF_YEAR = re.compile(r"\d{4}-\d\d-\d\d")

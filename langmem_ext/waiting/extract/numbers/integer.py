@@ -400,7 +400,7 @@ def _is_pronoun(lead: str, written: str, rest: str) -> bool:
 
 
 def _weeks(param: Param, text: str, reply: Reply) -> list[Candidate]:
-    """A number of days may be given in weeks."""
+    """A number of days may be given in weeks, nights by their weekdays: "fri and sat night"."""
     if not {"day", "night"} & own_stems(param) and not re.search(
         r"\bhow (?:many (?:days|nights)|long)\b", reply.prompt, re.I
     ):
@@ -412,7 +412,16 @@ def _weeks(param: Param, text: str, reply: Reply) -> list[Candidate]:
         count = 1 if match[1] else int(match[2]) if match[2].isdigit() else UNITS[match[2].lower()]
         days = (14 if match[3] else 7) * count
         weeks.append(Candidate(match.start(), match.end(), days, 0.85, 3, "weeks in days"))
+    if nights := _NAMED_NIGHTS.search(text):
+        named = len(re.findall(_WEEKDAY, nights["days"], re.I))
+        weeks.append(Candidate(*nights.span("nights"), named, 0.85, 3, "nights by their days"))
     return weeks
+
+
+_WEEKDAY = r"\b(?:mon|tues?|wed(?:nes)?|thur?s?|fri|sat(?:ur)?|sun)(?:day)?\b"
+_NAMED_NIGHTS = re.compile(
+    rf"(?P<days>{_WEEKDAY}(?:\s*(?:,|and|&|\+)\s*{_WEEKDAY}){{1,6}})\s+(?P<nights>nights?)\b", re.I
+)
 
 
 _YEARS = re.compile(
