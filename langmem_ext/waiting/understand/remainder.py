@@ -141,9 +141,14 @@ def _stands_alone(text: str, numeral: Numeral, needed: Sequence[Param]) -> bool:
     before, behind = text[: numeral.start][-1:], text[numeral.end :][:1]
     if before.strip() not in ("", "(") or behind.strip() not in ("", ".", ",", ";", "!", "?", ")"):
         return False
-    noun = re.match(r"\s(?P<noun>[^\W\d_]+)", text[numeral.end :])
+    nouns = _NOUNS.match(text, numeral.end)
+    words = nouns["words"].lower().split() if nouns else []
     own = frozenset[str]().union(*map(own_stems, needed))
-    return noun is None or noun["noun"].lower() in FUNCTION_WORDS or stem(noun["noun"]) in own
+    return not words or words[0] in _NO_NOUN or any(stem(word) in own for word in words)
+
+
+_NOUNS: Final = re.compile(r"(?P<words>(?:\s[^\W\d_]+){1,3})")
+_NO_NOUN: Final = FUNCTION_WORDS | {"altogether", "total", "max"}
 
 
 _OWNED: Final = re.compile(r"\b(?:my|our|the|an?)$", re.IGNORECASE)
@@ -354,7 +359,8 @@ def _told(text: str, known: AbstractSet[str]) -> list[Span]:
     """The clauses that wish for nothing and tell something."""
     stories = []
     for clause in clauses_of(text):
-        if clause.act != "say" or WISHES.search(clause.text) or is_remark(clause.text):
+        wishes = WISHES.search(clause.text) or _MUST.search(clause.text)
+        if clause.act != "say" or wishes or is_remark(clause.text):
             continue
         cuts = [clause.start, *(m.end() + clause.start for m in _PART.finditer(clause.text))]
         parts = [
@@ -367,6 +373,9 @@ def _told(text: str, known: AbstractSet[str]) -> list[Span]:
     return stories
 
 
+_MUST: Final = re.compile(
+    r"\b(?:i|we)(?:['’]?ve)?\s+(?:got to|have to|need to|must)\b", re.IGNORECASE
+)
 _FAULT: Final = re.compile(
     r"\b(?:wrong|broken?|faults?|faulty|damaged?|defects?|trouble|problem|matter)\b", re.IGNORECASE
 )

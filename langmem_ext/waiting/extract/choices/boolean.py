@@ -352,7 +352,7 @@ def _inside(text: str) -> list[Candidate]:
     ]
 
 
-_NOT_YET_ALONE = re.compile(r"^\W*not yet\W*$", re.I)
+_NOT_YET_ALONE = re.compile(r"^\W*not yet\W*(?:$|[,.;!])", re.I)
 _STATE_ASKED = re.compile(
     r"^\W*(?:\w+\W+){0,3}?(?:is|are|has|have|did|does|was|were|do you have|have you)\b", re.I
 )

@@ -127,7 +127,9 @@ def _meant(param: Param, text: str) -> list[Candidate]:
     low = text.lower().replace("’", "'")
     phrases = [(start, end, names) for start, end, names in phrases_in(low)]
     phrases += [
-        (word.start, word.end, CONCEPTS.get(stem(word.low), frozenset())) for word in tokens(text)
+        (word.start, word.end, CONCEPTS.get(stem(word.low), frozenset()))
+        for word in tokens(text)
+        if word.low not in FUNCTION_WORDS
     ]
     candidates = []
     for start, end, names in phrases:

@@ -73,8 +73,9 @@ def urls(text: str, *, bare: bool = True) -> list[Candidate]:
         end = match.start() + len(_without_ending(match.group()))
         written = text[match.start() : end]
         marked = match["scheme"] or match["www"]
-        if not marked and (not bare or written.lower().rpartition(".")[2] in _NO_SITES):
-            continue
+        is_file = written.lower().rpartition(".")[2] in _NO_SITES
+        if not marked and "/" not in written and (not bare or is_file):
+            continue  # a host alone may be anything: "at 5.pm"
         value = address_of(written)
         if value:
             candidates.append(

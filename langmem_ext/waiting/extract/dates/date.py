@@ -563,14 +563,18 @@ def _others(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> tu
     return tuple(other.isoformat() for other in others)
 
 
+def _named(param: Param, reply: Reply) -> list[Candidate]:
+    """The dates that a reply names; by the way none on which something happened to others."""
+    past = is_of_past(param, reply.prompt)
+    named = dates(reply.text, reply.now.date(), past=past)
+    if past or not reply.strict:
+        return named
+    return [day for day in named if not happened_to_others(before(reply.text, day.start))]
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The dates of a reply, those in this parameter's role first."""
-    past = is_of_past(param, reply.prompt)
-    candidates = dates(reply.text, reply.now.date(), past=past)
-    if reply.strict and not past:
-        candidates = [
-            day for day in candidates if not happened_to_others(before(reply.text, day.start))
-        ]
+    candidates = _named(param, reply)
     if not candidates and re.fullmatch(r"\W*(?:just|right|as of)? ?now\W*", reply.text, re.I):
         candidates = [Candidate(0, len(reply.text), reply.now.date().isoformat(), 0.8, 0, "today")]
     if not is_birth(param):
@@ -641,6 +645,8 @@ def half_said(param: Param, reply: Reply) -> Extraction | None:
     today = reply.now.date()
     number = next(n for n, month in enumerate(days.MONTHS, 1) if month.startswith(name))
     year = today.year + (number < today.month)
+    if reply.strict and (number - today.month) % 12 > _SOON:
+        return None  # who speaks of january in march may mean the last one
     return Extraction(
         "abstained",
         None,
@@ -653,6 +659,8 @@ def half_said(param: Param, reply: Reply) -> Extraction | None:
     )
 
 
+_SOON = 8
+"""Months ahead of which a message speaks that was not asked for a day, at most."""
 _MONTH_NAMED = re.compile(
     rf"\b(?:in|for|of|during|this|next|coming|early|late|mid)[\s-]+{MONTH}"
     r"(?!\s*\d|\s+(?:as|have|not)\b)"

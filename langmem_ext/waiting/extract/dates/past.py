@@ -46,7 +46,8 @@ _TOLD: Final = re.compile(
 """Words before a date that tell what has happened: "we bought it on monday"."""
 
 _OTHERS_DID: Final = re.compile(
-    rf"\b(?:my|our|his|her|their|the)\s+(?:\w+\s+)?\w+\s+(?:{_DONE}|was|were)\s+(?:on|last)\s+$",
+    r"(?:\b(?:my|our|his|her|their|the)\s+(?:\w+\s+)?\w+|\bnew one)\s+"
+    rf"(?:{_DONE}|was|were)\s+(?:on\s+|last\s+)?$",
     re.I,
 )
 """Words before a day on which something happened to somebody or something else."""
@@ -78,7 +79,9 @@ def happened_to_others(lead: str) -> bool:
 
 
 _THEY_DID: Final = re.compile(
-    rf"\b(?:he|she|they)\s+(?:\w+ly\s+)?(?:{_DONE}|was|were)\b[^.,;!?]*$", re.I
+    rf"\b(?:he|she|they)\s+(?:\w+ly\s+)?(?:{_DONE}|was|were)\b[^.,;!?]*$"
+    r"|\b(?:i|we)(?:['’]?ve|\s+have)\s+been\s+(?:\w+ing|together|married)\b[^.,;!?]*$",
+    re.I,
 )
 
 

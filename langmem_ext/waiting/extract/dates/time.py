@@ -165,7 +165,7 @@ _BARE = re.compile(
     rf" to|have|make|preferably|at"
     rf"|around|about|by|approximately|say|maybe"
     rf"|it|for|is|be|before|after|till|until|from|to|past|like|please|roughly|than|yes|ok|okay|sure"
-    rf"|only|let'?s|and|then|tomorrow|today"
+    rf"|only|let'?s|and|then|so|til|tomorrow|today"
     rf"|tonight|(?:morn|even)ing|afternoon|day)[,.]?\s+)"
     rf"(?:(?P<five>5|10|20|25|five|ten|twenty)\s+to\s+{_HOUR}"
     rf"|(?P<clock>\d{{1,2}})(?:[.,](?P<minute>[0-5]\d))?|(?P<military>\d{{3,4}})"
@@ -533,6 +533,7 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
     ]
     if reply.strict and not marked:
         marked = outside([*at_hours(reply.text), *_beside_days(reply.text, days)], days)
+        marked = marked or (outside(_clock_alone(reply.text), days) if days else [])
     paired = any(other.type == param.type for other in reply.others)
     if paired and (end := _end_of_range(param, reply.text, days)):
         return [end]
@@ -560,6 +561,23 @@ def _end_of_range(param: Param, text: str, days: Sequence[tuple[int, int]]) -> C
         start, end, value, 0.9, 2, "one end of a range", tuple(rest), undecided=bool(rest)
     )
     return _in_part(text, [end_of_range])[0]
+
+
+_CLOCK_ALONE = re.compile(
+    r"(?:^|[,.]\s+)(?P<hour>1?\d|2[0-3])\.(?P<minute>[0-5][05])(?=\s*(?:$|[,;]|\.\s))"
+)
+
+
+def _clock_alone(text: str) -> list[Candidate]:
+    """The one time with a point that stands by itself beside a day: "saturday please, 9.20"."""
+    found = list(_CLOCK_ALONE.finditer(text))
+    if len(found) != 1:
+        return []
+    start, end = found[0].start("hour"), found[0].end("minute")
+    minutes = 60 * int(found[0]["hour"]) + int(found[0]["minute"])
+    others = (_written(minutes + 12 * 60),) if minutes < 12 * 60 else ()
+    value = _written(minutes)
+    return [Candidate(start, end, value, 0.75, 0, "hour alone", others, undecided=bool(others))]
 
 
 def _between(text: str, days: Sequence[tuple[int, int]]) -> Candidate | None:
@@ -605,7 +623,7 @@ def _of_known_hour(param: Param, reply: Reply) -> list[Candidate]:
     return [Candidate(match.start(), match.end(), value, 0.75, 0, "minutes of the known hour")]
 
 
-_LIMIT = re.compile(r"\b(?:after|before|until|till|from|by)\s+(?:about\s+|around\s+)?$", re.I)
+_LIMIT = re.compile(r"\b(?:after|before|until|till?|from|by)\s+(?:about\s+|around\s+)?$", re.I)
 _PROPOSED = re.compile(r"\b(?:say|maybe|perhaps|ideally)\s+(?:at\s+|around\s+|about\s+)?$", re.I)
 _PROPOSED_BEHIND = re.compile(r"\s*,?\s*(?:maybe|perhaps|say|ideally|or so|would be)\b", re.I)
 

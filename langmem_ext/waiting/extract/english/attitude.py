@@ -74,6 +74,8 @@ _DONTCARE = re.compile(
     r"|no matter|i am open to (?:any|all)|open to any)",
     re.I,
 )
+_NOT_ANY = re.compile(r"\b(?:do(?:es)?\s?n['’]?t|do(?:es)? not|never)\s+(?:\w+\s+){1,2}$", re.I)
+"""Words that forbid: "don't send anyone"."""
 _LACKS = re.compile(
     r"(?<!it )(?<!they )(?<!which )\b(?:(?:do(?:n['’]?t| not)|dont|can(?:'|’)?t|cannot|can"
     r" not|couldn['’]?t|didn['’]?t|haven['’]?t|have not|never|won['’]?t|will not"
@@ -198,7 +200,10 @@ def puts_off(text: str) -> bool:
 
 def does_not_care(text: str) -> bool:
     """Whether any value will do for the user."""
-    return _DONTCARE.search(text) is not None
+    return any(
+        not (match.group().lower().startswith("any") and _NOT_ANY.search(text, 0, match.start()))
+        for match in _DONTCARE.finditer(text)
+    )
 
 
 def asks_preference(prompt: str) -> bool:

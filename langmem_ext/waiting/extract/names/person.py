@@ -292,9 +292,13 @@ def _is_kin(text: str, group: Sequence[Token]) -> bool:
     )
 
 
+_TRADE = (
+    r"(?:solicitor|lawyer|accountant|agent|surveyor|plumber|builder|electrician|gp|doctor|vet|nurse"
+    r"|midwife|coach|trainer|driver|receptionist|dentist|consultant|vicar|bank)"
+)
 _OTHERS = re.compile(
-    rf"\b(?:my|our|his|her|their|the|your)\s+(?:\w+\s+)?(?P<who>{KIN}),?\s+"
-    r"(?:(?:mr|mrs|ms|miss|dr)\.?\s+)?$",
+    rf"\b(?:my|our|his|her|their|the|your)\s+(?:\w+\s+)?(?P<who>{KIN}|{_TRADE}),?\s+"
+    r"(?:(?:a|an|called|named)\s+)?(?:(?:mr|mrs|ms|miss|dr)\.?\s+)?$",
     re.I,
 )
 _NEAREST = re.compile(
@@ -303,13 +307,17 @@ _NEAREST = re.compile(
     re.I,
 )
 """Whom one speaks for, who may want what is told of them."""
+_THERE = r"(?:,?\s+(?:at|from|in|of|down|next)\s+(?:[\w'’]+\s+){0,2}?[\w'’]+)?,?"
+"""Where somebody is who says or does something: "Debbie at the letting agents"."""
 _REPORTS = re.compile(
+    rf"{_THERE}"
     r"\s+(?:says?|said|tells?|told|reckons?|thinks?|thought|recommend(?:s|ed)|suggest(?:s|ed)"
     r"|mentioned|put me|gave me|showed)\b",
     re.I,
 )
 _DOES_SOMETHING = re.compile(
-    r"\s+(?:who|said|told|thought|put|gave|(?!is\b|was\b|has\b|this\b|as\b)[a-z]+(?<!s)s"
+    rf"{_THERE}"
+    r"\s+(?:who|said|told|thought|put|gave|had|got|knows|came|(?!is\b|was\b|has\b|this\b|as\b)[a-z]+(?<!s)s"
     r"|(?!died\b|passed\b)[a-z]+ed)\b",
     re.I,
 )
@@ -319,7 +327,7 @@ def is_bystander(text: str, group: Sequence[Token]) -> bool:
     """Whether a name is of somebody who only says or does something: "my neighbour Ann says"."""
     kin = _OTHERS.search(before(text, group[0].start))
     if kin is None:
-        return False
+        return _REPORTS.match(text, group[-1].end) is not None
     does = _REPORTS if _NEAREST.fullmatch(kin["who"]) else _DOES_SOMETHING
     return does.match(text, group[-1].end) is not None
 
@@ -459,7 +467,8 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
         group = [
             word
             for word in words[first : run.last]
-            if word.low.strip(".") not in _TITLES and _LOOSE_NAME.fullmatch(word.text)
+            if word.low.strip(".") not in _TITLES | UNITS.keys()
+            and _LOOSE_NAME.fullmatch(word.text)
         ]
         while len(group) > 1 and group[0].low in _NAME_WORDS:
             group = group[1:]
@@ -699,6 +708,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             if reply.strict
             else fit
         )
+        if not reply.strict and _stands_apart(text, group):
+            fit = max(fit, 2)
         words = group if fit == 3 else _chosen(group, part, reply)
         if words:
             start, end = words[0].start, words[-1].end
@@ -716,6 +727,14 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             )
     kept = keep(reply, candidates, strict_fit=2)
     return kept if kept or not reply.strict else _unmarked(param, reply, groups)
+
+
+def _stands_apart(text: str, group: Sequence[Token]) -> bool:
+    """Whether an answer begins with a full name, or one is a sentence: "Ann Lee. don't tell Bo"."""
+    lead, rest = before(text, group[0].start), text[group[-1].end :]
+    opens = _ME_FIRST.fullmatch(lead) and re.match(r"\s*(?:[.,;!\n–-]|but\b|and\b)", rest)
+    whole = re.search(r"[.!?\n]\s+$", lead) and re.match(r"\s*(?:$|[.!\n])", rest)
+    return is_full_name(group) and (opens or whole) is not None
 
 
 def _unmarked(param: Param, reply: Reply, groups: Sequence[Sequence[Token]]) -> list[Candidate]:

@@ -22,6 +22,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
 from langmem_ext.waiting.extract.english.roles import PLACE_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import Run, Token, before, runs, tokens
 from langmem_ext.waiting.extract.names.address import addresses
+from langmem_ext.waiting.extract.names.country import countries, is_country
 from langmem_ext.waiting.extract.names.openness import is_no_answer, keep, named_before
 from langmem_ext.waiting.extract.reply import Reply
 
@@ -352,6 +353,8 @@ def _is_way(text: str, place: Candidate) -> bool:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The places of a reply, those in this parameter's role first."""
+    if is_country(param) and (named := countries(reply.text)):
+        return named
     streets = [] if addresses(reply.text) else _streets(param, reply.text)
     places = streets or with_roles(param, reply, candidates(param, reply), PLACE_CUES)
     if (

@@ -23,7 +23,9 @@ _WHY = re.compile(r"\b(?:why|reason|because)\b", re.I)
 _REQUEST = re.compile(
     r"\W*(?:(?:and|so|but|also|ok(?:ay)?|oh|hi|please|actually|sorry|no|wait|hm+|well|then"
     r"|right|yes)\b\W*)*(?:can|could|would|will)"
-    r" (?:you|u|i|we)\b",
+    r" (?:you|u|i|we|some(?:one|body)|any(?:one|body))\b"
+    r"|\W*(?:i|we)(?:['’]?ll| will| can| could)\s+(?:just\s+)?"
+    r"(?:pop|come|bring|drop|be|call|ring|get)\b",
     re.I,
 )
 _WISH = re.compile(

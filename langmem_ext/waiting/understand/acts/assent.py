@@ -51,7 +51,7 @@ _WITH_A_YES = frozenset(
 ) | word_set(
     "it thats would be that is was quite very much really so all lot go ahead on for do the needful"
     " kindly looks sounds works seems sound look work forward many wonderful kind one better thats"
-    " its thank im were happy glad pleased yay phew love like wow oh thatll"
+    " its thank im were happy glad pleased yay phew love like wow oh thatll job obliged again"
     " nicely bang lgtm thumbs up got thing"
 )
 """Words that may come with a yes and change nothing of it, without their apostrophes."""
@@ -93,7 +93,9 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
     """
     for start, end in sorted(values, reverse=True):
         text = f"{text[:start]}{_REPEATED}{text[end:]}"  # not blanked: "it's" alone would be a yes
-    text = _THAT_TOO.sub(" ", _ALSO_RIGHT.sub(r"\g<right>", _LOOKS_FORWARD.sub("", text)))
+    text = _THAT_TOO.sub(
+        " ", _ALSO_RIGHT.sub(lambda match: match["right"] or "", _LOOKS_FORWARD.sub("", text))
+    )
     words, again = plain_words(text), _said_again(prompt) | {_REPEATED}
     if words in (["true"], ["false"]):
         return words == ["true"]
@@ -125,7 +127,7 @@ _LOOKS_FORWARD = re.compile(
 )
 """What changes nothing behind a yes."""
 _ALSO_RIGHT = re.compile(
-    r"\b(?P<right>(?:that|this|it)['’]?s (?:all"
+    r"\btoo (?=right\b)|\b(?P<right>(?:that|this|it)['’]?s (?:all"
     r" )?(?:right|fine|good|correct|ok(?:ay)?|great|perfect)) too\b",
     re.IGNORECASE,
 )
@@ -157,7 +159,8 @@ def repeats_order(text: str, question: str) -> bool:
 _YES_FIRST = re.compile(
     r"\W*(?:(?:oh|ah|aw+|omg|um+|uh|hm+|well|so|haha|lol|no problem|np|sadly|unfortunately|alas"
     r"|(?:i['’]?m )?afraid(?: so)?|it is)\b\W*)*"
-    r"(?:(?P<yes>yes|yeah|yep|yup|yea|ya|yas|ye|aye|correct|exactly|perfect|go ahead|go for it"
+    r"(?:(?P<yes>yes|yeah|yep|(?<=afraid )so|yup|yea|ya|yas|ye|aye|correct|exactly|perfect"
+    r"|go ahead|go for it"
     r"|that['’]?s (?:right|correct|it|fine|perfect|the one))|sure|ok(?:ay)?|right|fine)\b",
     re.IGNORECASE,
 )

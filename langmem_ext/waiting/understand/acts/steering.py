@@ -77,6 +77,17 @@ def is_cancel(text: str) -> bool:
     return _says(_CANCEL_SAID, text)
 
 
+_YES_FIRST = re.compile(rf"\W*(?:(?:{_ASSENT})\b\W*)+", re.IGNORECASE)
+
+
+def ends_after_yes(text: str) -> bool:
+    """Whether a clause says yes and drops what is going on: "yeah cancel that".
+
+    Where an end is asked about, this is a yes.
+    """
+    return is_cancel(_YES_FIRST.sub("", text, count=1))
+
+
 _LEAVES = re.compile(
     r"\b(?:leave|forget|skip|scrap|drop)\s+(?:about\s+)?(?:(?:the|this|that|my|our)\s+"
     r"(?!time|date|day|name|number|address)(?P<matter>[a-z]+)|(?P<doing>[a-z]{3,}ing))"

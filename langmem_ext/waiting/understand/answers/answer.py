@@ -25,7 +25,7 @@ from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution, choices_of, in_doubt, known_values
 from langmem_ext.waiting.understand.acts.assent import yes_or_no
 from langmem_ext.waiting.understand.acts.statements import WISHES
-from langmem_ext.waiting.understand.acts.steering import is_cancel
+from langmem_ext.waiting.understand.acts.steering import ends_after_yes, is_cancel
 from langmem_ext.waiting.understand.answers.anothers import far_out, whole_of_another, with_somebody
 from langmem_ext.waiting.understand.answers.asked_back import (
     asks_about,
@@ -208,6 +208,10 @@ def _ended(
 
     A plain no, or a value that is taken back for another, does not end it.
     """
+    clauses = [
+        replace(clause, act="cancel") if ends_after_yes(clause.text) else clause
+        for clause in clauses
+    ]
     if not any(clause.act == "cancel" for clause in clauses):
         return clauses, []
     if _is_plain_no(playbook, session.waiting_for, heard.text):

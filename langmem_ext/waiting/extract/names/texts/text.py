@@ -89,9 +89,10 @@ def _thing(param: Param, text: str) -> list[Candidate]:
         named = place_in(text)
     if named is None:
         return []
-    value = text[named.start : named.end]
+    lacks = _NO_BEFORE.search(before(text, named.start))
+    start = named.start - len(lacks.group()) if lacks else named.start
     sure = 0.45 if named.alone else 0.35
-    return [Candidate(named.start, named.end, value, sure, 0, "what the answer names")]
+    return [Candidate(start, named.end, text[start : named.end], sure, 0, "what the answer names")]
 
 
 _ARTICLE = re.compile(r"\W*(?P<phrase>(?:an|a|our|my) [^,.;:!?\n]{3,60}\w)\W*$", re.I)
