@@ -13,7 +13,8 @@ from langmem_ext.waiting.extract.english.tokens import before
 
 _CORRECTION = re.compile(
     r"\b(?:sorry|i meant?|i mean|actually|rather|scratch that|correction|make (?:that|it)|or"
-    r" rather|wait)\b",
+    r" rather|wait)\b|(?<=[.,;…])\s*(?:well|or)\s*$"
+    r"|\bso\b\s+(?:(?:he|she|it|they|we|i|that)(?:['’]?(?:ll|s|d))?\s+(?:be\s+)?)?$",
     re.I,
 )
 _REJECTED = re.compile(

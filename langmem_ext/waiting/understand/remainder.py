@@ -388,6 +388,7 @@ def _asks_fault(param: Param) -> bool:
 _FAILS: Final = re.compile(
     r"\b(?:(?:(?:wo|does|is|has|are|have)n['’]?t|(?:will|does|is|has|are) not|stopped|keeps?|kept"
     r"|came|fell|(?:has|have) (?:come|gone|fallen|stopped))\s+[^\W\d_]+"
+    r"|(?:has|have|is|are)\s+gone\b|packed (?:in|up)"
     r"|snapped|split|torn|ripped|bent|burst|die[sd]|loose|stuck|missing|blocked|dripping)\b",
     re.IGNORECASE,
 )

@@ -86,7 +86,12 @@ _PART_NAMED = re.compile(
     r"\b(first|given|last|family|second|sur(?=name))(?=[\w ,/&-]{0,14}name)", re.I
 )
 _PARTICLES = word_set("de la del della du dos das da di van von der den ter bin al el le")
-_NO_NAME = NEVER_NAMES | GENERIC_NOUNS | UNITS.keys() | word_set("name's names name’s born")
+_NO_NAME = (
+    NEVER_NAMES
+    | GENERIC_NOUNS
+    | UNITS.keys()
+    | word_set("name's names name’s born always usually often never sometimes normally generally")
+)
 """Words that written small are no name."""
 _DOES = frozenset(map(stem, VERBS))
 """Stems of what somebody does: "my friend lives next door"."""
@@ -759,6 +764,7 @@ def _unmarked(param: Param, reply: Reply, groups: Sequence[Sequence[Token]]) -> 
         placed
         or len(group) > 2
         or (len(group) == 1 and re.search(r"['’]s$", text[start:end]))  # "Pam's away then"
+        or (len(group) == 1 and re.match(r"\s+got\b", text[end:]))  # "Petes got the day off"
         or (opens and (len(group) < 2 or not _SUBJECT_ENDS.match(text, end)))
         or not all(_is_written(word) and not _THINGS.search(word.text) for word in group)
         or any(_DEMONYM.fullmatch(word.text) for word in group)

@@ -89,11 +89,11 @@ def told(param: Param, text: str) -> tuple[int, int, float]:
 
 _REMARK = re.compile(
     r"\W*(?:(?:ok(?:ay)?|right|well|oh|ah|hm+|yes|and)\b\W*)*"
-    r"(?:(?:that|it|this)(?:['’]?s| is| was)|sounds?|seems?|looks?)\s+"
+    r"(?:good (?:question|point)\b|(?:(?:that|it|this)(?:['’]?s| is| was)|sounds?|seems?|looks?)\s+"
     r"(?:(?:a bit|very|quite|really|pretty|so|too|only|all)\s+)*"
     r"(?:fair|fine|good|great|ok(?:ay)?|cool|nice|lovely|reasonable|cheap|expensive|dear|steep|quick"
     r"|helpful|clear|perfect|brilliant|right|a (?:shame|pity)"
-    r"|(?:cheaper|dearer|better|worse|(?:more|less) \w+)(?:\s+than\b[^.,;!?]*)?)(?:\s+enough)?\W*",
+    r"|(?:cheaper|dearer|better|worse|(?:more|less) \w+)(?:\s+than\b[^.,;!?]*)?)(?:\s+enough)?)\W*",
     re.I,
 )
 """What somebody thinks of an answer: "ok that's fair"."""
@@ -152,12 +152,19 @@ _SET_OFF = re.compile(
     r"\W*(?:(?:oh|ok(?:ay)?|hm+|um+|yes|yeah|well|so|sure|just)\s*(?:[,:]|\.\.+|…)\s*)*", re.I
 )
 _CLOSES = re.compile(r"(?:\s+(?:please|pls)|[,.]\s*(?:thanks|thx|ta|cheers|thank you))\W*$", re.I)
+_MEANT_TO_SAY = re.compile(
+    r"\b(?:supposed|meant|ought) to (?:say|read)\s*:?\s+(?P<words>[^.!?;\n]+)", re.I
+)
+"""What is put right: "oh no, it's supposed to say JUNE 15. sorry"."""
 _IN_QUOTES = re.compile(r"(?:^|\s)[\"“'‘](?P<words>[^\"“”\n]+)[\"”'’]\W*$")
 _FORGOTTEN = re.compile(r"\bforgotten\b", re.I)
 
 
 def to_write(text: str) -> list[Candidate]:
     """The words to be written, whole, without those that lead to them."""
+    if meant := _MEANT_TO_SAY.search(text):
+        start, end = trim(text, *meant.span("words"))
+        return [Candidate(start, end, text[start:end], SURE, 0, "what is to be written")]
     lead = _WRITE_LEAD.match(text) or _SET_OFF.match(text)
     closes = _CLOSES.search(text, max(0, len(text) - 40))
     first, last = lead.end() if lead else 0, closes.start() if closes else len(text)

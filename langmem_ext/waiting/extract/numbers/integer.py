@@ -527,11 +527,18 @@ _SINGLE = re.compile(
 )
 
 
+_COUPLE = re.compile(
+    r"\W*(?:just\s+)?(?P<two>(?:the |a )?couple)(?:\W+(?:please|pls|then|ta))*\W*", re.I
+)
+
+
 def _in_no_numeral(param: Param, reply: Reply) -> list[Candidate]:
     """What an answer counts that holds no number: "none", "a month", "just a single one"."""
     whole = trim(reply.text, 0, len(reply.text))
     if _NO_ONE.fullmatch(reply.text) and re.search(r"\bhow many\b", reply.prompt, re.I):
         return [Candidate(*whole, 0, 0.75, 1, "none")]
+    if couple := _COUPLE.fullmatch(reply.text):
+        return [Candidate(*couple.span("two"), 2, 0.75, 1, "a couple")]
     single = _SINGLE.fullmatch(reply.text)
     if single and (single["noun"] is None or _counts(param, stem(single["noun"]))):
         return [Candidate(*whole, 1, 0.75, 1, "a single one")]

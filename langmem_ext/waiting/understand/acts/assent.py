@@ -178,13 +178,15 @@ def begins_with_yes(text: str) -> bool:
     if first is None or "?" in text:
         return _says_yes_apart(text)
     rest = words[first.end() :]
-    doubts = (DOUBT | _TURNING | ADDING) - _HARMLESS
+    doubts = (_TURNING if _PLAIN_YES.match(text) else DOUBT | _TURNING | ADDING) - _HARMLESS
     wished = WISHES.search(_PLEASE.sub("", rest)) or _AND_MORE.search(rest)
     more = wished or re.search(r"\d", rest) or _OPEN_STILL.search(rest)
     few = first["yes"] is not None or len(words.split()) <= _FEW_WORDS
     return few and doubts.isdisjoint(rest.split()) and not more and not asks_back(rest)
 
 
+_PLAIN_YES = re.compile(r"\W*(?:yes|yeah|yep|yup|yea|aye)\s*[.!]+\s", re.IGNORECASE)
+"""A sentence that is a yes: what follows is another, "yes. unlucky for some eh"."""
 _THANKED = re.compile(
     r"(?<=\w)[\s,.!–—-]+(?:thanks|thank you|thx|cheers)\b(?:(?!\b(?:but|can|could"
     r"|please)\b)[^?\d])*$",

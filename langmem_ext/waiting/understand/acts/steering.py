@@ -165,6 +165,10 @@ def wants_person(text: str) -> bool:
     return _says(_HANDS_OVER, text)
 
 
+_ONCE_MORE = re.compile(r"\b(?:sorry|thanks|thank you) again\b", re.IGNORECASE)
+"""Words that are only said once more."""
+
+
 def wants_repeat(text: str) -> bool:
     """Whether a clause asks to hear the question again: "what?", "say that again"."""
-    return _says(_REPEATS, text)
+    return _says(_REPEATS, text) and _ONCE_MORE.search(text) is None

@@ -120,19 +120,23 @@ def with_somebody(
     if (
         is_thing(asked)
         and not doubted
+        and not _FAULT.search(f"{asked.description} {asked.prompt}")
         and not _TITLES.search(f"{asked.description} {asked.prompt}")
     ):
         claim = values.get(name)
         unsure = claim and replace(claim, confidence=min(claim.confidence, DOUBTED))
         return {**values, name: unsure} if unsure else {**values}
     claim = extract(people[0], Reply(said, prompt="?", now=heard.now))
-    told = (doubted or is_narrative(asked)) and not is_title(asked) and not is_written(asked)
+    story = is_narrative(asked) or _FAULT.search(f"{asked.description} {asked.prompt}")
+    told = (doubted or story) and not is_title(asked) and not is_written(asked)
     if claim.status != "filled" or not told:
         return {**values}
     rest = {other: value for other, value in values.items() if other != name}
     return {**rest, people[0].name: replace(claim, confidence=_SAID_ALONE)}
 
 
+_FAULT: Final = re.compile(r"\b(?:wrong|happened|problem|matter|why|reason)\b", re.IGNORECASE)
+"""Words that ask what nobody is called: "What is wrong with it?"."""
 _SAID_ALONE: Final = 0.55
 """Confidence in a name that answers another question."""
 _TITLES: Final = re.compile(r"\b(?:title|songs?|make|model|brand|show|events?)\b", re.IGNORECASE)

@@ -11,6 +11,7 @@ from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import word_set
 from langmem_ext.waiting.extract.english.tokens import before, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.extract.names.name import PETS
 from langmem_ext.waiting.extract.names.openness import is_no_answer, named_before
 from langmem_ext.waiting.extract.names.person import is_firm, is_person
 from langmem_ext.waiting.extract.names.telling import (
@@ -65,7 +66,9 @@ def titled(param: Param, reply: Reply) -> list[Candidate]:
         return []
     text, own = reply.text, own_stems(param)
     for match in _CALLED.finditer(text):
-        if stem(match["noun"]) in own or (not reply.strict and match["noun"].lower() in _ITSELF):
+        itself = not reply.strict and match["noun"].lower() in _ITSELF
+        animal = own & PETS and match["name"][:1].isupper()  # "a shih tzu called Mabel"
+        if stem(match["noun"]) in own or itself or animal:
             return [Candidate(*match.span("name"), match["name"], 0.7, 2, "what it is called")]
     candidates = []
     for run in runs(text, tokens(text), closed_spans(param, reply)):

@@ -12,6 +12,9 @@ from langmem_ext.waiting.extract.codes.identifier import by_pattern
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.tokens import before, tokens
+from langmem_ext.waiting.extract.english.vocabulary import own_stems
+from langmem_ext.waiting.extract.names import name
+from langmem_ext.waiting.extract.names.name import PETS
 from langmem_ext.waiting.extract.names.openness import is_no_answer
 from langmem_ext.waiting.extract.names.phrase import named_in, place_in
 from langmem_ext.waiting.extract.names.telling import (
@@ -83,6 +86,9 @@ def _whole(text: str, start: int, end: int, sure: float = SURE) -> list[Candidat
 def _thing(param: Param, text: str) -> list[Candidate]:
     """The words that name a thing; less sure where the answer says something else as well."""
     led = behind_lead(param, text, 0, len(text))
+    lead = _NAMED_AS.match(text)
+    if lead and _HAS_NAME.search(f"{param.description} {param.prompt}"):
+        led = lead.end()
     text = " " * led + text[led:]
     named = named_in(text)
     if named is None and _OF_PLACE.search(f"{param.description} {param.prompt}"):
@@ -95,6 +101,14 @@ def _thing(param: Param, text: str) -> list[Candidate]:
     return [Candidate(start, named.end, text[start : named.end], sure, 0, "what the answer names")]
 
 
+_NAMED_AS = re.compile(
+    r"\W*(?:(?:we|i)(?:['’]?ve)?\s+(?:gone with|went with|call(?:ed)?|named?)"
+    r"|(?:he|she|it|they)(?:['’]?s|['’]?re| is| are)?\s+(?:called|named|goes by|answers to))\s+"
+    r"(?:(?:him|her|it|them)\s+)?",
+    re.I,
+)
+"""Words that only lead to a name: "we've gone with Gary"."""
+_HAS_NAME = re.compile(r"\bname of\b|\bcalled\b", re.I)
 _ARTICLE = re.compile(r"\W*(?P<phrase>(?:an|a|our|my) [^,.;:!?\n]{3,60}\w)\W*$", re.I)
 
 
@@ -140,7 +154,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     """
     if param.pattern:
         return by_pattern(param, reply.text)
-    if named := titled(param, reply):
+    if named := titled(param, reply) or _pets(param, reply):
         return named
     if reply.strict and is_colour(param):
         return colours(reply.text)
@@ -149,6 +163,22 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     if not re.search(r"\w", reply.text) or _is_moment(param, reply):
         return []
     return _asked(param, reply)
+
+
+def _pets(param: Param, reply: Reply) -> list[Candidate]:
+    """The names that a message gives for an animal, for a parameter that is one's name."""
+    is_name = own_stems(param) & PETS and _HAS_NAME.search(f"{param.description} {param.prompt}")
+    if not is_name or not reply.strict:
+        return []
+    if owned := _ITS_STATE.search(reply.text):
+        return [Candidate(*owned.span("name"), owned["name"], 0.6, 2, "an animal's name")]
+    return name.read(param, reply)
+
+
+_ITS_STATE = re.compile(
+    r"(?:^|[.!?]\s+)(?P<name>[A-Z][a-z]{2,})['’]?s\s+(?:in|come|got|been|had|booked|due)\b"
+)
+"""Whose state a sentence tells: "Teddy's in with you tomorrow"."""
 
 
 def _asked(param: Param, reply: Reply) -> list[Candidate]:
