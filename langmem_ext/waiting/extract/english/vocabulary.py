@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 
 _EMPTY = word_set(
@@ -77,9 +77,16 @@ def own_stems(param: Param) -> frozenset[str]:
     return _stems(param.name, param.description)
 
 
+_OF_ONE = re.compile(r"\b(?:of|for|per) (?:the|an?|each|your) [a-z]+\b(?<!s)(?!\s+\w)")
+"""Whose number it is: "age of the guest" counts no guests."""
+
+
 def counts_people(param: Param, prompt: str = "") -> bool:
     """Whether the parameter counts people, their seats or tickets, so that "just me" is one."""
-    words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}
+    if param.type is ParamType.NUMBER:
+        return False
+    described = _OF_ONE.sub(" ", param.description.lower())
+    words = {*split_name(param.name), *re.findall(r"[a-z]+", described)}
     return bool(words & _PEOPLE) or bool(
         re.search(
             r"how many (?:people|persons?|guests|of you|in your)|how large|party", prompt, re.I

@@ -143,7 +143,7 @@ def _is_age(param: Param) -> bool:
 
 
 _OF_AGE = re.compile(
-    r"\b(?:i['’]?m|(?:s?he|who)['’]?s|(?:i am|(?:s?he|who) is)|(?:s?he|i)(?:['’]ll| will) be)\s+"
+    r"\b(?:i['’]?m|(?:s?he|who)['’]?s|(?:i am|(?:s?he|who) is)|(?:s?he|i)(?:['’]?ll| will) be)\s+"
     r"(?:(?:only|just|nearly|now|turning)\s+)?(?P<age>\d{1,3})(?=\s*(?:$|[,;!?)]|\.(?!\d)"
     r"|(?:and|but|now|so|next|this)\b))",
     re.I,

@@ -153,6 +153,8 @@ def _taken_apart(
         Correct(other, value, why="gives a known value anew")
         for other, value in ({} if dropped else anew.values).items()
     ]
+    if corrections and name in values and playbook.param(name).type is ParamType.TEXT:
+        values = _without_takeback(values, name, heard.text)
     if corrections and anew.certain:
         beside = _beside_correction(playbook, session, plan, without_asides, clauses, anew.values)
         return [*beside, *corrections]
@@ -186,6 +188,18 @@ def _taken_apart(
     if commands and (accepted := _passed_over(playbook, plan, name, clauses, values)):
         commands.insert(0, accepted)
     return commands or _stance(playbook, plan, heard, name, answer)
+
+
+def _without_takeback(
+    values: Mapping[str, Extraction], name: str, text: str
+) -> dict[str, Extraction]:
+    """The values without a text that only says why another is taken back: "no wait, that's …"."""
+    back = _WAIT.match(text)
+    kept = {other: value for other, value in values.items() if other != name}
+    return kept if back else dict(values)
+
+
+_WAIT: Final = re.compile(r"\W*(?:(?:oh|ah|no|sorry|actually)\W+)*(?:wait|hang on|hold on)\b", re.I)
 
 
 def _only_approves(playbook: Playbook, name: str | None, clause: Clause) -> bool:

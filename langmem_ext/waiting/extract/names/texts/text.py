@@ -11,7 +11,7 @@ from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.codes.identifier import by_pattern
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
-from langmem_ext.waiting.extract.english.tokens import before, tokens
+from langmem_ext.waiting.extract.english.tokens import before, sentences, tokens
 from langmem_ext.waiting.extract.english.vocabulary import own_stems
 from langmem_ext.waiting.extract.names import name
 from langmem_ext.waiting.extract.names.name import PETS
@@ -90,6 +90,9 @@ def _thing(param: Param, text: str) -> list[Candidate]:
     if lead and _HAS_NAME.search(f"{param.description} {param.prompt}"):
         led = lead.end()
     text = " " * led + text[led:]
+    for start, end in sentences(text):
+        if is_remark(text[start:end], param):
+            text = text[:start] + " " * (end - start) + text[end:]
     named = named_in(text)
     if named is None and _OF_PLACE.search(f"{param.description} {param.prompt}"):
         named = place_in(text)
