@@ -1,0 +1,237 @@
+"""What people say around a value: whose it is, what it is not, and what was said before it."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.extract import Reply, extract, find
+from langmem_ext.waiting.extract.dates.days import easter
+
+NOW = datetime(2026, 3, 4, 10, 15)  # a Wednesday
+
+
+def param(name: str, kind: str, **fields: Any) -> Param:
+    return Param(name=name, type=ParamType(kind), **fields)
+
+
+def answer(asked: Param, text: str, **known: JsonValue) -> Extraction:
+    return extract(asked, Reply(text, prompt=asked.prompt or "Which?", filled=known, now=NOW))
+
+
+DAY = param("visit_day", "date", description="day of the visit", prompt="Which day?", future=True)
+START = param("absent_from", "date", description="first day of the absence", prompt="From when?")
+WHEN = param("pickup_at", "datetime", description="day and time of the pickup", future=True)
+NAME = param("name", "person", description="name for the booking", prompt="What is your name?")
+COMPANY = param("company", "text", description="name of the company", prompt="Which company?")
+PHONE = param("phone", "phone", description="phone number", prompt="Your phone number?")
+GUESTS = param("people", "integer", description="number of people", prompt="How many people?")
+NIGHTS = param("nights", "integer", description="number of nights", prompt="How many nights?")
+STOP = param("stop", "place", role="from", description="where the passengers get on")
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("easter monday, my uncle says", "2026-04-06"),
+        ("good friday", "2026-04-03"),
+        ("pancake day", "2027-02-09"),
+        ("fri 22nd", "2026-05-22"),  # the next 22nd that is a Friday
+        ("friday the 13th", "2026-03-13"),
+        ("sat 21", "2026-03-21"),
+        ("The april one, the 18th", "2026-04-18"),
+        ("one in may, maybe the 9th", "2026-05-09"),
+        ("we're back on the 10th so the day after that, the 11th", "2026-03-11"),
+    ],
+)
+def test_a_day_is_the_one_that_its_words_name(text: str, day: str) -> None:
+    assert answer(DAY, text).value == day
+
+
+def test_easter_is_the_day_that_the_church_keeps() -> None:
+    kept = {1818: (3, 22), 1961: (4, 2), 2000: (4, 23), 2024: (3, 31), 2026: (4, 5), 2038: (4, 25)}
+    assert {year: easter(year) for year in kept} == {
+        year: date(year, *day) for year, day in kept.items()
+    }
+
+
+@pytest.mark.parametrize("text", ["any day next week apart from monday", "not monday"])
+def test_a_day_that_is_ruled_out_is_none(text: str) -> None:
+    assert answer(DAY, text).value is None
+
+
+def test_a_month_without_a_day_counts_for_the_day_that_follows() -> None:
+    asked = answer(DAY, "some time in may")
+    assert (asked.status, asked.half) == ("abstained", "2026-05")
+    assert asked.problem == "I need the day in May, too"
+    assert answer(DAY, "the 10th", visit_day=asked.half).value == "2026-05-10"
+    assert answer(DAY, "14", visit_day=asked.half).value == "2026-05-14"
+    assert answer(DAY, "3 june then", visit_day=asked.half).value == "2026-06-03"
+
+
+@pytest.mark.parametrize(
+    "text", ["he had his knee done in january", "may I come?", "since last june"]
+)
+def test_a_month_by_the_way_says_nothing_of_the_day(text: str) -> None:
+    assert find(DAY, text, now=NOW).half == ""
+
+
+def test_what_happened_to_others_on_a_day_begins_no_absence() -> None:
+    told = "my gran died on sunday, so I'm going to miss some lectures"
+    assert find(START, told, now=NOW).value is None
+    assert find(START, "off sick since monday", now=NOW).value == "2026-03-02"
+
+
+def test_of_two_moments_the_one_that_is_wished_for_counts() -> None:
+    told = "our flight goes at 11:40 on the 14th, could you collect us at 8 that morning"
+    assert find(WHEN, told, now=NOW).value == "2026-03-14T08:00"
+
+
+def test_a_person_is_nobody_who_only_says_or_does_something() -> None:
+    for text in (
+        "my neighbour Sandra who does shifts for you says you need people",
+        "his teacher Mr Abara says we ought to have a look",
+        "the solicitor, a Mr Hallam, tells me to have it valued",
+        "Debbie at the letting agents says it has run out",
+        "my neighbour Jean at number 40 had one of your chaps round",
+    ):
+        assert find(NAME, text, now=NOW).value is None, text
+    assert find(NAME, "my son Oskar wants to join", now=NOW).value == "Oskar"
+
+
+def test_a_company_is_no_person() -> None:
+    for text in ("Dawson Foods here", "this is Hartnell & Sons. We need one person"):
+        assert find(NAME, text, now=NOW).value is None, text
+    others = {"others": [NAME]}
+    assert find(COMPANY, "Dawson Foods here, we need 6", now=NOW, **others).value == "Dawson Foods"
+    assert find(COMPANY, "hi, this is Anna, we need 6", now=NOW, **others).value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Rosalind Achebe. dont tell Martin", "Rosalind Achebe"),
+        ("Kieran Maddox but dont say anything if my dad rings", "Kieran Maddox"),
+        ("its Peters watch but put it under mine. Oonagh Pettifer", "Oonagh Pettifer"),
+        ("do Ivy Sandhu first", "Ivy Sandhu"),
+    ],
+)
+def test_a_whole_name_is_an_answer_whatever_else_is_said(text: str, name: str) -> None:
+    assert answer(NAME, text).value == name
+
+
+def test_a_number_that_nobody_is_to_ring_is_not_kept() -> None:
+    for text in (
+        "the groom is on 07700 900118 but dont save that or ring him",
+        "if Carys rings from 07700 900338 you know nothing",
+    ):
+        assert answer(PHONE, text).value is None, text
+    assert answer(PHONE, "07700 900123 but dont call before 9").value == "07700900123"
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("3, me and my mum and dad", 3),
+        ("him and me. his dad has to work", 2),
+        ("couple then", 2),
+        ("one. well two, Ron can share", 2),
+    ],
+)
+def test_people_are_counted_as_they_are_meant(text: str, people: int) -> None:
+    assert answer(GUESTS, text).value == people
+
+
+def test_nights_are_counted_by_their_days() -> None:
+    free = "have you a room free friday and saturday night?"
+    assert find(NIGHTS, free, now=NOW).value == 2
+
+
+def test_who_will_be_seven_is_no_longer_six() -> None:
+    age = param("age", "integer", description="age of the child", prompt="How old will they be?")
+    assert answer(age, "hes 6 now so hell be 7").value == 7
+
+
+def test_a_number_with_a_point_counts_though_it_is_somebodys() -> None:
+    handicap = param(
+        "handicap", "number", description="handicap of the guest", prompt="What is it?"
+    )
+    assert answer(handicap, "ok he says 14.2").value == 14.2
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("two seats to the airport at 4.30am from the railway station", "railway station"),
+        ("we are at 27 Alder Close, Wexcombe", "27 Alder Close, Wexcombe"),
+        ("id like to go to the airport on monday", None),
+    ],
+)
+def test_where_somebody_gets_on_is_where_they_come_from(text: str, place: str | None) -> None:
+    assert find(STOP, text, now=NOW).value == place
+
+
+def test_a_country_is_known_in_small_letters() -> None:
+    country = param("destination", "place", description="country to travel to")
+    assert find(country, "a tourist visa for india, flying 14 april", now=NOW).value == "india"
+
+
+def test_a_clock_time_stands_by_itself_beside_a_day() -> None:
+    tee = param("tee_time", "time", description="when they tee off", bounds=["07:00", "18:00"])
+    text = "Tee time for Saturday please, 9.20, four of us"
+    assert find(tee, text, now=NOW).value == "09:20"
+    assert find(tee, "that was 9.20, thanks", now=NOW).value is None
+
+
+def test_small_words_are_no_values() -> None:
+    paid = param("payment", "enum", enum={"card": (), "cash": ()}, description="how it is paid")
+    assert find(paid, "knees are not up to it, can we hire buggies", now=NOW).value is None
+    room = param("room", "enum", enum={"single": (), "family": ()}, description="kind of room")
+    assert find(room, "the family would like to meet", now=NOW).value is None
+    assert find(room, "a family room", now=NOW).value == "family"
+
+
+def test_who_does_something_names_what_is_done() -> None:
+    role = param("role", "enum", enum={"driving": (), "cleaning": (), "office": ()})
+    assert find(role, "we need drivers for friday", now=NOW).value == "driving"
+
+
+def test_a_thing_is_empty_where_words_beside_its_number_say_so() -> None:
+    empty = param("empty", "boolean", description="whether the keg is empty")
+    found = find(empty, "bringing keg K-2290 back tomorrow, its empty", now=NOW)
+    assert (found.value, found.raw) == (True, "its empty")
+
+
+def test_not_yet_says_how_things_are() -> None:
+    done = param("vaccinated", "boolean", prompt="Are the vaccinations up to date?")
+    assert answer(done, "not yet, the vets doing him monday").value is False
+
+
+def test_forbidding_anybody_is_no_word_for_having_no_preference() -> None:
+    asked = param("address", "address", prompt="What is the address?")
+    assert answer(asked, "dont send anyone").status != "dontcare"
+    assert answer(asked, "anyone will do").status == "dontcare"
+
+
+def test_animals_have_names_that_are_said_by_the_way() -> None:
+    dog = param("dog", "text", description="name of the dog", prompt="What is your dog called?")
+    assert find(dog, "gonna be late picking up Luna im so sorry", now=NOW).value == "Luna"
+    assert find(dog, "shes a shih tzu called Mabel, needs a bath", now=NOW).value == "Mabel"
+    assert answer(dog, "weve gone with Gary").value == "Gary"
+
+
+def test_words_that_are_put_right_are_the_ones_to_write() -> None:
+    words = param(
+        "inscription", "text", description="the words to engrave", prompt="What should it say?"
+    )
+    said = "oh god no its supposed to say JUNE 15. shed have killed me"
+    assert answer(words, said).value == "JUNE 15"
+
+
+def test_a_lack_of_something_is_said_with_its_no() -> None:
+    change = param("change", "text", description="what to change", prompt="What shall we change?")
+    assert answer(change, "no coriander please").value == "no coriander"
