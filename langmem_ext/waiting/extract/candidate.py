@@ -13,7 +13,7 @@ from langmem_ext.waiting.extract.english.tokens import before
 
 _CORRECTION = re.compile(
     r"\b(?:sorry|i meant?|i mean|actually|rather|scratch that|correction|make (?:that|it)|or"
-    r" rather|wait)\b|(?<=[.,;…])\s*(?:well|or)\s*$"
+    r" rather|wait)\b|\bor no\b|(?<=[.,;…])\s*(?:well|or)\s*$"
     r"|\bso\b\s+(?:(?:he|she|it|they|we|i|that)(?:['’]?(?:ll|s|d))?\s+(?:be\s+)?)?$",
     re.I,
 )
@@ -21,7 +21,8 @@ _REJECTED = re.compile(
     r"\b(?:not|there(?:['’]?s| is| are)"
     r" no|neither|isn't|isnt|except|any(?:\s+\w+)?\s+but|before|anything but"
     r"|other than|apart from|aside from|except for|rather than|instead of|used to (?:be|have)"
-    r"|nor|but not|don't want|do not want|cannot do|can't do|too)"
+    r"|nor|but not|don['’]?t want|do not want|cannot do|can['’]?t do|too"
+    r"|(?:have|has)(?:n['’]?t| not) got|(?:do|does)(?:n['’]?t| not) (?:have|do|use|like|take))"
     r"(?:\s+(?:on|at|for|in|from|to|the|a|an|my|until|till|with|want|any|by|doctor|(?:dr|mrs?|ms)\.?))*"
     r"\s*$",
     re.I,

@@ -27,7 +27,8 @@ _END: Final = re.compile(
 """The end of a sentence; not the point of a title or an initial."""
 
 _OPENS: Final = re.compile(
-    r"(?:,\s*|(?<!\s)\s+)(?=(?:and also|also (?:can|could|i|please|how|what|when|where|is|are"
+    r"(?<=\bforget it)\s+(?=(?:i|we|he|she|they)(?:['’]?ll)?\b)|(?<=\bforget it then)\s+(?=\w)"
+    r"|(?:,\s*|(?<!\s)\s+)(?=(?:and also|also (?:can|could|i|please|how|what|when|where|is|are"
     r"|do)\b|but"
     r" first|oh and|btw\b|by the way|"
     r"and (?:can|could|would|will) (?:you|i|we)\b|and (?:please|pls)\b|and i(?:'d| would| want|"

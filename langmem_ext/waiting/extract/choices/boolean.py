@@ -23,6 +23,7 @@ from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.english.tokens import sentences, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.extract.numbers.integer import AGE_TOLD
 from langmem_ext.waiting.extract.numbers.party import is_person
 from langmem_ext.waiting.extract.reply import Reply
 
@@ -404,6 +405,35 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     return _read(param, reply)
 
 
+def _truth(text: str) -> Candidate | None:
+    """A truth value, or the yes or no that a reason leads to: "had them in november so yes"."""
+    for pattern, value in ((_TRUE, True), (_FALSE, False)):
+        if pattern.match(text):
+            return Candidate(*trim(text, 0, len(text)), value, 0.95, 1, "a truth value")
+    after_all = _SO_YES.search(text)
+    if after_all is None:
+        return None
+    agreed = after_all["yes"].lower().startswith("y")
+    return Candidate(*after_all.span("yes"), agreed, 0.85, 1, "agrees or refuses")
+
+
+_OR_OLDER = re.compile(
+    r"\b(?P<least>\d{1,2}) or (?:over|older|above)\b|\b(?:at least|over) (?P<over>\d{1,2})\b", re.I
+)
+
+
+def _of_age(param: Param, reply: Reply) -> list[Candidate]:
+    """Whether an age that a message tells is enough, where that is asked: "im 42 love"."""
+    asked = _OR_OLDER.search(f"{param.description} {param.prompt}")
+    told = AGE_TOLD.search(reply.text) if asked else None
+    if asked is None or told is None:
+        return []
+    least = int(asked["least"] or asked["over"])
+    return [Candidate(*told.span("age"), int(told["age"]) >= least, 0.85, 1, "by an age")]
+
+
+_SO_YES = re.compile(r"\bso (?P<yes>yes|yeah|yep|no|nope|nah)\b(?=\W*$|\s*[.!])", re.I)
+"""What a reason leads to: "she had them in november so yes"."""
 _ECHO = re.compile(
     r"\W*(?P<said>(?:i|we|he|she|they) (?:have|had|do|did|am|are|is|will|would))\s*,", re.I
 )
@@ -415,15 +445,13 @@ def _read(param: Param, reply: Reply) -> list[Candidate]:
     where = _own_noun(param, text)
     if where and _contradicts(text[where[0] : where[1]]):
         return []
-    stated = _stated(param, reply)
+    stated = _stated(param, reply) or _of_age(param, reply)
     if reply.strict or stated:
         return stated
     if _takes_back(text) or _is_chat(reply):
         return []
-    for pattern, value in ((_TRUE, True), (_FALSE, False)):
-        if pattern.match(text):
-            start, end = trim(text, 0, len(text))
-            return [Candidate(start, end, value, 0.95, 1, "a truth value")]
+    if plain := _truth(text):
+        return [plain]
     echo = _ECHO.match(text)
     whole = (
         False

@@ -19,7 +19,7 @@ from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, GENERIC_
 from langmem_ext.waiting.extract.english.tokens import before, tokens
 from langmem_ext.waiting.extract.english.vocabulary import doing_stem, stem
 from langmem_ext.waiting.extract.numbers.measure import ordinals
-from langmem_ext.waiting.extract.numbers.numerals import UNITS
+from langmem_ext.waiting.extract.numbers.numerals import UNITS, numerals
 from langmem_ext.waiting.extract.reply import Reply
 
 _ORDINAL = re.compile(
@@ -338,6 +338,25 @@ def _by_order(param: Param, reply: Reply) -> list[Candidate]:
     )
 
 
+def _counted(param: Param, reply: Reply) -> list[Candidate]:
+    """The one value with a number that a message says: "six months", or just "12" as an answer."""
+    numbered = {
+        int(number[0]): (value, form.replace(number[0], "", 1).split())
+        for _, value, form in _forms(_items(param.enum))
+        if (number := re.search(r"(?<!\d)\d{1,4}(?!\d)", form)) and form != number[0]
+    }
+    candidates = []
+    for numeral in numerals(reply.text) if len(numbered) > 1 else ():
+        value, words = numbered.get(int(numeral.value), ("", []))
+        behind = reply.text[numeral.end :].lower().split()[: len(words)]
+        unit = bool(words) and [stem(word) for word in behind] == [stem(word) for word in words]
+        if value and (unit or not reply.strict):
+            candidates.append(
+                Candidate(numeral.start, numeral.end, value, 0.8, 1, "the number of a value")
+            )
+    return candidates if len({candidate.value for candidate in candidates}) == 1 else []
+
+
 def _by_number(param: Param, reply: Reply) -> list[Candidate]:
     """The value of this number, where the values are numbers: "6th" for 6."""
     numbered = param.enum and all(value.isdigit() for value in param.enum)
@@ -431,7 +450,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     """The allowed values in a reply; parts of values and typos only in an answer."""
     people = _OUR_FAMILY.sub(lambda match: " " * len(match.group()), reply.text)
     reply = replace(reply, text=people)
-    candidates = exact(param, reply.text) or _scattered(param, reply.text)
+    candidates = exact(param, reply.text) or _scattered(param, reply.text) or _counted(param, reply)
     if not candidates and not reply.strict:
         candidates = (
             _parts(param, reply.text, least=_SHORTEST)

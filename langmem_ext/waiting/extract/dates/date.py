@@ -359,9 +359,17 @@ _BEGINS = re.compile(
     re.I,
 )
 """Words up to a day on which something else is: "the season starts the day after"."""
+_NEXT_LED = re.compile(
+    r"(?:^|[,.;:!?–—-]\s*|\b(?:so|or|and|but|for|on|by|till?|until|to|from|make it|not|no|then"
+    r"|maybe|actually|rather|better|say|do|i mean|meant|can be|could be|is it|about|even|want|need"
+    r"|prefer|like|there|get|come|is|would be|['’]d be|['’]s|in|leave|leaving|out|back|take|home|go"
+    r"|return))\s*$",
+    re.I,
+)
+"""Words right before "the day after" where nobody else does something then: "nan flies …"."""
 _SO = re.compile(r"\bso\b", re.I)
 """Words between a day and what follows from it: "back on the 10th, so the day after"."""
-_NEXT_WEEK = re.compile(r"\bnext week(?:end)?\b", re.I)
+_NEXT_WEEK = re.compile(r"(?P<after>\bweek after )?\bnext(?(after)\b| week(?:end)?\b)", re.I)
 
 
 def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> list[Candidate]:
@@ -386,7 +394,9 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
             and not candidate.overlaps(*week.span())
         ):
             monday = today - timedelta(days=today.weekday())
-            candidate = replace(candidate, value=(monday + timedelta(days=7 + weekday)).isoformat())
+            apart = 14 if week["after"] else 7
+            day = monday + timedelta(days=apart + weekday)
+            candidate = replace(candidate, value=day.isoformat())
         completed.append(
             replace(candidate, value=(numbered | named)[weekday].value)
             if bare
@@ -401,7 +411,9 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
     completed = _in_months(text, completed, today)
     for match in _NEXT_TO.finditer(text) if completed else ():
         first = next((other for other in reversed(completed) if other.end <= match.start()), None)
-        told = _BEGINS.search(before(text, match.start()))
+        told = _BEGINS.search(before(text, match.start())) or not _NEXT_LED.search(
+            before(text, match.start())
+        )
         if (
             first
             and (told or _SOMEBODY_IS.search(before(text, match.start())))
@@ -598,10 +610,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             candidates = [day for day in candidates if str(day.value) <= today]
     candidates = without_old(param, reply.text, _in_known_month(param, reply, candidates))
     if param.future:
-        candidates = [
-            replace(day, fit=-1) if _SINCE.search(before(reply.text, day.start)) else day
-            for day in candidates
-        ]
+        candidates = [day for day in candidates if not _SINCE.search(before(reply.text, day.start))]
     candidates = wished_first(param, reply, with_roles(param, reply, candidates, DATE_CUES))
     if not _LAST_OFF.search(f"{param.name.replace('_', ' ')} {param.description}"):
         return candidates

@@ -13,7 +13,8 @@ from langmem_ext.waiting.extract.dates import days
 _PAST: Final = re.compile(
     r"\b(?:did (?!you (?:want|have|need|plan|wish|like|prefer|mean|say|think))|(?:has|have)"
     r" (?:it|you|they|he|she) \w+ed|happened|occurred|noticed|spent|since|started|began"
-    r"|when (?:was|were)|(?:was|were) (?:it|the \w+|you|he|she|they)"
+    r"|when (?:was|were)|(?:which|what) day (?:was|were)|injur(?:y|ed)|fell|fall"
+    r"|(?:was|were) (?:it|the \w+|you|he|she|they)"
     r" \w+(?:ed|en|st|ght)|(?:it|they|he|she|\w+ (?:was|were)) (?!need|want)"
     r"(?:began|broke|\w+ed)\b"
     r"|born|birth(?:day|date)?|dob|previous(?:ly)?"

@@ -132,7 +132,7 @@ _GRAMMAR = tuple(
         (rf"(?<![\d:.])\b{_BEFORE}{_HOUR}\s*{_CLOCK}{_AFTER}", 0.95, "o'clock"),
         (
             rf"\b(?P<part>morning|afternoon|evening|tonight|tonite|lunch|dinner"
-            rf"|breakfast)\s+(?:at\s+|around\s+|about\s+)?{_HOUR}"
+            rf"|breakfast)\s+(?!one\b)(?:at\s+|around\s+|about\s+)?{_HOUR}"
             rf"(?:-?ish\b)?(?![:/.]\d|(?:st|nd|rd|th)\b){_OTHER_THINGS}",
             0.9,
             "hour with its part of the day",
@@ -535,7 +535,8 @@ def _marked(param: Param, reply: Reply) -> list[Candidate]:
         marked = outside([*at_hours(reply.text), *_beside_days(reply.text, days)], days)
         marked = marked or (outside(_clock_alone(reply.text), days) if days else [])
     paired = any(other.type == param.type for other in reply.others)
-    if paired and (end := _end_of_range(param, reply.text, days)):
+    ranged = paired or (param.role == "from" and _FROM_UNTIL.search(reply.text) is not None)
+    if ranged and (end := _end_of_range(param, reply.text, days)):
         return [end]
     if not paired and not reply.strict and (between := _between(reply.text, days)):
         return outside(marked, [(between.start, between.end)]) or [between]
@@ -606,6 +607,8 @@ def _between(text: str, days: Sequence[tuple[int, int]]) -> Candidate | None:
 
 
 _BETWEEN = re.compile(r"\bbetwee?n\s+$", re.I)
+_FROM_UNTIL = re.compile(r"\d\s*(?:[-–—]|\b(?:till?|until)\b)\s*(?:half\s+)?\d", re.I)
+"""A range of hours: "2 till 5", not "ten to eight"."""
 _MINUTES_ALONE = re.compile(
     rf"\b(?:(?P<half>half)|quarter)\s+(?P<side>past|to)\b"
     rf"(?!\s+(?:\d|noon|midnight|the\b|{_HOUR_WORD}))",

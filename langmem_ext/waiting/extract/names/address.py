@@ -78,6 +78,12 @@ _POSTCODED = re.compile(
     r"(?-i:[A-Z]{1,2}\d[A-Z\d]?\s*\d[A-Z]{2})\b"
 )
 """A house by its name, up to a postcode: "The Old Forge, Church Lane, Bredon GL20 7LA"."""
+_NUMBERED = re.compile(
+    r"\b\d{1,5}[A-Za-z]?\s+(?:[^\W\d_][\w'’-]*\s+){0,3}[^\W\d_][\w'’-]*,?\s+"
+    r"[A-Z]{1,2}\d[A-Z\d]?\s*\d[A-Z]{2}\b",
+    re.I,
+)
+"""A number and a name up to a postcode: "9 Weavers Yard, LS12 4QP"."""
 _ROAD = rf"(?:(?:[\w'’-]+\s+){{1,3}}?{_KIND}\b|(?-i:[A-Z][\w'’-]*(?:\s[A-Z][\w'’-]*){{0,2}}))"
 _CORNER = re.compile(
     rf"\b(?:corner|junction|intersection|crossing)(?:\s+of)?\s+{_ROAD}\s*(?:and|&|/|with)\s*{_ROAD}",
@@ -104,6 +110,7 @@ _FORMS = (
     (_IN_UNIT, 0.9),
     (_CORNER, 0.9),
     (_POSTCODED, 0.9),
+    (_NUMBERED, 0.9),
     (_AFTER, 0.85),
     (_CAPITAL, 0.6),
 )

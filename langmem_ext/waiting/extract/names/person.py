@@ -764,7 +764,7 @@ def _unmarked(param: Param, reply: Reply, groups: Sequence[Sequence[Token]]) -> 
         placed
         or len(group) > 2
         or (len(group) == 1 and re.search(r"['’]s$", text[start:end]))  # "Pam's away then"
-        or (len(group) == 1 and re.match(r"\s+got\b", text[end:]))  # "Petes got the day off"
+        or (len(group) == 1 and _DID.match(text, end))  # "Petes got the day off"
         or (opens and (len(group) < 2 or not _SUBJECT_ENDS.match(text, end)))
         or not all(_is_written(word) and not _THINGS.search(word.text) for word in group)
         or any(_DEMONYM.fullmatch(word.text) for word in group)
@@ -775,6 +775,7 @@ def _unmarked(param: Param, reply: Reply, groups: Sequence[Sequence[Token]]) -> 
     return [Candidate(start, end, text[start:end], 0.45, 2, "may be the name of a person")]
 
 
+_DID = re.compile(r"\s+(?:got|[a-z]{3,}(?<!e)ed)\b")
 _SUBJECT_ENDS = re.compile(
     r"\s*(?:[,–—-]|(?:is|was|has|will|would|wo|ca|can|wants?|needs?)(?:n?['’]?t)?\b)", re.I
 )

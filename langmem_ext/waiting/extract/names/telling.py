@@ -92,7 +92,8 @@ _REMARK = re.compile(
     r"(?:good (?:question|point)\b|(?:(?:that|it|this)(?:['’]?s| is| was)|sounds?|seems?|looks?)\s+"
     r"(?:(?:a bit|very|quite|really|pretty|so|too|only|all)\s+)*"
     r"(?:fair|fine|good|great|ok(?:ay)?|cool|nice|lovely|reasonable|cheap|expensive|dear|steep|quick"
-    r"|helpful|clear|perfect|brilliant|right|a (?:shame|pity)"
+    r"|helpful|clear|perfect|brilliant|right|a (?:shame|pity)|daft|silly|stupid|odd"
+    r"|weird|embarrassing|random|boring"
     r"|(?:cheaper|dearer|better|worse|(?:more|less) \w+)(?:\s+than\b[^.,;!?]*)?)(?:\s+enough)?)\W*",
     re.I,
 )

@@ -162,7 +162,13 @@ def lengths(text: str) -> list[tuple[int, int, float, float]]:
 
 
 def _smaller(piece: tuple[float, float], whole: tuple[int, int, float, float]) -> bool:
-    return (piece[1], piece[0]) < (whole[3], whole[2])
+    """Whether a length is less than one unit of another: half an hour, of "two hours"."""
+    seconds, months = whole[2:]
+    unit = next((size for size in _SIZES if seconds and seconds % size == 0), 0)
+    return piece[1] < months or (piece[1] == months and piece[0] < (unit or seconds))
+
+
+_SIZES = (86_400, 3_600, 60)
 
 
 def _pieces(text: str) -> list[tuple[int, int, float, float]]:

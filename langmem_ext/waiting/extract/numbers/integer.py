@@ -142,10 +142,11 @@ def _is_age(param: Param) -> bool:
     )
 
 
-_OF_AGE = re.compile(
-    r"\b(?:i['’]?m|(?:s?he|who)['’]?s|(?:i am|(?:s?he|who) is)|(?:s?he|i)(?:['’]?ll| will) be)\s+"
+AGE_TOLD = re.compile(
+    r"\b(?:i['’]?m|(?:s?he|i) was|(?:s?he|who)['’]?s|(?:i am|(?:s?he|who) is)"
+    r"|(?:s?he|i)(?:['’]?ll| will) be)\s+"
     r"(?:(?:only|just|nearly|now|turning)\s+)?(?P<age>\d{1,3})(?=\s*(?:$|[,;!?)]|\.(?!\d)"
-    r"|(?:and|but|now|so|next|this)\b))",
+    r"|(?:and|but|now|so|next|this|last|love|dear|mate|hun)\b))",
     re.I,
 )
 
@@ -155,7 +156,7 @@ def _ages(param: Param, text: str) -> list[Candidate]:
     ages = []
     if not _is_age(param):
         return []
-    for match in _OF_AGE.finditer(text):
+    for match in AGE_TOLD.finditer(text):
         ages.append(Candidate(*match.span("age"), int(match["age"]), 0.9, 3, "age"))
     for match in AGE.finditer(text):
         written = match["age"] or match["aged"]

@@ -43,6 +43,8 @@ _SPEAKER = re.compile(r"\b(?:me|myself|i)\b", re.I)
 _RELATIVE = re.compile(
     rf"\b(?:my|our|the|an?|his|her|their)\s+(?:\d{{1,2}}|{'|'.join(UNITS)})[\s-]*(?:years?|yrs?"
     rf"|months?)[\s-]*old\b(?!\s+{_SOMEBODY}s?\b)|"
+    r"(?<=[,&+]\s)(?:mum|mom|dad|nan|gran|grandma|grandad|aunty|auntie|uncle)\b(?:\s+[A-Za-z]+(?=\W*$))?"
+    r"|(?<=\band\s)(?:mum|mom|dad|nan|gran|grandma|grandad|aunty|auntie|uncle)\b(?:\s+[A-Za-z]+(?=\W*$))?|"
     rf"\b(?:my|our|the|an?|his|her|their)\s+(?:(?:\d{{1,2}}|\w+)[\s-](?:years?"
     rf"|months?)[\s-]old\s+)?(?:(?:other|best|little|older|younger|elder|dear)\s+)?{_SOMEBODY}\b",
     re.I,

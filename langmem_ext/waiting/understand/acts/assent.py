@@ -42,7 +42,7 @@ _GO_AHEAD = re.compile(
     r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect|ok(?:ay)?|for me|for us)|works"
     r" for (?:me|us)|that (?:works|does it|would work|'ll do|will do)|"
     r"of course|by all means|no need to change|that'?ll do|bang on|lgtm|sure thing|you got it"
-    r"|as it should be"
+    r"|as it should be|all in order|that['’]?s (?:me|us|them)(?=\W*$)"
     r"|thumbs up|happy with (?:that|this|it))\b|\b(?:it is|i do)\W*$|[👍👌✅]",
     re.IGNORECASE,
 )
@@ -51,7 +51,7 @@ _WITH_A_YES = frozenset(
 ) | word_set(
     "it thats would be that is was quite very much really so all lot go ahead on for do the needful"
     " kindly looks sounds works seems sound look work forward many wonderful kind one better thats"
-    " its thank im were happy glad pleased yay phew love like wow oh thatll job obliged again"
+    " its thank im were happy glad pleased yay phew love like wow oh thatll job obliged again order"
     " nicely bang lgtm thumbs up got thing"
 )
 """Words that may come with a yes and change nothing of it, without their apostrophes."""
@@ -158,8 +158,9 @@ def repeats_order(text: str, question: str) -> bool:
 
 _YES_FIRST = re.compile(
     r"\W*(?:(?:oh|ah|aw+|omg|um+|uh|hm+|well|so|haha|lol|no problem|np|sadly|unfortunately|alas"
-    r"|(?:i['’]?m )?afraid(?: so)?|it is)\b\W*)*"
-    r"(?:(?P<yes>yes|yeah|yep|(?<=afraid )so|yup|yea|ya|yas|ye|aye|correct|exactly|perfect"
+    r"|(?:i['’]?m )?afraid(?: so)?|it is|if (?:i|we) must)\b\W*)*"
+    r"(?:(?P<yes>yes|yeah|yep|(?<=afraid )so|sorted|let['’]?s go+|yup|yea|ya|yas|ye|aye"
+    r"|correct|exactly|perfect"
     r"|go ahead|go for it"
     r"|that['’]?s (?:right|correct|it|fine|perfect|the one))|sure|ok(?:ay)?|right|fine)\b",
     re.IGNORECASE,
@@ -173,19 +174,31 @@ def begins_with_yes(text: str) -> bool:
 
     Its other words may be any, misspelt ones too: "yes srory abuot short notice".
     """
+    if "?" not in text and _YES_LAST.search(text) and not re.search(r"\d", text):
+        return True
     words = " ".join(plain_words(_THANKED.sub("", text)))
     first = _YES_FIRST.match(words)
     if first is None or "?" in text:
         return _says_yes_apart(text)
     rest = words[first.end() :]
-    doubts = (_TURNING if _PLAIN_YES.match(text) else DOUBT | _TURNING | ADDING) - _HARMLESS
+    plain = _PLAIN_YES.match(text) is not None
+    doubts = (_TAKING_BACK if plain else DOUBT | _TURNING | ADDING) - _HARMLESS
     wished = WISHES.search(_PLEASE.sub("", rest)) or _AND_MORE.search(rest)
     more = wished or re.search(r"\d", rest) or _OPEN_STILL.search(rest)
     few = first["yes"] is not None or len(words.split()) <= _FEW_WORDS
     return few and doubts.isdisjoint(rest.split()) and not more and not asks_back(rest)
 
 
-_PLAIN_YES = re.compile(r"\W*(?:yes|yeah|yep|yup|yea|aye)\s*[.!]+\s", re.IGNORECASE)
+_TAKING_BACK = word_set(
+    "but if unless not except wait instead only don't can't won't dont cant wont"
+)
+_YES_LAST = re.compile(r"\b(?:but|so) (?:yes|yeah|yep)\W*$", re.IGNORECASE)
+"""How a message ends that says yes after all: "unlucky for some but yes"."""
+_PLAIN_YES = re.compile(
+    r"\W*(?:yes|yeah|yep|yup|yea|aye)(?: (?:love|dear|mate|pal|hun|darling|duck))?\s*[.,!]+\s"
+    r"|\W*(?:yes|yeah|yep) (?:book|do|send) it\b",
+    re.IGNORECASE,
+)
 """A sentence that is a yes: what follows is another, "yes. unlucky for some eh"."""
 _THANKED = re.compile(
     r"(?<=\w)[\s,.!–—-]+(?:thanks|thank you|thx|cheers)\b(?:(?!\b(?:but|can|could"

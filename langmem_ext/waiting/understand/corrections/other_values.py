@@ -130,7 +130,7 @@ def _without_told(found: Mapping[str, Extraction], text: str) -> dict[str, Extra
         lead = text[begin : extraction.span[0]]
         if _WISHED_FOR.search(lead):
             wished.add(name)
-        elif _OTHERS_TELL.match(lead):
+        elif _OTHERS_TELL.match(lead) or _IS_NOT_UNTIL.match(lead):
             told.add(name)
     return {name: value for name, value in found.items() if not wished or name not in told}
 
@@ -141,6 +141,11 @@ _OTHERS_TELL: Final = re.compile(
     re.IGNORECASE,
 )
 """How a part begins that tells of somebody or something else."""
+_IS_NOT_UNTIL: Final = re.compile(
+    r"\W*\w+\s+(?:is\s?n['’]?t|is not|is|comes|lands)\s+(?:til|till|until|on|at|not until)\b",
+    re.IGNORECASE,
+)
+"""The same of a thing: "payday isn't till the 27th"."""
 
 
 def _marked(params: Sequence[Param], text: str, said: Said) -> tuple[dict[str, Extraction], str]:

@@ -85,12 +85,15 @@ def unmarked_values(
     plain = [param for param in known if param.type in COUNTED]
     parts = [(*match.span(), plain) for match in islice(PART.finditer(_SO.sub(" ;", text)), _PARTS)]
     if cue:
-        parts.insert(0, (*cue.span("value"), led))
+        start, end = cue.span("value")
+        parts.insert(0, (start, end, led))
+        if (first := PART.match(text, start, end)) and first.end() < end:
+            parts.insert(0, (*first.span(), plain))  # "make it 3, I always snap one"
     found: dict[str, Extraction] = {}
     given = [extraction.value for extraction in marked.values()]
     unsure = False
     for start, end, among in parts:
-        if overlap((start, end), spans_of(marked)):
+        if overlap((start, end), spans_of({**marked, **found})):
             continue
         if lead := BEFORE_NEW.match(text[start:end]):
             start += lead.end()
