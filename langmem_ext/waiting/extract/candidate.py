@@ -12,8 +12,8 @@ from pydantic import JsonValue
 from langmem_ext.waiting.extract.english.tokens import before
 
 _CORRECTION = re.compile(
-    r"\b(?:sorry|i meant?|i mean|actually|rather|scratch that|correction|make (?:that|it)|or"
-    r" rather|wait)\b|\bor no\b|(?<=[.,;…])\s*(?:well|or)\s*$"
+    r"\b(?:sorry|i meant?|i mean|actually|rather|hang on|hold on|scratch that|correction"
+    r"|make (?:that|it)|or rather|wait)\b|\bor no\b|(?<=[.,;…])\s*(?:well|or)\s*$"
     r"|\bso\b\s+(?:(?:he|she|it|they|we|i|that)(?:['’]?(?:ll|s|d))?\s+(?:be\s+)?)?$",
     re.I,
 )
@@ -61,6 +61,11 @@ _PREFERRED = re.compile(
     re.I,
 )
 """What follows the value that is wanted most, of several."""
+_DECIDED = re.compile(
+    r"\b(?:put(?: down)?|make it|call it|go (?:with|for)|let['’]?s say)\s+(?:me down for\s+)?$",
+    re.I,
+)
+"""Words before the value that is decided on, of several: "8, or 9 if he comes. put 9"."""
 _ENOUGH = re.compile(
     r"\s*(?P<noun>(?!(?:will|would|should|is|are)\b)[a-z]+\s+)?(?:(?:will|would|should)\s+(?:do\b"
     r"|be\s+(?:\w+\s+)?(?:enough|plenty|fine|sufficient|ok(?:ay)?)\b)"
@@ -249,6 +254,8 @@ def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
         for c in able
         if not (_UNLESS.match(text, c.end) and re.search(r"\bor\s+$", before(text, c.start)))
     ] or able
+    if decided := [option for option in able if _DECIDED.search(before(text, option.start))]:
+        able = decided
     if preferred := [candidate for candidate in able if _PREFERRED.match(text, candidate.end)]:
         able = preferred
     elif any(

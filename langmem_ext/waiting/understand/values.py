@@ -616,6 +616,8 @@ def _holds(first: Extraction, second: Extraction) -> bool:
 
 
 _COUNTED: Final = frozenset({ParamType.INTEGER, ParamType.ENUM})
+_RANGED: Final = frozenset({ParamType.TIME, ParamType.DURATION})
+_RANGE: Final = re.compile(r"\d\s*(?:[-–—]|till?|until|to)\s*\d", re.IGNORECASE)
 _DAYTIME: Final = frozenset({ParamType.DATE, ParamType.TIME})
 
 
@@ -629,6 +631,10 @@ def _share(param: Param, claim: Extraction, other: Param, rival: Extraction) -> 
     if {param.type, other.type} == _COUNTED:
         counted, which = (claim, rival) if param.type is ParamType.INTEGER else (rival, claim)
         return bool(counted.span and which.span and counted.span[0] < which.span[0])
+    if {param.type, other.type} == _RANGED:  # "2 till 5" says when, and how long
+        return (
+            re.search(r"\d\s*(?:[-–—]|till?|until|to)\s*\d", f"{claim.raw} {rival.raw}") is not None
+        )
     if {param.type, other.type} != _DAYTIME:
         return False
     date = claim if param.type is ParamType.DATE else rival

@@ -579,9 +579,19 @@ def _named(param: Param, reply: Reply) -> list[Candidate]:
     """The dates that a reply names; by the way none on which something happened to others."""
     past = is_of_past(param, reply.prompt)
     named = dates(reply.text, reply.now.date(), past=past)
+    named = [day for day in named if not _is_any_such_day(reply.text, day)]
     if past or not reply.strict:
         return named
     return [day for day in named if not happened_to_others(before(reply.text, day.start))]
+
+
+_ANY = re.compile(r"(?<!\bon )(?<!\bfor )\ba\s+$", re.I)
+
+
+def _is_any_such_day(text: str, day: Candidate) -> bool:
+    """Whether a weekday is spoken of as one of its kind: "oh no, that's a wednesday"."""
+    bare = _BARE_WEEKDAY.fullmatch(text[day.start : day.end])
+    return bare is not None and _ANY.search(before(text, day.start)) is not None
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
@@ -612,6 +622,10 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     if param.future:
         candidates = [day for day in candidates if not _SINCE.search(before(reply.text, day.start))]
     candidates = wished_first(param, reply, with_roles(param, reply, candidates, DATE_CUES))
+    candidates = [
+        day.moved(2) if _NOT_TILL.search(before(reply.text, day.start)) else day
+        for day in candidates
+    ]
     if not _LAST_OFF.search(f"{param.name.replace('_', ' ')} {param.description}"):
         return candidates
     return [
@@ -718,6 +732,10 @@ def _in_known_month(param: Param, reply: Reply, candidates: list[Candidate]) -> 
     return [in_month_of(day, known, least=today) for day in candidates]
 
 
+_NOT_TILL = re.compile(
+    r"\b(?:did|was|were|is|are)\s?n['’]?t\s+(?:\w+\s+){0,3}(?:till?|until)\s+(?:the\s+)?$", re.I
+)
+"""Words before the day of what did not happen before it: "didn't move in till the 23rd"."""
 _LAST_OFF = re.compile(
     r"\blast (?:day|night|date)\b[^.]*\b(?:off|leave|absen\w+|holidays?|illness)\b", re.I
 )

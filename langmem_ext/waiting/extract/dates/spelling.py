@@ -139,6 +139,27 @@ def _slipped(word: str, words: frozenset[str]) -> str | None:
     return meant[0] if len(meant) == 1 else None
 
 
+_YEAR = re.compile(
+    r"(?<=\s)nineteen[\s-]+(?:hundred(?:[\s-]+and)?[\s-]+)?(?P<rest>(?:oh[\s-]+)?[a-z]+(?:[\s-]+[a-z]+)?)\b",
+    re.I,
+)
+
+
+def _years_in_words(text: str) -> list[tuple[int, int, str]]:
+    """The years of the last century that a text spells out: "nineteen fifty five"."""
+    years = []
+    for match in _YEAR.finditer(text):
+        words = re.split(r"[\s-]+", match["rest"].lower())
+        tens, unit = (words[0], words[-1]) if len(words) > 1 else (words[0], "")
+        value = TENS.get(tens) if tens != "oh" else 0
+        if value is None or (unit and unit not in UNITS):
+            value, unit = TENS.get(tens), ""
+        if value is not None:
+            end = match.end() if unit or len(words) == 1 else match.start("rest") + len(tens)
+            years.append((match.start(), end, f"{1900 + value + (UNITS[unit] if unit else 0)}"))
+    return years
+
+
 class Spelled:
     """A text with such names put right, and where each of its characters stood.
 
@@ -164,6 +185,7 @@ class Spelled:
                 or (_slipped(match.group(), words) if words else None)
             )
         ]
+        misspelt = sorted([*misspelt, *_years_in_words(text)])
         pieces, reached, self._edits = [], 0, []
         moved = 0
         for start, end, meant in misspelt:

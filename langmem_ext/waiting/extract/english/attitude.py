@@ -21,6 +21,7 @@ YES = re.compile(
     r"|i (?:do|am|would|will|agree|accept|confirm)(?=\W*(?:$|[.,!;])|\s+(?:please|like that|want"
     r" that|love))|i(?:'d| would) (?:love"
     r"|like) (?:to|that)(?=\W*(?:$|[.,!;]))"
+    r"|i['’]?d better(?=\W*(?:$|[.,!;]))"
     r"|alright|all right|sounds good|works for me|(?:i )?don'?t mind|i(?:'m| am)"
     r" (?:ok(?:ay)?|fine|good|cool|happy|comfortable) with)\b",
     re.I,
@@ -106,7 +107,7 @@ _ASKS = re.compile(
     r"|were(?= (?:you|they|there|these|those|any|the|my|our|his|her|your|it|he|she|i|we)\b))"
     r"(?! (?:to|been|got|gone|going|fine|ok(?:ay)?|good|great|perfect|best"
     r"|better|not|too|about|only|just|also)\b)"
-    r"|do(?! (?:it|that|so|not|them|me|both|my|another|one|two|three|\d+)\b| (?-i:[A-Z])[a-z])"
+    r"|do(?! (?:it|that|so|not|them|me|both|my|another|one|two|three|\d+)\b| (?-i:[A-Z])[a-z]|\W*$)"
     r"|does|did|have you|have they"
     r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be"
     r" (?:possible to|any))|any (?:other|more)"

@@ -177,7 +177,8 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
     text, end = reply.text, numeral.end
     lead, rest = before(text, numeral.start), text[end : end + 40]
     labelled = _is_labelled(param, lead)
-    if _QUANTITIES.intersection(split_name(param.name)) and _before_value(reply, end):
+    counts = _QUANTITIES.intersection(split_name(param.name)) or _is_count(param)
+    if counts and _before_value(reply, end):
         return 3, 0.9, end
     if labelled or _NOT_A_COUNT.search(lead):
         labelled = labelled or (not reply.strict and _NUMBER_ALONE.fullmatch(text) is not None)

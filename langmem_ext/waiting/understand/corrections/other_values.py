@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
@@ -77,7 +78,7 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
         found = {**found, **bare} if led else found
     elif bare := _value_alone(left, text, said):
         return Anew(values_of({**bare, **exchanged}), certain=True)
-    found = _without_told(found, text)
+    found = _whole_addresses(_without_told(found, text), left, said)
     certain = _certain(found, left, text, cue, said, denied=denied) if taking else {}
     likely = {
         param.name: found[param.name].value
@@ -104,6 +105,24 @@ def _value_alone(params: Sequence[Param], text: str, said: Said) -> dict[str, Ex
     if len(bare) != 1 or says_more(words_without_values(text, spans_of(bare)), own):
         return {}
     return bare
+
+
+def _whole_addresses(
+    found: Mapping[str, Extraction], params: Sequence[Param], said: Said
+) -> dict[str, Extraction]:
+    """The values, a house in the known street with the known town: "oh it's 79 Quarry Street"."""
+    whole = dict(found)
+    for param in params:
+        extraction, known = found.get(param.name), said.known.get(param.name)
+        if param.type is not ParamType.ADDRESS or extraction is None or not isinstance(known, str):
+            continue
+        number = re.match(r"\d+[A-Za-z]?\s+", str(extraction.value))
+        street = str(extraction.value)[number.end() :].lower() if number else ""
+        behind = re.search(rf"\d+[A-Za-z]?\s+{re.escape(street)}(?=,)", known, re.IGNORECASE)
+        if street and behind:
+            value = f"{extraction.value}{known[behind.end() :]}"
+            whole[param.name] = replace(extraction, value=value)
+    return whole
 
 
 _WISHED_FOR: Final = re.compile(
