@@ -21,7 +21,7 @@ _REJECTED = re.compile(
     r"\b(?:not|there(?:['’]?s| is| are)"
     r" no|neither|isn't|isnt|except|any(?:\s+\w+)?\s+but|before|anything but"
     r"|other than|apart from|aside from|except for|rather than|instead of|used to (?:be|have)"
-    r"|nor|but not|don['’]?t want|do not want|cannot do|can['’]?t do|too"
+    r"|nor|but not|no (?:use|need) for|don['’]?t want|do not want|cannot do|can['’]?t do|too"
     r"|(?:have|has)(?:n['’]?t| not) got|(?:do|does)(?:n['’]?t| not) (?:have|do|use|like|take))"
     r"(?:\s+(?:on|at|for|in|from|to|the|a|an|my|until|till|with|want|any|by|doctor|(?:dr|mrs?|ms)\.?))*"
     r"\s*$",
@@ -140,7 +140,7 @@ _FORBIDDEN = re.compile(
 _RULED_OUT = re.compile(
     r"\s*(?:is|are|was|really|just|definitely|sadly)?\s*(?:(?:does|do|will|would|wo"
     r"|can)(?:\s?n['’]?t|\s?not)\s+(?:really\s+)?"
-    r"(?:work|suit|fit|do|be good)\b|(?:(?:['’]?s|is|are)\s+)?out\b(?!"
+    r"(?:work|suit|fit|do|be good)\b|(?:['’]?s|is|are)\s+out\b(?!"
     r" of)|(?:['’]?s|is|are)\s+(?:off|bad|no good"
     r"|not (?:good|possible|ok|an option)|impossible|full)\b"
     r"|(?:is|are|was|wo|would)(?:\s?n['’]?t|\s?not)\s+(?:\w+\s+)?(?:enough|right|correct)\b"

@@ -100,7 +100,9 @@ def test_a_person_is_nobody_who_only_says_or_does_something() -> None:
         "my neighbour Jean at number 40 had one of your chaps round",
     ):
         assert find(NAME, text, now=NOW).value is None, text
-    assert find(NAME, "my son Oskar wants to join", now=NOW).value == "Oskar"
+    member = param("member", "person", description="name of the new member")
+    assert find(member, "my son Oskar wants to join", now=NOW).value == "Oskar"
+    assert find(NAME, "my son Oskar wants to join", now=NOW).value is None  # not who writes
 
 
 def test_a_company_is_no_person() -> None:

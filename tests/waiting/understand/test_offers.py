@@ -259,7 +259,7 @@ LEAK = (
     "theres a river running down our hill, must be one of your pipes",
     "the first",
     "outside 22 Bellevue Crescent",
-    "absolutely pouring out",
+    "absolutely pounding",
 )
 
 

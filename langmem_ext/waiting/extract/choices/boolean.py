@@ -313,9 +313,9 @@ _WITHOUT = re.compile(r"(?:no|not|without)_", re.I)
 
 def _named(param: Param, text: str, where: tuple[int, int]) -> tuple[int, int]:
     """The first of the parameter's own nouns in a sentence, that of its name first; or all."""
-    own, names = telling_stems(param), set(split_name(param.name))
+    own, names = telling_stems(param), set(map(stem, split_name(param.name)))
     named = [word for word in _WORD.finditer(text, *where) if _is_own(stem(word[0]), own)]
-    first = next((word for word in named if word[0].lower() in names), next(iter(named), None))
+    first = next((word for word in named if stem(word[0]) in names), next(iter(named), None))
     return first.span() if first else where
 
 

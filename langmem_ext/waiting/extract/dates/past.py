@@ -48,7 +48,9 @@ _TOLD: Final = re.compile(
 
 _OTHERS_DID: Final = re.compile(
     r"(?:\b(?:my|our|his|her|their|the)\s+(?:\w+\s+)?\w+|\bnew one)\s+"
-    rf"(?:{_DONE}|was|were)\s+(?:on\s+|last\s+)?$",
+    rf"(?:{_DONE}|was|were)\s+(?:on\s+|last\s+)?$"
+    r"|\b(?:my|our|his|her|their|the)\s+\w+\s+(?:is|are|['’]s|['’]re)\s+(?:\w+\s+){0,2}"
+    r"(?:till?|until)\s+$",
     re.I,
 )
 """Words before a day on which something happened to somebody or something else."""

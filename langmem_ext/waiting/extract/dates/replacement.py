@@ -75,6 +75,9 @@ def wished_first(param: Param, reply: Reply, candidates: Sequence[Candidate]) ->
     if len(candidates) < 2 or rivals or len({candidate.fit for candidate in candidates}) > 1:
         return list(candidates)
     limit = _IS_LIMIT.search(f"{param.name.replace('_', ' ')} {param.description} {param.prompt}")
+    limits = [day for day in candidates if _BY.search(before(reply.text, day.start))]
+    if not limit and 0 < len(limits) < len(candidates):
+        return [day.moved(-(day in limits)) for day in candidates]  # "before the 14th: the 12th?"
     for leads in (_BY, _WISHED) if limit else (_WISHED,):
         begins = [0, *(candidate.end for candidate in candidates)]
         led = [

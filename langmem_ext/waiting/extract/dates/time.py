@@ -564,6 +564,12 @@ def _end_of_range(param: Param, text: str, days: Sequence[tuple[int, int]]) -> C
     return _in_part(text, [end_of_range])[0]
 
 
+_BY_CLOCK = re.compile(
+    r"\bthe\s+(?P<hour>1?\d|2[0-3])[.:](?P<minute>[0-5]\d)(?=\s+(?:boat|ferry|bus|coach|train|flight|one"
+    r"|slot|session|class|show|sailing|crossing|performance|screening|service)\b)",
+    re.I,
+)
+"""What is called by its hour: "the 10.30 boat"."""
 _CLOCK_ALONE = re.compile(
     r"(?:^|[,.]\s+)(?P<hour>1?\d|2[0-3])\.(?P<minute>[0-5][05])(?=\s*(?:$|[,;]|\.\s))"
 )
@@ -571,7 +577,7 @@ _CLOCK_ALONE = re.compile(
 
 def _clock_alone(text: str) -> list[Candidate]:
     """The one time with a point that stands by itself beside a day: "saturday please, 9.20"."""
-    found = list(_CLOCK_ALONE.finditer(text))
+    found = list(_BY_CLOCK.finditer(text)) or list(_CLOCK_ALONE.finditer(text))
     if len(found) != 1:
         return []
     start, end = found[0].start("hour"), found[0].end("minute")

@@ -16,7 +16,7 @@ _EMPTY = word_set(
 _PEOPLE = word_set(
     "people person persons passenger passengers rider riders traveler travelers traveller"
     " travellers guest guests adult adults party attendee attendees diner diners visitor visitors"
-    " child children kid kids seat seats ticket tickets pax pupil pupils student"
+    " child children kid kids place places seat seats ticket tickets pax pupil pupils student"
     " students participant participants player players"
 )
 

@@ -78,6 +78,12 @@ _POSTCODED = re.compile(
     r"(?-i:[A-Z]{1,2}\d[A-Z\d]?\s*\d[A-Z]{2})\b"
 )
 """A house by its name, up to a postcode: "The Old Forge, Church Lane, Bredon GL20 7LA"."""
+_HOUSE = re.compile(
+    rf"\b(?-i:The\s+[A-Z][\w'’-]*(?:\s[A-Z][\w'’-]*)*),\s+(?-i:(?:[A-Z][\w'’-]*\s+){{1,3}}){_KIND}\b"
+    r"(?:,\s+(?-i:[A-Z][\w'’-]*(?:\s[A-Z][\w'’-]*){0,2}))*",
+    re.I,
+)
+"""A house by its name and its street: "The Old Forge, Mill Street, Masham"."""
 _NUMBERED = re.compile(
     r"\b\d{1,5}[A-Za-z]?\s+(?:[^\W\d_][\w'’-]*\s+){0,3}[^\W\d_][\w'’-]*,?\s+"
     r"[A-Z]{1,2}\d[A-Z\d]?\s*\d[A-Z]{2}\b",
@@ -111,6 +117,7 @@ _FORMS = (
     (_CORNER, 0.9),
     (_POSTCODED, 0.9),
     (_NUMBERED, 0.9),
+    (_HOUSE, 0.9),
     (_AFTER, 0.85),
     (_CAPITAL, 0.6),
 )

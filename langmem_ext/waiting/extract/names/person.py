@@ -138,7 +138,7 @@ KIN = (
     r"|sister|brother|son|daughter|friend|kid|child"
     r"|baby|guest|colleague|co-?worker|boss|client|cousin|aunt|uncle|grandma|grandpa|grandmother"
     r"|grandfather|grandson|granddaughter|roommate"
-    r"|flatmate|neighbou?r|mate|niece|nephew|nan|landlord|landlady|tenant|teacher|assistant|manager"
+    r"|flatmate|neighbou?r|mate|niece|nephew|nan|nana|gran|granny|grandad|aunty|auntie|landlord|landlady|tenant|teacher|assistant|manager"
     r"|secretary|patient|visitor|customer|pupil"
     r"|student|boy|girl|twin)"
 )
@@ -255,6 +255,8 @@ def _stands_alone(reply: Reply, group: Sequence[Token]) -> bool:
     ):
         return False
     lead = before(text, start)
+    if _MADE_BY.search(lead):
+        return False
     if any(_THINGS.search(word.text) or _DEMONYM.fullmatch(word.text) for word in group):
         return False
     return (
@@ -263,6 +265,10 @@ def _stands_alone(reply: Reply, group: Sequence[Token]) -> bool:
         and _STREETS.search(text[start : group[-1].end]) is None
         and not _of_street(text, group)
     )
+
+
+_MADE_BY = re.compile(r"\b(?-i:[A-Z])[\w'’]*\s+by\s+$")
+"""Words before who made a thing that has a name: "Blue Train by John Coltrane"."""
 
 
 def _is_placed(text: str, group: Sequence[Token]) -> bool:
@@ -326,6 +332,21 @@ _DOES_SOMETHING = re.compile(
     r"|(?!died\b|passed\b)[a-z]+ed)\b",
     re.I,
 )
+
+
+_OF_SPEAKER = re.compile(
+    r"\byour (?:own |full )?name\b"
+    r"|\bperson who (?:books|writes|orders|pays|asks)\b"
+    r"|\bname (?:for|of|on) the (?:booking|order|account)\b",
+    re.I,
+)
+"""Words of a parameter that is the name of whoever writes."""
+
+
+def _is_of_others(param: Param, text: str, group: Sequence[Token]) -> bool:
+    """Whether a name is somebody's of whom the speaker tells: "my sister Carol will fetch it"."""
+    own = _OF_SPEAKER.search(f"{param.description} {param.prompt}")
+    return own is not None and _OTHERS.search(before(text, group[0].start)) is not None
 
 
 def is_bystander(text: str, group: Sequence[Token]) -> bool:
@@ -702,7 +723,11 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
             else ([], confidence)
         )
     if reply.strict:
-        groups = [one for one in groups if not (is_bystander(text, one) or is_firm(one))]
+        groups = [
+            one
+            for one in groups
+            if not (is_bystander(text, one) or is_firm(one) or _is_of_others(param, text, one))
+        ]
     candidates = []
     for group in groups:
         fit = _fit(before(text, group[0].start), part)

@@ -113,7 +113,11 @@ def _part(text: str, start: int, end: int) -> _Part | None:
     idle = lead is None and all(word.low in FUNCTION_WORDS | VERBS for word in words)
     if _BESIDE.match(text, start) or (idle and len(words) > 1 and words[0].low in FUNCTION_WORDS):
         return _Part(start, end, False, False)
-    led = lead is not None or words[0].low in DETERMINERS or words[0].text.isdigit()
+    led = (
+        lead is not None
+        or words[0].low in DETERMINERS
+        or (words[0].text.isdigit() and len(words) > 1)
+    )
     return _Part(begin, end, not _is_sentence(words, led=led), led)
 
 

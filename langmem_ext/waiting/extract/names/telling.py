@@ -89,7 +89,8 @@ def told(param: Param, text: str) -> tuple[int, int, float]:
 
 _REMARK = re.compile(
     r"\W*(?:(?:ok(?:ay)?|right|well|oh|ah|hm+|yes|and)\b\W*)*"
-    r"(?:good (?:question|point)\b|(?:(?:that|it|this)(?:['’]?s| is| was)|sounds?|seems?|looks?)\s+"
+    r"(?:good (?:question|point)\b|no (?:rush|hurry)(?: at all)?|not urgent|fingers crossed"
+    r"|(?:(?:that|it|this)(?:['’]?s| is| was)|sounds?|seems?|looks?)\s+"
     r"(?:(?:a bit|very|quite|really|pretty|so|too|only|all)\s+)*"
     r"(?:fair|fine|good|great|ok(?:ay)?|cool|nice|lovely|reasonable|cheap|expensive|dear|steep|quick"
     r"|helpful|clear|perfect|brilliant|right|a (?:shame|pity)|daft|silly|stupid|odd"

@@ -42,8 +42,9 @@ _GO_AHEAD = re.compile(
     r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect|ok(?:ay)?|for me|for us)|works"
     r" for (?:me|us)|that (?:works|does it|would work|'ll do|will do)|"
     r"of course|by all means|no need to change|that'?ll do|bang on|lgtm|sure thing|you got it"
-    r"|as it should be|all in order|that['’]?s (?:me|us|them)(?=\W*$)"
-    r"|thumbs up|happy with (?:that|this|it))\b|\b(?:it is|i do)\W*$|[👍👌✅]",
+    r"|as it should be|all in order|that['’]?s (?:me|us|them)(?=\W*(?:$|[,.!]))"
+    r"|(?:order|book|fire) away|thumbs up|happy with (?:that|this|it))\b"
+    r"|\b(?:it is|i do|do please)\W*$|^\W*please\W*$|[👍👌✅]",
     re.IGNORECASE,
 )
 _WITH_A_YES = frozenset(
@@ -51,7 +52,8 @@ _WITH_A_YES = frozenset(
 ) | word_set(
     "it thats would be that is was quite very much really so all lot go ahead on for do the needful"
     " kindly looks sounds works seems sound look work forward many wonderful kind one better thats"
-    " its thank im were happy glad pleased yay phew love like wow oh thatll job obliged again order"
+    " its thank im were happy glad pleased yay phew love like wow oh thatll job obliged"
+    " again order god x u away lifesaver"
     " nicely bang lgtm thumbs up got thing"
 )
 """Words that may come with a yes and change nothing of it, without their apostrophes."""

@@ -115,6 +115,8 @@ _IF_POSSIBLE = re.compile(
 """Conditions that leave a wish as it is."""
 
 
+_INSTEAD = re.compile(r"\binstead\W*$", re.IGNORECASE)
+_NEVER = re.compile(r"\b(?:not|never|no)\b", re.IGNORECASE)
 _RATHER_THAN = re.compile(r"\brather\b.*?\bthan\b.*", re.IGNORECASE)
 
 
@@ -137,6 +139,8 @@ def is_meant(text: str, span: tuple[int, int], *, anew: bool = False) -> bool:
     for wish in (_NEEDED, _WOULD_SUIT, _IF_POSSIBLE):
         rest = wish.sub(" ", rest)
     rest = _RATHER_THAN.sub(" ", rest)
+    if anew and _INSTEAD.search(text, span[1]):
+        return not only_tells and _NEVER.search(rest) is None
     return not only_tells and (_DOUBT_OF_VALUE | ADDING).isdisjoint(plain_words(rest))
 
 

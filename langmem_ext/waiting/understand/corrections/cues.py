@@ -21,7 +21,7 @@ _STRONG = re.compile(
     re.IGNORECASE,
 )
 _WEAK = re.compile(
-    r"\b(?:sorry|oops|actually|wait|hold on|hang on|rather|instead|make (?:it|that)"
+    r"\b(?:sorry|oops|actually|wait|hold on|hang on|rather|instead|make (?:it|that)|call it"
     r"|(?:scrap|scratch|strike|forget|drop) (?:that|it|this))\b|"
     r"^\W*no\b|^\W*not\b(?! (?:sure|really|yet|now)\b).*[,;.]",
     re.IGNORECASE,
@@ -47,7 +47,7 @@ CORRECTED = tuple(
         r"\bshould (?:be|have been|read)\b",
         r"\bnot\b.{1,120}?\bbut\b",
         r"\b(?:mistake|typo|wrong|incorrect|correction)\b.*?\bit(?:['’]?s| is| was| should be)\b",
-        r"\bmake (?:it|that)\b",
+        r"\b(?:make (?:it|that)|call it)\b",
         r"\bactually\b.*\b(?:can|could|may) (?:you|we|i) (?:do|have|get|take|make it)\b",
     )
 )

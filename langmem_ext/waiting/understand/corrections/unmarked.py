@@ -60,6 +60,7 @@ SO_NOW: Final = re.compile(
     re.IGNORECASE,
 )
 """How a message ends that says what follows for a value."""
+_TIMED: Final = frozenset({ParamType.TIME, ParamType.DATETIME})
 _PARTS: Final = 6
 """Parts of a message that are looked at, at most."""
 
@@ -87,7 +88,8 @@ def unmarked_values(
     if cue:
         start, end = cue.span("value")
         parts.insert(0, (start, end, led))
-        if (first := PART.match(text, start, end)) and first.end() < end:
+        first, timed = PART.match(text, start, end), any(param.type in _TIMED for param in known)
+        if first and first.end() < end and not timed:
             parts.insert(0, (*first.span(), plain))  # "make it 3, I always snap one"
     found: dict[str, Extraction] = {}
     given = [extraction.value for extraction in marked.values()]
