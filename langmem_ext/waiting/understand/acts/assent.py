@@ -125,7 +125,7 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
 _LOOKS_FORWARD = re.compile(
     r"(?<=\w)[\s,.!–—-]+(?:(?:i|we)\s+(?=can|look))?"
     r"(?:can['’]?t wait|cannot wait|looking forward(?: to it)?"
-    r"|(?:quick(?:ly)? )?before (?:i|we|he|she|they|it)\b[^.?!\d]*)\W*$",
+    r"|as (?:it|they) should be|(?:quick(?:ly)? )?before (?:i|we|he|she|they|it)\b[^.?!\d]*)\W*$",
     re.IGNORECASE,
 )
 """What changes nothing behind a yes."""

@@ -85,7 +85,8 @@ def ends_after_yes(text: str) -> bool:
 
     Where an end is asked about, this is a yes.
     """
-    return is_cancel(_YES_FIRST.sub("", text, count=1))
+    said = _YES_FIRST.match(text)
+    return said is not None and is_cancel(re.split(r"[,.;!]", text[said.end() :], maxsplit=1)[0])
 
 
 _LEAVES = re.compile(

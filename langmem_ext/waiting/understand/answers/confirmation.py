@@ -172,9 +172,6 @@ def _ends(clauses: Sequence[Clause], asked: str) -> bool:
 
 def _yes_first(clauses: Sequence[Clause], asked: str) -> Clause | None:
     """The first sentence of several, where it only says yes: "yes. and can I order rolls?"."""
-    if clauses and (led := _YES_AND.match(clauses[0].text)):
-        first = clauses[0]
-        return replace(first, end=first.start + led.end("yes"), text=led["yes"], act="say")
     if len(clauses) < 2:
         return None
     first, second = clauses[:2]
@@ -182,14 +179,11 @@ def _yes_first(clauses: Sequence[Clause], asked: str) -> Clause | None:
     return first if ends and yes_or_no(first.text, (), asked) else None
 
 
-_YES_AND: Final = re.compile(
-    r"(?P<yes>\W*(?:yes|yeah|yep|yup|perfect|great|lovely)(?: (?:please|thanks))?)[\s,]+"
-    r"(?:and|n|also)\s+(?:also\s+)?(?:can|could|would|will|i|we|please|put)\b",
+_ENDED: Final = re.compile(r"[.!…\n]\s*$")
+_ADDS: Final = re.compile(
+    r"\W*(?:oh|also|btw|by the way|ps|(?:and|n) (?:also|can|could|would|will|please|i|we))\b",
     re.IGNORECASE,
 )
-"""A yes, and another thing that is asked for: "yes and can you put it in the newsletter"."""
-_ENDED: Final = re.compile(r"[.!…\n]\s*$")
-_ADDS: Final = re.compile(r"\W*(?:oh|also|btw|by the way|ps|(?:and|n) also)\b", re.IGNORECASE)
 
 
 def _for_suspended(playbook: Playbook, session: Session, rest: Heard) -> Commands:

@@ -90,9 +90,11 @@ def unmarked_values(
         parts.insert(0, (start, end, led))
         first, timed = PART.match(text, start, end), any(param.type in _TIMED for param in known)
         if first and first.end() < end and not timed:
-            parts.insert(0, (*first.span(), plain))  # "make it 3, I always snap one"
+            parts.insert(0, (*first.span(), plain))
     found: dict[str, Extraction] = {}
     given = [extraction.value for extraction in marked.values()]
+    behind_cue: set[str] = set()
+    parts_read = 0
     unsure = False
     for start, end, among in parts:
         if overlap((start, end), spans_of({**marked, **found})):
@@ -112,7 +114,10 @@ def unmarked_values(
             if extraction.span and extraction.value not in (None, said.known[name], *given)
         }
         meant = _of_its_size(new, said.known) if len(read) > 1 else new
-        found |= meant
+        found |= {name: value for name, value in meant.items() if name not in behind_cue}
+        if cue and cue.span("value")[0] <= start < cue.span("value")[1] and not parts_read:
+            behind_cue |= meant.keys()  # "make it 3, I always snap one"
+        parts_read += bool(meant)
         unsure = unsure or (len(read) > 1 and not meant) or bool(new)
     return found, unsure
 
@@ -168,6 +173,11 @@ def _read_bare(params: Sequence[Param], part: str, said: Said) -> dict[str, Extr
 
 
 _BARE_NUMBER: Final = re.compile(r"\W*(?:\w+\W+)?\d{1,2}\W*", re.IGNORECASE)
+_COMPANY: Final = re.compile(
+    r"\b(?:friends?|mates?|family|kids|guests|others|people|of us)\b[^.;!?]*\b(?:coming|come|comes"
+    r"|joining|join)\b",
+    re.IGNORECASE,
+)
 _AN_HOUR: Final = 60
 """Minutes by which a time is moved that a number alone gives, at most."""
 
@@ -181,7 +191,11 @@ def _count_or_hour(
     """
     times = [param for param in own if param.type is ParamType.TIME]
     counts = [param for param in own if param.type is ParamType.INTEGER]
-    if len(times) != 1 or not counts or not _BARE_NUMBER.fullmatch(part):
+    if len(times) != 1 or not counts:
+        return own
+    if _COMPANY.search(said.text):  # "make it two, some friends are coming along"
+        return [param for param in own if param not in times]
+    if not _BARE_NUMBER.fullmatch(part):
         return own
     apart = abs(
         minutes_of(near_known(times[0], read[times[0].name], said).value)
