@@ -237,3 +237,8 @@ def test_words_that_are_put_right_are_the_ones_to_write() -> None:
 def test_a_lack_of_something_is_said_with_its_no() -> None:
     change = param("change", "text", description="what to change", prompt="What shall we change?")
     assert answer(change, "no coriander please").value == "no coriander"
+
+
+def test_a_first_name_may_sound_like_family() -> None:
+    first = param("first_name", "person", description="first name", prompt="Your first name?")
+    assert answer(first, "Nana Badlam").value == "Nana"

@@ -138,7 +138,7 @@ KIN = (
     r"|sister|brother|son|daughter|friend|kid|child"
     r"|baby|guest|colleague|co-?worker|boss|client|cousin|aunt|uncle|grandma|grandpa|grandmother"
     r"|grandfather|grandson|granddaughter|roommate"
-    r"|flatmate|neighbou?r|mate|niece|nephew|nan|nana|gran|granny|grandad|aunty|auntie|landlord|landlady|tenant|teacher|assistant|manager"
+    r"|flatmate|neighbou?r|mate|niece|nephew|nan|gran|granny|grandad|aunty|auntie|landlord|landlady|tenant|teacher|assistant|manager"
     r"|secretary|patient|visitor|customer|pupil"
     r"|student|boy|girl|twin)"
 )
