@@ -242,3 +242,11 @@ def test_a_lack_of_something_is_said_with_its_no() -> None:
 def test_a_first_name_may_sound_like_family() -> None:
     first = param("first_name", "person", description="first name", prompt="Your first name?")
     assert answer(first, "Nana Badlam").value == "Nana"
+
+
+def test_a_part_of_a_length_of_time_is_not_added_to_it() -> None:
+    stay = param("hire_length", "duration", description="how long it is needed")
+    talk = "two hours, an hour and a half of which will be Ronald on dahlias"
+    assert answer(stay, talk).value == "PT2H"
+    assert answer(stay, "2 hours, 30 minutes").value == "PT2H30M"
+    assert answer(stay, "2 weeks and 3 days").value == "P17D"

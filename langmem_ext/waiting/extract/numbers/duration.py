@@ -168,7 +168,8 @@ def _smaller(piece: tuple[float, float], whole: tuple[int, int, float, float]) -
     return piece[1] < months or (piece[1] == months and piece[0] < (unit or seconds))
 
 
-_SIZES = (86_400, 3_600, 60)
+_SIZES = (604_800, 86_400, 3_600, 60)
+"""Weeks, days, hours and minutes, in seconds."""
 
 
 def _pieces(text: str) -> list[tuple[int, int, float, float]]:

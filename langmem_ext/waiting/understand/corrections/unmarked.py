@@ -93,10 +93,9 @@ def unmarked_values(
             parts.insert(0, (*first.span(), plain))
     found: dict[str, Extraction] = {}
     given = [extraction.value for extraction in marked.values()]
-    behind_cue: set[str] = set()
-    parts_read = 0
+    fixed: set[str] = set()  # behind the cue: "make it 3, I always snap one"
     unsure = False
-    for start, end, among in parts:
+    for at, (start, end, among) in enumerate(parts):
         if overlap((start, end), spans_of({**marked, **found})):
             continue
         if lead := BEFORE_NEW.match(text[start:end]):
@@ -114,10 +113,8 @@ def unmarked_values(
             if extraction.span and extraction.value not in (None, said.known[name], *given)
         }
         meant = _of_its_size(new, said.known) if len(read) > 1 else new
-        found |= {name: value for name, value in meant.items() if name not in behind_cue}
-        if cue and cue.span("value")[0] <= start < cue.span("value")[1] and not parts_read:
-            behind_cue |= meant.keys()  # "make it 3, I always snap one"
-        parts_read += bool(meant)
+        found |= {name: value for name, value in meant.items() if name not in fixed}
+        fixed |= meant.keys() if cue and at == 0 else set()
         unsure = unsure or (len(read) > 1 and not meant) or bool(new)
     return found, unsure
 
