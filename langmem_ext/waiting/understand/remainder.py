@@ -35,7 +35,7 @@ from langmem_ext.waiting.extract.names.person import (
 )
 from langmem_ext.waiting.extract.names.phrase import place_in
 from langmem_ext.waiting.extract.names.telling import is_remark
-from langmem_ext.waiting.extract.names.texts.asks import is_colour, is_narrative
+from langmem_ext.waiting.extract.names.texts.asks import asks_for_name, is_colour, is_narrative
 from langmem_ext.waiting.extract.names.texts.objects import objects_in, things_in, topics_in
 from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
 from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
@@ -237,11 +237,9 @@ def _vocabulary(params: Sequence[Param], about: str) -> frozenset[str]:
 
 
 def _is_name(param: Param) -> bool:
-    called = param.type is ParamType.TEXT and _CALLED.search(f"{param.description} {param.prompt}")
-    return param.type in (ParamType.NAME, ParamType.PERSON, ParamType.PLACE) or bool(called)
-
-
-_CALLED: Final = re.compile(r"\bname of\b|\bcalled\b", re.IGNORECASE)
+    if param.type is ParamType.TEXT:
+        return asks_for_name(param)
+    return param.type in (ParamType.NAME, ParamType.PERSON, ParamType.PLACE)
 
 
 def _is_thing(param: Param) -> bool:

@@ -1,4 +1,4 @@
-"""What people say around a value: whose it is, what it is not, and what was said before it."""
+"""Words around a value: other people's values, values ruled out, and values said earlier."""
 
 from __future__ import annotations
 

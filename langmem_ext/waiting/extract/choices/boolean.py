@@ -420,6 +420,7 @@ def _truth(text: str) -> Candidate | None:
 _OR_OLDER = re.compile(
     r"\b(?P<least>\d{1,2}) or (?:over|older|above)\b|\b(?:at least|over) (?P<over>\d{1,2})\b", re.I
 )
+"""An age that is asked for: "18 or over", "at least 21"."""
 
 
 def _of_age(param: Param, reply: Reply) -> list[Candidate]:

@@ -106,6 +106,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
 
 
 _FROM_THERE = re.compile(r"\b(?:rings?|calls?|phones?|texts?)\s+(?:\w+\s+)?from\s*$", re.I)
+"""What stands before a number that somebody else calls from: "he rings from"."""
 _NEVER_RING = re.compile(
     r"[^.;!?\d]{0,60}?\b(?:do\s?n['’]?t|do not|never)\s+(?:\w+\s+)?"
     r"(?:save|use|ring|call|text|phone|contact|note|keep)(?:ing)?\s+(?:him|her|them|that|it)\b",

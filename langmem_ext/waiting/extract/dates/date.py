@@ -410,7 +410,7 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
             named.setdefault(weekday, completed[-1])
     completed = _in_months(text, completed, today)
     for match in _NEXT_TO.finditer(text) if completed else ():
-        first = next((other for other in reversed(completed) if other.end <= match.start()), None)
+        first = _last_before(completed, match.start())
         told = _BEGINS.search(before(text, match.start())) or not _NEXT_LED.search(
             before(text, match.start())
         )
@@ -425,13 +425,18 @@ def _completed_by_others(text: str, today: Day, candidates: list[Candidate]) -> 
             day = Day.fromisoformat(str(first.value)) + _apart(match)
             completed.append(Candidate(*match.span(), day.isoformat(), 0.9, 1, _BESIDE))
     for match in _THAT_DAY.finditer(text) if completed else ():
-        first = next((other for other in reversed(completed) if other.end <= match.start()), None)
+        first = _last_before(completed, match.start())
         if first and not any(other.overlaps(*match.span()) for other in completed):
             completed.append(Candidate(*match.span(), first.value, 0.9, 0, "the day said before"))
     return sorted(completed, key=lambda candidate: candidate.start)
 
 
+def _last_before(candidates: list[Candidate], start: int) -> Candidate | None:
+    return next((other for other in reversed(candidates) if other.end <= start), None)
+
+
 _THAT_DAY = re.compile(r"\bthat (?:same )?(?:morning|afternoon|evening|night)\b", re.I)
+"""The day of the date before it: "the 14th, and dinner that evening"."""
 _MONTH = re.compile(MONTH, re.I)
 _END = re.compile(
     r"\s*(?:[-–—]|\b(?:to|till?|until|through|thru)\b)\s*(?:the\s+)?(?P<day>\d{1,2})"
@@ -504,7 +509,7 @@ _MONTH_SAID = re.compile(rf"\b(?:in|the|this|next|for)\s+{MONTH}(?!\s*\d)", re.I
 
 def _in_named_month(month: str, number: int, today: Day) -> Day | None:
     """The next day of this number in a month of this name."""
-    at = next(n for n, name in enumerate(days.MONTHS, 1) if name.startswith(month.lower()[:3]))
+    at = days.month_number(month)
     years = (today.year, today.year + 1)
     return next((day for y in years if (day := days.safe(y, at, number)) and day >= today), None)
 
@@ -666,7 +671,7 @@ def half_said(param: Param, reply: Reply) -> Extraction | None:
         return None
     [(name, match)] = months.items()
     today = reply.now.date()
-    number = next(n for n, month in enumerate(days.MONTHS, 1) if month.startswith(name))
+    number = days.month_number(name)
     year = today.year + (number < today.month)
     if reply.strict and (number - today.month) % 12 > _SOON:
         return None  # who speaks of january in march may mean the last one

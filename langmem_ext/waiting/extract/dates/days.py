@@ -67,6 +67,11 @@ def safe(year: int, month: int, day: int) -> Day | None:
         return None
 
 
+def month_number(name: str) -> int:
+    """The number of a month, 1 to 12, from its name or the first three letters of it."""
+    return next(n for n, month in enumerate(MONTHS, 1) if month.startswith(name.lower()[:3]))
+
+
 def day_number(text: str) -> int:
     """The number of a day of the month, in digits or as a word."""
     return int(text) if text.isdigit() else ORDINAL_DAYS[re.sub(r"\s+", " ", text.lower())]
@@ -74,9 +79,7 @@ def day_number(text: str) -> int:
 
 def explicit(match: re.Match[str], today: Day) -> Day | None:
     """`12 March`, the coming one; a weekday or a year beside it decides which."""
-    month = next(
-        n for n, name in enumerate(MONTHS, start=1) if name.startswith(match["month"].lower()[:3])
-    )
+    month = month_number(match["month"])
     day = day_number(match["day"])
     if day > int(match.groupdict().get("last") or day):
         month = month - 1 or 12  # "the 28th to 3 april"
@@ -253,11 +256,7 @@ def month_end(match: re.Match[str], today: Day) -> Day | None:
     """The last day of the coming month of that name, of this month or of the next."""
     month = today.month + ((match["which"] or "").lower() == "next")
     if match["month"]:
-        month = next(
-            n
-            for n, name in enumerate(MONTHS, start=1)
-            if name.startswith(match["month"].lower()[:3])
-        )
+        month = month_number(match["month"])
         month += 12 * (month < today.month)
     return Day(today.year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
 
@@ -348,11 +347,7 @@ def nth_weekday(match: re.Match[str], today: Day) -> Day | None:
     """As in "the first friday in may"."""
     month, year = today.month, today.year
     if match["month"]:
-        month = next(
-            n
-            for n, name in enumerate(MONTHS, start=1)
-            if name.startswith(match["month"].lower()[:3])
-        )
+        month = month_number(match["month"])
         year += month < today.month
     elif match["which"].lower() == "next":
         year, month = year + month // 12, month % 12 + 1

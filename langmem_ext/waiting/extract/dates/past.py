@@ -86,6 +86,7 @@ _THEY_DID: Final = re.compile(
     r"|\b(?:i|we)(?:['’]?ve|\s+have)\s+been\s+(?:\w+ing|together|married)\b[^.,;!?]*$",
     re.I,
 )
+"""What others did, or what the user has been doing, for a length of time."""
 
 
 def done_by_others(lead: str) -> bool:

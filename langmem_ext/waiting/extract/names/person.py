@@ -307,17 +307,19 @@ _TRADE = (
     r"(?:solicitor|lawyer|accountant|agent|surveyor|plumber|builder|electrician|gp|doctor|vet|nurse"
     r"|midwife|coach|trainer|driver|receptionist|dentist|consultant|vicar|bank)"
 )
+"""People one deals with: their names are not the name of the user."""
 _OTHERS = re.compile(
     rf"\b(?:my|our|his|her|their|the|your)\s+(?:\w+\s+)?(?P<who>{KIN}|{_TRADE}),?\s+"
     r"(?:(?:a|an|called|named)\s+)?(?:(?:mr|mrs|ms|miss|dr)\.?\s+)?$",
     re.I,
 )
+"""What stands before the name of somebody else: "my solicitor, Mr"."""
 _NEAREST = re.compile(
     r"(?:wife|husband|partner|spouse|mother|mom|mum|father|dad|sister|brother|son|daughter|kid|child"
     r"|baby|grandson|granddaughter|boy|girl|twin|student|pupil|patient|client|customer|guest|tenant)",
     re.I,
 )
-"""Whom one speaks for, who may want what is told of them."""
+"""Relatives and people in one's care: a message may be on their behalf."""
 _THERE = r"(?:,?\s+(?:at|from|in|of|down|next)\s+(?:[\w'’]+\s+){0,2}?[\w'’]+)?,?"
 """Where somebody is who says or does something: "Debbie at the letting agents"."""
 _REPORTS = re.compile(

@@ -195,6 +195,7 @@ def begins_with_yes(text: str) -> bool:
 _TAKING_BACK = word_set(
     "but if unless not except wait instead only don't can't won't dont cant wont"
 )
+"""Words after a yes that take it back: "yes but not on friday"."""
 _YES_LAST = re.compile(r"\b(?:but|so) (?:yes|yeah|yep)\W*$", re.IGNORECASE)
 """How a message ends that says yes after all: "unlucky for some but yes"."""
 _PLAIN_YES = re.compile(

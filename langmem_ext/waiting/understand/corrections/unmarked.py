@@ -175,6 +175,7 @@ _COMPANY: Final = re.compile(
     r"|joining|join)\b",
     re.IGNORECASE,
 )
+"""People who come too: "two friends are coming"."""
 _AN_HOUR: Final = 60
 """Minutes by which a time is moved that a number alone gives, at most."""
 

@@ -33,6 +33,14 @@ def is_kind(param: Param) -> bool:
     return bool(words & _KINDS)
 
 
+def asks_for_name(param: Param) -> bool:
+    """Whether the text that is asked for is a name: "what is the band called?"."""
+    return _NAMED.search(f"{param.description} {param.prompt}") is not None
+
+
+_NAMED = re.compile(r"\bname of\b|\bcalled\b", re.I)
+
+
 def is_colour(param: Param) -> bool:
     """Whether the parameter holds a colour."""
     words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}

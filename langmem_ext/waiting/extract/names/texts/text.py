@@ -29,6 +29,7 @@ from langmem_ext.waiting.extract.names.telling import (
     told,
 )
 from langmem_ext.waiting.extract.names.texts.asks import (
+    asks_for_name,
     is_colour,
     is_kind,
     is_narrative,
@@ -87,7 +88,7 @@ def _thing(param: Param, text: str) -> list[Candidate]:
     """The words that name a thing; less sure where the answer says something else as well."""
     led = behind_lead(param, text, 0, len(text))
     lead = _NAMED_AS.match(text)
-    if lead and _HAS_NAME.search(f"{param.description} {param.prompt}"):
+    if lead and asks_for_name(param):
         led = lead.end()
     text = " " * led + text[led:]
     for start, end in sentences(text):
@@ -111,7 +112,6 @@ _NAMED_AS = re.compile(
     re.I,
 )
 """Words that only lead to a name: "we've gone with Gary"."""
-_HAS_NAME = re.compile(r"\bname of\b|\bcalled\b", re.I)
 _ARTICLE = re.compile(r"\W*(?P<phrase>(?:an|a|our|my) [^,.;:!?\n]{3,60}\w)\W*$", re.I)
 
 
@@ -170,7 +170,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
 
 def _pets(param: Param, reply: Reply) -> list[Candidate]:
     """The names that a message gives for an animal, for a parameter that is one's name."""
-    is_name = own_stems(param) & PETS and _HAS_NAME.search(f"{param.description} {param.prompt}")
+    is_name = own_stems(param) & PETS and asks_for_name(param)
     if not is_name or not reply.strict:
         return []
     if owned := _ITS_STATE.search(reply.text):
