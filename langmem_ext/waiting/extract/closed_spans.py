@@ -5,7 +5,7 @@ from __future__ import annotations
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.choices.enum import exact
 from langmem_ext.waiting.extract.codes.email import emails
-from langmem_ext.waiting.extract.dates.date import dates
+from langmem_ext.waiting.extract.dates.mentioned import dates
 from langmem_ext.waiting.extract.dates.time import times
 from langmem_ext.waiting.extract.numbers.money import money
 from langmem_ext.waiting.extract.reply import Reply

@@ -26,18 +26,15 @@ from langmem_ext.waiting.extract.english.lexicon import (
 from langmem_ext.waiting.extract.english.tokens import Run, Token, runs, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.address import addresses
+from langmem_ext.waiting.extract.names.bystanders import is_bystander
 from langmem_ext.waiting.extract.names.name import PETS
-from langmem_ext.waiting.extract.names.person import (
-    could_be_person,
-    is_bystander,
-    is_of_person,
-    is_person,
-)
+from langmem_ext.waiting.extract.names.person import is_of_person, is_person
 from langmem_ext.waiting.extract.names.phrase import place_in
 from langmem_ext.waiting.extract.names.telling import is_remark
 from langmem_ext.waiting.extract.names.texts.asks import asks_for_name, is_colour, is_narrative
 from langmem_ext.waiting.extract.names.texts.objects import objects_in, things_in, topics_in
 from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
+from langmem_ext.waiting.extract.names.written_small import could_be_person
 from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
 from langmem_ext.waiting.extract.validity import NUMERIC
 from langmem_ext.waiting.understand.acts.statements import WISHES

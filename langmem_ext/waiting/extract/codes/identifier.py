@@ -13,7 +13,7 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.codes.email import emails
-from langmem_ext.waiting.extract.dates.date import dates
+from langmem_ext.waiting.extract.dates.mentioned import dates
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.vocabulary import split_name, stem
 from langmem_ext.waiting.extract.reading_cache import remembered

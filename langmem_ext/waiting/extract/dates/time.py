@@ -14,8 +14,8 @@ from datetime import timedelta
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest, outside
-from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.dates.daypart import DayPart, common, day_parts, nearest
+from langmem_ext.waiting.extract.dates.mentioned import dates
 from langmem_ext.waiting.extract.dates.replacement import wished_first, without_old
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.dates.time_range import time_range

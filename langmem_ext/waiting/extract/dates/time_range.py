@@ -6,7 +6,7 @@ import re
 from itertools import islice
 from typing import Final, NamedTuple
 
-from langmem_ext.waiting.extract.dates.date import MONTH
+from langmem_ext.waiting.extract.dates.grammar import MONTH
 from langmem_ext.waiting.extract.numbers.numerals import UNITS
 
 _HALF_DAY: Final = 12 * 60

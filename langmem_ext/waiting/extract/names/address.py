@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest
-from langmem_ext.waiting.extract.dates.date import dates
+from langmem_ext.waiting.extract.dates.mentioned import dates
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
 from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS

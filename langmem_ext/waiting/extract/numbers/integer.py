@@ -9,7 +9,7 @@ from dataclasses import replace
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, is_so_far, outside
 from langmem_ext.waiting.extract.choices.enum import exact
-from langmem_ext.waiting.extract.dates.date import dates
+from langmem_ext.waiting.extract.dates.mentioned import dates
 from langmem_ext.waiting.extract.dates.time import times
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS, word_set

@@ -6,7 +6,7 @@ import re
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest, outside
-from langmem_ext.waiting.extract.dates.date import dates
+from langmem_ext.waiting.extract.dates.mentioned import dates
 from langmem_ext.waiting.extract.dates.time import times
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.tokens import before

@@ -12,14 +12,11 @@ from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.tokens import tokens
-from langmem_ext.waiting.extract.names.person import (
-    could_be_person,
-    is_firm,
-    is_full_name,
-    is_person,
-)
+from langmem_ext.waiting.extract.names.bystanders import is_firm
+from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.names.telling import DOUBTED, is_written
 from langmem_ext.waiting.extract.names.texts.asks import is_narrative, is_thing, is_title
+from langmem_ext.waiting.extract.names.written_small import could_be_person, is_full_name
 from langmem_ext.waiting.extract.numbers.numerals import numerals
 from langmem_ext.waiting.extract.validity import NUMERIC
 from langmem_ext.waiting.understand.message import Heard

@@ -10,7 +10,8 @@ from typing import Final
 from langmem_ext.waiting.catalog.param import Extraction, Param
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.english.tokens import tokens
-from langmem_ext.waiting.extract.names.person import is_full_name, is_person
+from langmem_ext.waiting.extract.names.person import is_person
+from langmem_ext.waiting.extract.names.written_small import is_full_name
 from langmem_ext.waiting.understand.corrections.said import Said
 
 

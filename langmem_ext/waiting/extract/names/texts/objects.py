@@ -18,7 +18,7 @@ from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS, word_set
 from langmem_ext.waiting.extract.english.tokens import Token, tokens
 from langmem_ext.waiting.extract.english.vocabulary import stem
-from langmem_ext.waiting.extract.names.person import KIN
+from langmem_ext.waiting.extract.names.bystanders import KIN
 
 Span = tuple[int, int]
 

@@ -11,9 +11,10 @@ from langmem_ext.waiting.extract.english.leadin import answer_span
 from langmem_ext.waiting.extract.english.lexicon import word_set
 from langmem_ext.waiting.extract.english.tokens import before, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.extract.names.bystanders import is_firm
 from langmem_ext.waiting.extract.names.name import PETS
 from langmem_ext.waiting.extract.names.openness import is_no_answer, named_before
-from langmem_ext.waiting.extract.names.person import is_firm, is_person
+from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.names.telling import (
     DOUBTED,
     asks_why,
