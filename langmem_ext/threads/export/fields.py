@@ -12,7 +12,6 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Final, TypeAlias, TypeVar
 
-from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.messages.snapshot import CODE_OF_TYPE
 from langmem_ext.storage.rows.clock import moment_of, unix_ms
 from langmem_ext.storage.rows.compression import MARK
@@ -25,6 +24,9 @@ SHOWN_DEPTH: Final = 64
 """How deep people are shown a value that is nested."""
 
 _BIGGEST: Final = (1 << 63) - 1
+
+_MOST_ROWS: Final = (1 << 31) - 1
+"""The highest number of a row that each database can hold: PostgreSQL has four bytes for it."""
 
 
 def dumps(line: Mapping[str, Any]) -> str:
@@ -111,12 +113,12 @@ def id_field(raw: bytes) -> str:
 
 def number_of(value: Any) -> int:
     """The number of a row."""
-    return _integer(value, 0, NUMBERS - 1)
+    return _integer(value, 0, _MOST_ROWS)
 
 
 def counter_of(value: Any) -> int:
     """The number that a table's next row gets."""
-    return _integer(value, 0, NUMBERS)
+    return _integer(value, 0, _MOST_ROWS)
 
 
 def count_of(value: Any) -> int:
