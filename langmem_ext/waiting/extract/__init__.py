@@ -143,7 +143,7 @@ def _read(param: Param, reply: Reply) -> list[Candidate]:
         and "name" not in f"{param.name} {param.description} {reply.prompt}".lower()
     ):
         return []
-    latest = corrected(param.type, reply, lambda half: _spans(param, half))
+    latest = corrected(param, reply, lambda half: _spans(param, half))
     return valid_readings(param, _spans(param, reply) if latest is None else latest, reply.now)
 
 

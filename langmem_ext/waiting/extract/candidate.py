@@ -32,6 +32,10 @@ _REJECTED = re.compile(
 _UNABLE = re.compile(
     r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|could(?:n['’]?t|"
     r" not))\s+(?:\w+\s+)?(?:make|come|do|be|manage)\b[^.,;!?]*$"
+    r"|\bno way (?:i|we|he|she|they)(?:['’]?ll)? (?:can|could|be|make|will)\b[^.,;!?]*$"
+    r"|\b(?:i|we|he|she|they)(?:['’]?(?:m|re|s|ll be)| am| are| is| will be)\s+"
+    r"(?:(?:at|in|on|off)\b[^.,;!?]{0,30}\b(?:all|most of|half of)\s+$"
+    r"|(?:away|abroad|busy|working)\b[^.,;!?]{0,20}$)"
     r"|\b(?:am|was|are|were|i['’]?m|we['’]?re)\s+(?:meant|supposed|due|booked|down)\b[^.,;!?]*$"
     r"|\b(?:(?:was|were)\s+to|(?:is|it['’]?s|that['’]?s)\s+(?:meant|supposed|due))\b[^.,;!?]*$",
     re.I,
@@ -150,6 +154,13 @@ _RULED_OUT = re.compile(
 )
 
 
+_WAS = re.compile(r"\b(?:was|were|used to be)\s+(?:(?:only|about|around)\s+)?$", re.I)
+_NOW_IS = re.compile(
+    r"\s*,?\s*(?:but|only|and now|now)\b[^.;!?]*"
+    r"\b(?:it|that|we|they|there)(?:['’]?s|['’]?re| is| are)\b",
+    re.I,
+)
+"""Around a value that is no longer one: "was 198 but with the appendix it's 212"."""
 _GOES_OUT = re.compile(r"\b(?:lights?|lamps?|bulbs?|power|electricity|heating|boiler)\b", re.I)
 """What is out when it does not work."""
 
@@ -169,6 +180,8 @@ def turned_down(text: str, start: int, end: int | None = None) -> bool:
     """Whether the words around a span reject it: "not X", "instead of X", "X is no good"."""
     lead = before(text, start)
     if _REJECTED.search(lead) or _FORBIDDEN.search(lead):
+        return True
+    if end is not None and _WAS.search(lead) and _NOW_IS.match(text, end):
         return True
     is_code = end is not None and _CODE.search(text, start, end) is not None
     ruled_out = _RULED_OUT.match(text, end) if end is not None and not is_code else None

@@ -58,7 +58,8 @@ _HELLO: Final = re.compile(
 )
 _HELLO_FIRST: Final = re.compile(rf"^\W*{_GREETING}\s*[,:!.…–—-]*\s+(?=\S)", re.IGNORECASE)
 _VERY: Final = (
-    r"(?: (?:you|u|so|very|much|a lot|a million|again|for (?:that|your help|everything|the"
+    r"(?: (?:you|u|so|very|much|a lot|a mill(?:ion)?|love|hun|duck|pal|dear|again"
+    r"|for (?:that|your help|everything|the"
     r" help)|then|guys|mate|all|in advance))*"
 )
 _THANKS: Final = re.compile(

@@ -250,3 +250,115 @@ def test_a_part_of_a_length_of_time_is_not_added_to_it() -> None:
     assert answer(stay, talk).value == "PT2H"
     assert answer(stay, "2 hours, 30 minutes").value == "PT2H30M"
     assert answer(stay, "2 weeks and 3 days").value == "P17D"
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("can you do thursday at 5? no make it 5.30pm", "2026-03-05T17:30"),
+        ("he's free saturday between 10 and 12, so shall we say 11", "2026-03-07T11:00"),
+        ("tuesday is good, I can drive her. half two in the afternoon", "2026-03-10T14:30"),
+    ],
+)
+def test_a_time_said_apart_is_on_the_day_that_was_said(text: str, moment: str) -> None:
+    assert answer(WHEN, text).value == moment
+
+
+def test_now_within_a_story_is_no_moment() -> None:
+    assert answer(WHEN, "he now tells me he's booked one himself").status != "filled"
+    assert answer(WHEN, "now please").value == "2026-03-04T10:15"
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("friday please, I'm away from saturday", "2026-03-06"),
+        ("would friday be alright, he's at the hospital most of tomorrow", "2026-03-06"),
+        ("tomorrow, no we're at my sister's tomorrow. friday", "2026-03-06"),
+        ("not this friday, the friday after that", "2026-03-13"),
+        ("a week from saturday 25 july", "2026-07-25"),
+        ("a week from june 1st", "2026-06-01"),
+        ("a week from saturday", "2026-03-14"),
+    ],
+)
+def test_a_day_is_the_one_that_is_wanted(text: str, day: str) -> None:
+    assert answer(DAY, text).value == day
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "he's 17 on friday and it's all he talks about",
+        "they moved him to another ward this morning",
+        "his suit has to be cleaned before a funeral on the 14th",
+        "she needs it back by monday",
+    ],
+)
+def test_a_day_of_something_else_is_not_taken_by_the_way(text: str) -> None:
+    assert find(DAY, text, now=NOW).status != "filled"
+
+
+def test_something_else_on_a_day_is_no_correction() -> None:
+    text = "hang on, it's swimming on tuesday"
+    read = extract(DAY, Reply(text, filled={"visit_day": "2026-03-12"}, now=NOW))
+    assert read.status != "filled"
+
+
+def test_a_length_of_time_may_begin_on_a_day() -> None:
+    stay = param("stay", "duration", description="how long the hire is")
+    for text, length in (
+        ("the otter for 3 nights from friday 27th march", "P3D"),
+        ("a week from june 1st", "P7D"),
+        ("just one week then. and she can't come so it's 6", "P7D"),
+    ):
+        assert find(stay, text, now=NOW).value == length, text
+
+
+@pytest.mark.parametrize(
+    ("text", "metres"), [("one metre ninety one", 1.91), ("1m58", 1.58), ("5 foot 9", 1.753)]
+)
+def test_a_length_may_be_said_in_two_units(text: str, metres: float) -> None:
+    height = param("height", "number", description="height in metres", prompt="How tall are you?")
+    assert answer(height, text).value == metres
+
+
+def test_sums_and_counts_are_those_that_hold_at_last() -> None:
+    most = param("max_cost", "money", description="the most to spend", prompt="Up to how much?")
+    pages = param("pages", "integer", description="number of pages", prompt="How many pages?")
+    floor = param("floor", "integer", description="floor of the flat", prompt="Which floor?")
+    assert answer(most, "your lad said 145 so lets say no more than 160").value == 160
+    assert answer(most, "86 pounds 40").value == 86.4
+    assert answer(pages, "was 198 but with the appendix its 212").value == 212
+    assert answer(floor, "second, and the lift is broken").value == 2
+    assert find(GUESTS, "more are coming, well be 15", now=NOW).value == 15
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes hang on to the old parts, he collects them, don't ask", True),
+        ("no haven't got any, my wallet was stolen", False),
+        ("im afraid not, the gate is too narrow", False),
+        ("he plays every sunday, so yes he has. wins too", True),
+        ("they're older than you but yes both", True),
+        ("he says yes they want it", True),
+        ("he stopped last year so not any more", False),
+        ("deffo, my wife needs it", True),
+    ],
+)
+def test_yes_and_no_are_what_a_message_comes_to(text: str, value: bool) -> None:
+    parts = param(
+        "keep_parts", "boolean", description="whether the parts are kept", prompt="Keep the parts?"
+    )
+    assert answer(parts, text).value is value
+
+
+def test_a_house_that_is_left_is_not_the_address() -> None:
+    home = param("address", "address", description="delivery address", prompt="What address?")
+    said = "14 Hollin Bank.. no sorry thats the old house, 3 Station Cottages, Hebden Bridge"
+    assert answer(home, said).value == "3 Station Cottages, Hebden Bridge"
+
+
+def test_a_verb_or_a_meal_is_nobodys_name() -> None:
+    for text in ("my husband came to you for sixty years", "lunchtime ish"):
+        assert find(NAME, text, now=NOW).status != "filled", text

@@ -221,3 +221,30 @@ def test_an_end_counts_after_a_yes_and_before_a_remark() -> None:
 def test_where_somebody_gets_on_begins_a_trip_and_a_new_day_has_no_role() -> None:
     assert infer_role("stop", "where the passengers get on") == "from"
     assert infer_role("new_date", "new day of the pickup") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["yes and pls don't ring the house", "crack on", "that's fine. God bless", "yes, him as well"],
+)
+def test_a_yes_counts_whatever_else_is_said(text: str) -> None:
+    _, _, calls = talk(CLASS[0], text)
+    assert [name for name, _ in calls] == ["book_class"], text
+
+
+def test_a_yes_that_is_put_off_does_not_count() -> None:
+    for text in ("yes but don't book it yet", "yes but don't send it before friday"):
+        _, _, calls = talk(CLASS[0], text)
+        assert calls == [], text
+
+
+def test_a_day_asked_for_in_a_question_answers() -> None:
+    begun = ("enrol Ada Brook for ballet for the term",)
+    _, params, _ = talk(*begun, "is there anything this coming tuesday")
+    assert params["start_date"] == "2026-03-10"
+
+
+def test_what_could_be_done_instead_corrects() -> None:
+    order = "order 2 pairs of shoes for Ada Brook to 77 Quarry Street, Melbrook"
+    _, params, _ = talk(order, "2 is not many. could you do 5")
+    assert params["pairs"] == 5

@@ -35,8 +35,8 @@ _NEGATION = re.compile(
     re.I,
 )
 _NOT_NEGATED = re.compile(
-    r"\b(?:no (?:problem|worries|issues?|objections?)|not (?:a problem|an issue|bad)|don['’]?t"
-    r" mind|do not mind|wouldn['’]?t mind"
+    r"\b(?:no (?:problem|probs?|worries|issues?|objections?|bother|trouble|hassle)"
+    r"|not (?:a problem|an issue|bad)|don['’]?t mind|do not mind|wouldn['’]?t mind"
     r"|won['’]?t mind|why not|not only"
     r"|(?:wouldn['’]?t|won['’]?t|doesn['’]?t|does not|would not|will not) (?:bother|hurt|be a"
     r" problem))\b",
@@ -299,7 +299,9 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
         return []  # who has none may still want none
     first, last = _clause(reply.text, *_named(param, reply.text, where))
     start, end = trim(reply.text, max(first, where[0]), min(last, where[1]))
-    value = not (owns or _negated(sentence)) is not _is_negative(param)
+    clause = reply.text[max(first, where[0]) : min(last, where[1])]
+    said = clause if YES.match(clause) else sentence  # "yes, keep the parts, don't ask why"
+    value = not (owns or _negated(said)) is not _is_negative(param)
     return [Candidate(start, end, value, 0.8, 1, "said by its own noun")]
 
 
@@ -433,12 +435,18 @@ def _of_age(param: Param, reply: Reply) -> list[Candidate]:
     return [Candidate(*told.span("age"), int(told["age"]) >= least, 0.85, 1, "by an age")]
 
 
-_SO_YES = re.compile(r"\bso (?P<yes>yes|yeah|yep|no|nope|nah)\b(?=\W*$|\s*[.!])", re.I)
-"""What a reason leads to: "she had them in november so yes"."""
-_ECHO = re.compile(
-    r"\W*(?P<said>(?:i|we|he|she|they) (?:have|had|do|did|am|are|is|will|would))\s*,", re.I
+_SO_YES = re.compile(
+    r"\b(?:so|but|says?|said) (?P<yes>yes|yeah|yep|no|nope|nah|not any ?more)\b"
+    r"(?=\W*$|\s*[.!]|\s+(?:both|all|i|we|he|she|they|it|you)\b)",
+    re.I,
 )
-"""The verb of a question said again, and more: "we have, twice"."""
+"""What a reason leads to: "she had them in november so yes", "he plays, so yes he has"."""
+_ECHO = re.compile(
+    r"\W*(?P<said>(?:i|we|he|she|they) (?:have|had|do|did|am|are|is|will|would)"
+    r"|(?:oh |well |no )?(?:(?:i['’]?m )?afraid|sadly|unfortunately) not)\s*[,.;]",
+    re.I,
+)
+"""The verb of a question said again, or a sorry no, and more: "we have, twice"."""
 
 
 def _read(param: Param, reply: Reply) -> list[Candidate]:
@@ -464,7 +472,10 @@ def _read(param: Param, reply: Reply) -> list[Candidate]:
         value = True if not whole and _inverted(reply.prompt) else whole
         return [Candidate(start, end, value, 0.85, 1, "agrees or refuses")]
     agrees = YES.match(text) is not None and says_yes(text)  # "yes, a bit worn, that's all"
-    if lacks(text) or (postpones(text) and not agrees and not _NOT_YET.match(text)):
+    refused = NO.match(text) is not None and says_no(text)  # "no, haven't got one"
+    if (lacks(text) and not refused) or (
+        postpones(text) and not agrees and not _NOT_YET.match(text)
+    ):
         return _without(reply)
     match = YES.match(text) if says_yes(text) else NO.match(text) if says_no(text) else None
     if not match:

@@ -16,7 +16,12 @@ from langmem_ext.waiting.extract.dates.past import (
     is_of_past,
     is_told_as_past,
 )
-from langmem_ext.waiting.extract.dates.replacement import in_month_of, wished_first, without_old
+from langmem_ext.waiting.extract.dates.replacement import (
+    in_month_of,
+    is_for_limit,
+    wished_first,
+    without_old,
+)
 from langmem_ext.waiting.extract.english.roles import DATE_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.reply import Reply
@@ -29,7 +34,25 @@ def _named(param: Param, reply: Reply) -> list[Candidate]:
     named = [day for day in named if not _is_any_such_day(reply.text, day)]
     if past or not reply.strict:
         return named
+    if param.future:
+        named = [
+            day
+            for day in named
+            if not is_told_as_past(before(reply.text, day.start))
+            and not is_for_limit(param, reply.text, day)
+        ]
+    if param.name in reply.filled:
+        named = [day for day in named if not _ANOTHERS.search(before(reply.text, day.start))]
     return [day for day in named if not happened_to_others(before(reply.text, day.start))]
+
+
+_ANOTHERS = re.compile(
+    r"\b(?:it|that)['’]?s\s+(?:(?:my|our|his|her|their)\s+)?(?!(?:not|now|for|to|best|better|easier"
+    r"|possible|free|available|open|needed|wanted|due|just|only|about|on|in|at|got|meant|actually)\b)"
+    r"\w+(?:\s+\w+)?\s+on\s+$",
+    re.I,
+)
+"""Words before a day on which something else is, where a day is known: "it's swimming on"."""
 
 
 _ANY = re.compile(r"(?<!\bon )(?<!\bfor )\ba\s+$", re.I)

@@ -248,5 +248,7 @@ HINT = re.compile(
 """What every date begins with or contains; without it the grammar need not be tried."""
 
 
+LONG_WEEKDAY: Final = _LONG_WEEKDAY
+"""The whole name of a weekday, as the source of a regular expression."""
 BARE_WEEKDAY: Final = re.compile(rf"{_LONG_WEEKDAY}|{_SHORT_WEEKDAY}", re.I)
 """A weekday with nothing beside it."""

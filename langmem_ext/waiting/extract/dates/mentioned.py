@@ -7,9 +7,16 @@ from dataclasses import replace
 from datetime import date as Day
 from datetime import timedelta
 
-from langmem_ext.waiting.extract.candidate import Candidate, longest, turned_down
+from langmem_ext.waiting.extract.candidate import Candidate, is_impossible, longest, turned_down
 from langmem_ext.waiting.extract.dates import days
-from langmem_ext.waiting.extract.dates.grammar import BARE_WEEKDAY, GRAMMAR, HINT, MONTH, UNTIL
+from langmem_ext.waiting.extract.dates.grammar import (
+    BARE_WEEKDAY,
+    GRAMMAR,
+    HINT,
+    LONG_WEEKDAY,
+    MONTH,
+    UNTIL,
+)
 from langmem_ext.waiting.extract.dates.past import (
     is_told_as_past,
     latest,
@@ -27,7 +34,11 @@ _SHIFT = re.compile(
     re.I,
 )
 
-_DAY_AND_MONTH = re.compile(rf"\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{MONTH})", re.I)
+_DAY_AND_MONTH = re.compile(
+    rf"(?:[a-z]{{3,6}}day\s+(?:the\s+)?)?(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{MONTH}"
+    rf"|{MONTH.replace('<month>', '<first>')}\s+(?:the\s+)?\d{{1,2}}(?!\d))",
+    re.I,
+)
 
 _BOOKED = re.compile(
     r"(?:table|booking|reservation|appointment|meeting|it|that|schedule|scheduled|book|reserve"
@@ -154,6 +165,15 @@ def _completed(text: str, today: Day, candidates: list[Candidate]) -> list[Candi
         ):
             day = Day.fromisoformat(str(first.value)) + apart(match)
             completed.append(Candidate(*match.span(), day.isoformat(), 0.9, 1, BESIDE))
+    for match in _DAY_AFTER.finditer(text) if completed else ():
+        first = _last_before(completed, match.start())
+        if first is not None:
+            weekday = next(one for one in completed if one.overlaps(*match.span("day")))
+            moved = _first_after(first, weekday)
+            completed = [one for one in completed if one is not weekday]
+            taken = turned_down(text, first.start, first.end)
+            taken = taken or is_impossible(text, first.start, first.end)
+            completed.append(Candidate(*match.span(), moved, 0.9, int(taken), BESIDE))
     for match in _THAT_DAY.finditer(text) if completed else ():
         first = _last_before(completed, match.start())
         if first and not any(other.overlaps(*match.span()) for other in completed):
@@ -206,6 +226,21 @@ def _is_theirs(text: str, first: Candidate, start: int) -> bool:
     told = _BEGINS.search(lead) or not _NEXT_LED.search(lead) or _SOMEBODY_IS.search(lead)
     follows = _SO.search(text, first.end, start) or turned_down(text, first.start, first.end)
     return bool(told) and not follows
+
+
+_DAY_AFTER = re.compile(
+    rf"\b(?:the|on) (?P<day>{LONG_WEEKDAY}) (?:after|following)(?:\s+that)?\b"
+    r"(?!\s+(?:the|my|our|next|easter|\d))",
+    re.I,
+)
+"""The first of its kind behind a day: "thursday the 12th, back the monday after"."""
+
+
+def _first_after(first: Candidate, weekday: Candidate) -> str:
+    """The first day of a weekday behind another day."""
+    day = Day.fromisoformat(str(first.value))
+    apart = (Day.fromisoformat(str(weekday.value)) - day).days % 7 or 7
+    return (day + timedelta(days=apart)).isoformat()
 
 
 def _last_before(candidates: list[Candidate], start: int) -> Candidate | None:

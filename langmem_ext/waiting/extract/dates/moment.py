@@ -23,7 +23,9 @@ from langmem_ext.waiting.extract.reply import Reply
 
 _ISO: Final = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?!\d)")
 _NOW: Final = re.compile(
-    r"\b(?:right now|immediately|straight away|asap|as soon as possible|now)\b", re.IGNORECASE
+    r"\b(?:right now|immediately|straight away|asap|as soon as possible"
+    r"|now(?=\W*(?:$|(?:please|pls|if|thanks|or|would|is|works)\b)))\b",
+    re.IGNORECASE,
 )
 _IN: Final = re.compile(r"\bin\s+(?:about\s+|around\s+|just\s+)?$", re.IGNORECASE)
 _FROM_NOW: Final = re.compile(r"\s+from\s+now\b", re.IGNORECASE)
@@ -88,13 +90,14 @@ def _ahead(reply: Reply) -> list[Candidate]:
 def _joined(
     param: Param, reply: Reply, days: list[Candidate], times: list[Candidate]
 ) -> list[Candidate]:
-    """Each day with the time next to it."""
+    """Each day with the time next to it, or an answer's only day with its only time."""
     moments = []
+    only = not reply.strict and len(days) == len(times) == 1
     for day in days:
         near = [
             hour
             for hour in times
-            if _gap(day, hour) <= _NEAR and not _apart(reply.text, day, hour, days)
+            if only or (_gap(day, hour) <= _NEAR and not _apart(reply.text, day, hour, days))
         ]
         if not near:
             continue

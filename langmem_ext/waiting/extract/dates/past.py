@@ -36,11 +36,14 @@ _TOLD: Final = re.compile(
     r"\bsince\s+(?:(?:about|around|at least|last|the|on|like)\s+)*$"
     r"|\b(?:was|were|got)\s+(?!book|schedul|suppos|plann|need)[a-z]+e[dn]\b[^,.;!?]{0,20}$"
     r"|(?<!like )(?<!want )(?<!have )(?<!need )(?<!get )(?<!prefer )"
+    r"(?<!can )(?<!could )(?<!will )(?<!would )(?<!may )(?<!shall )"
     rf"\b(?:i|we|he|she|it|they|you|which|who)\s+(?:(?:just|first|only|both|all|\w+ly)\s+)?"
     rf"(?:{_DONE}|(?:was|were)(?!\s+(?:\w+ing|to|due|meant|supposed|booked|scheduled|down"
     r"|for)\b))\b"
     r"(?:(?!\b(?:to|and|but|so|can|could|will|would|please|until|till?|for|by|want|need|if)\b)"
     r"[^,.;!?]){0,60}$"
+    r"|\b(?:i|we|he|she|it|they|you)\s+(?:(?:have|['’]?ve|has|just)\s+)?(?:moved|sent|took|brought|drove"
+    r"|went|came|flew|switched)\s[^,.;!?]{0,40}$"
     r"|\b(?:happened|occurred|began|broke)\b[^,.;!?]{0,20}$",
     re.I,
 )
@@ -49,6 +52,8 @@ _TOLD: Final = re.compile(
 _OTHERS_DID: Final = re.compile(
     r"(?:\b(?:my|our|his|her|their|the)\s+(?:\w+\s+)?\w+|\bnew one)\s+"
     rf"(?:{_DONE}|was|were)\s+(?:on\s+|last\s+)?$"
+    r"|\b(?:he|she|they)(?:['’]?s|['’]?re|\s+is|\s+are|\s+turns?|\s+will be)\s+(?:turning\s+)?"
+    r"\d{1,2}\s+(?:on|this|next)\s+$"
     r"|\b(?:my|our|his|her|their|the)\s+\w+\s+(?:is|are|['’]s|['’]re)\s+(?:\w+\s+){0,2}"
     r"(?:till?|until)\s+$",
     re.I,

@@ -90,6 +90,19 @@ def wished_first(param: Param, reply: Reply, candidates: Sequence[Candidate]) ->
     return list(candidates)
 
 
+def is_for_limit(param: Param, text: str, day: Candidate) -> bool:
+    """Whether words make a day the end of something else: "need it back by the 20th"."""
+    limit = _IS_LIMIT.search(f"{param.name.replace('_', ' ')} {param.description} {param.prompt}")
+    return not limit and _FOR_LIMIT.search(before(text, day.start)) is not None
+
+
+_FOR_LIMIT = re.compile(
+    r"\b(?:before|ahead of|in time for)\s+(?:an?|the|my|our|his|her|their)\s+(?:\w+\s+){1,3}?"
+    r"(?:(?:is|on|at)\s+)*(?:the\s+)?$"
+    r"|\b(?:back|ready|done|finished|home)\s+(?:by|before|for)\s+(?:the\s+|next\s+|this\s+)?$",
+    re.I,
+)
+"""Words before a day by which, or before which, something else is to be."""
 _IS_LIMIT = re.compile(r"\b(?:by|before|due|deadline|latest|need(?:ed)?|ready|until)\b", re.I)
 """Words of a parameter that is the last day, or the last hour, for something."""
 _BY = re.compile(r"\bby\s+(?:\w+\s+)?$", re.I)

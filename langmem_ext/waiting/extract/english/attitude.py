@@ -10,7 +10,8 @@ _FILLER = (
 )
 YES = re.compile(
     _FILLER + r"(?:yes|yeah|yeh|yep|yup|yea|ya|y|aye|sure|ok(?:ay)?|of"
-    r" course|certainly|absolutely|definitely|right|correct|exactly|indeed|affirmative"
+    r" course|certainly|absolutely|definitely|def+o"
+    r"|spot on|right|correct|exactly|indeed|affirmative"
     r"|perfect|fine"
     r"|great|awesome|cool|excellent|please do|go ahead|no problem|no worries|why not|sounds?"
     r" (?:good|great|fine|perfect|right|ok(?:ay)?)"

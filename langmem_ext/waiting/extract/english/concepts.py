@@ -82,7 +82,8 @@ pay: pay, payment, paid, settle, bill, invoice
 transfer: transfer, wire, send money, remit
 report: report, tell you, let you know, notify, inform, announce, complain, complaint, flag
 absent: absent, absence, away, miss, missing, can't come, can't make it, cannot come, won't be
-    there, not coming, won't be in, won't be coming, skip, sick, ill, off sick, sick note, unwell,
+    there, not coming, won't be in, won't be coming, skip, sick, ill, off sick, off today,
+    off tomorrow, sick note, unwell,
     out sick, call in sick, won't be at, not be at, not be in, can't get in, cannot make it, can't
     come in, won't be able to come, won't be able to come in, won't be able to make it, not going
     to be able to come, not going to be able to come in, not gonna be able to come, not gonna be

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from langmem_ext.waiting.catalog.param import ParamType
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, is_impossible
 from langmem_ext.waiting.extract.dates.replacement import in_month_of
 from langmem_ext.waiting.extract.numbers.numerals import UNITS
@@ -22,20 +22,24 @@ _OPEN = frozenset(
 _OF_DAYS = frozenset((ParamType.DATE, ParamType.TIME))
 _MARK = re.compile(
     r"(?<![\s,.;:!–—-])"
-    r"(?:[\s,.;:!–—-]+(?:no(?! idea\b)|nope|oops|sorry|wait|hang on|hold on|hmm+|scratch that"
-    r"|i meant?|i mean to say|actually|or rather|rather"
+    r"(?:[\s,.;:!–—-]+(?:no(?! (?:idea|more|less)\b)|nope|oops|sorry|wait|hang on|hold on|hmm+"
+    r"|scratch that|i meant?|i mean to say|actually|or rather|rather"
     r"|make (?:that|it)|correction|better|my (?:bad|mistake)|let'?s"
     r" (?:say|do|go (?:for|with)|make it|take)|apologies|i beg your pardon|beg pardon|so|say"
     r"|put|call it)\b)+[\s,.;:!–—-]+",
     re.I,
 )
+_THAT_WAS = re.compile(
+    r"(?:that|this|it)(?:['’]?s|\s+(?:is|was))\b[^,.;!?\d]{0,60}[,.;!?]\s*", re.I
+)
+"""What is said of the old value: "no, that was the old one, mine was 89"."""
 _LEAD = re.compile(
-    r"(?:(?:that|this|it)(?:['’]?s|\s+(?:is|was))\b[^,.;!?\d]{0,60}[,.;!?]\s*)?"
-    r"(?:(?:for|at|on|in|the|to|an?|it|its|it's|that|thats|that's|mine|was|is|be|make|say|just|around|about|let'?s|do|we|we're|are"
+    r"(?:(?:no more than|up to|at most|max|for|at|on|in|the|to|an?|shall|it|its|it's|that|thats"
+    r"|that's|mine|was|is|be|make|say|just|around|about|let'?s|do|we|we're|are"
     r"|there|will|with|my|want|i|by|of|till|until)\W+)*",
     re.I,
 )
-"""What stands between a correction and the new value: "no, that was the old one, mine was 89"."""
+"""What stands between a correction and the new value: "no, it's for the 12th"."""
 _YEAR = re.compile(r"\W*(?:in\s+)?(?P<year>(?:19|20)\d\d)\b(?![/.:-]?\d)", re.I)
 """A year that takes the place of another: "2 may 1949, sorry, 1947"."""
 _MARKS = 3
@@ -47,6 +51,10 @@ _NEAR = 120
 def _cuts(text: str) -> list[tuple[int, int]]:
     """The end of what each correction takes back, and the start of its new words; last first."""
     marks = [match.span() for match in _MARK.finditer(text)]
+    marks = [
+        (stop, told.end() if (told := _THAT_WAS.match(text, start)) else start)
+        for stop, start in marks
+    ]
     return [mark for mark in reversed(marks) if text[: mark[0]].strip()][:_MARKS]
 
 
@@ -62,21 +70,22 @@ def _near(text: str, stop: int, start: int) -> tuple[tuple[int, int], tuple[int,
     return (begin, stop), (start, end if end > start else len(text))
 
 
-def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
+def corrected(param: Param, reply: Reply, read: Read) -> list[Candidate] | None:
     """The values said last, where the message replaces one of this kind; None where it does not.
 
     Args:
-        kind: The parameter's type.
+        param: The parameter.
         reply: The message.
         read: Lists the values of a message for the parameter. It is given what comes before the
             correction, and what comes behind it.
     """
+    kind = param.type
     if kind in _OPEN:
         return None
     text = reply.text
     for stop, start in _cuts(text):
-        before, behind = _near(text, stop, start)
-        earlier = read(replace(reply, text=text[slice(*before)]))
+        begin, _ = _near(text, stop, start)
+        earlier = read(replace(reply, text=text[slice(*begin)]))
         if not earlier:
             continue
         replaced = max(earlier, key=lambda value: value.end)
@@ -84,38 +93,64 @@ def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
             return None  # nothing is taken back: "I can't do 2, better 3 to 5"
         if kind in _OF_DAYS and any(value.fit > replaced.fit for value in earlier):
             return earlier  # the value of another parameter is taken back
-        replacing = [
-            replace(
-                candidate,
-                start=start + candidate.start,
-                end=start + candidate.end,
-                fit=max(candidate.fit, replaced.fit) if kind in _OF_DAYS else candidate.fit,
-            )
-            for candidate in read(
-                replace(
-                    reply,
-                    text=text[slice(*behind)],
-                    prompt=reply.prompt or "?",
-                    others=() if kind in _OF_DAYS else reply.others,
-                )
-            )
-            if candidate.fit >= 0
-            and (
-                _LEAD.fullmatch(text, start, start + candidate.start)
-                or _is_reasoned(text, stop, start, start + candidate.start)
-            )
-        ]
-        if kind == ParamType.DATE and not replacing and (year := _YEAR.match(text, start)):
+        if replacing := _replacing(param, reply, read, (stop, start), replaced):
+            return replacing
+    return None
+
+
+def _replacing(
+    param: Param, reply: Reply, read: Read, cut: tuple[int, int], replaced: Candidate
+) -> list[Candidate]:
+    """What stands behind a correction in the place of a value, completed by that value."""
+    kind, text, (stop, start) = param.type, reply.text, cut
+    if kind == ParamType.DURATION and _NEW_SENTENCE.search(text, replaced.end, start):
+        return []
+    behind = _behind(param, reply, read, cut, replaced)
+    replacing = [
+        candidate
+        for candidate in behind
+        if candidate.fit >= 0
+        and (
+            _LEAD.fullmatch(text, start, candidate.start)
+            or _is_reasoned(text, stop, start, candidate.start)
+        )
+    ]
+    if kind == ParamType.DATE:
+        if not replacing and (year := _YEAR.match(text, start)):
             day = f"{year['year']}{str(replaced.value)[4:]}"
             return [replace(replaced, value=day, end=year.end(), alternatives=())]
-        if kind == ParamType.DURATION and not replacing:
-            replacing = _in_same_unit(reply, start, replaced, read)
-        if replacing:
-            if kind == ParamType.DATE:
-                today = reply.now.date().isoformat()
-                return [in_month_of(day, replaced.value, least=today) for day in replacing]
-            return _kept_half(replacing, replaced)
-    return None
+        today = reply.now.date().isoformat()
+        return [in_month_of(day, replaced.value, least=today) for day in replacing]
+    if kind == ParamType.DURATION and not replacing:
+        replacing = _in_same_unit(reply, start, replaced, read)
+    return _kept_half(replacing, replaced)
+
+
+def _behind(
+    param: Param, reply: Reply, read: Read, cut: tuple[int, int], replaced: Candidate
+) -> list[Candidate]:
+    """The values behind a correction, with their places in the whole message."""
+    kind, (stop, start) = param.type, cut
+    _, end = _near(reply.text, stop, start)
+    known = dict(reply.filled)
+    if kind == ParamType.DATETIME:
+        known[param.name] = replaced.value  # "thursday at 5, no make it 5.30"
+    part = replace(
+        reply,
+        text=reply.text[slice(*end)],
+        prompt=reply.prompt or "?",
+        filled=known,
+        others=() if kind in _OF_DAYS else reply.others,
+    )
+    return [
+        replace(
+            candidate,
+            start=start + candidate.start,
+            end=start + candidate.end,
+            fit=max(candidate.fit, replaced.fit) if kind in _OF_DAYS else candidate.fit,
+        )
+        for candidate in read(part)
+    ]
 
 
 def _in_same_unit(reply: Reply, start: int, replaced: Candidate, read: Read) -> list[Candidate]:
@@ -129,14 +164,16 @@ def _in_same_unit(reply: Reply, start: int, replaced: Candidate, read: Read) -> 
     return [replace(value, start=place[0], end=place[1]) for value in said[:1]]
 
 
+_NEW_SENTENCE = re.compile(r"[.!?]\s+(?:and|but|also)\b", re.I)
+"""Where something else begins: "just one week. and she can't come, so it's 6"."""
 _BARE_NUMBER = re.compile(
     rf"{_LEAD.pattern}(?P<number>\d+(?:\.\d+)?|{'|'.join(UNITS)})\b(?![.:/]?\d)", re.I
 )
 
 
 _TURNS = re.compile(r"\b(?:no|nope|wait|hang on|hold on|scratch that|i meant?|actually)\b", re.I)
-_REASON = re.compile(r"[^.;!?\d]{1,50}")
-_LEADS_ON = re.compile(r"(?:,|\b(?:so|on|for|at))(?: the)?\s*$", re.I)
+_REASON = re.compile(r"[^.;!?\d]{1,50}(?:\.+\s+)?")
+_LEADS_ON = re.compile(r"(?:[,.]|\b(?:so|on|for|at))(?: the)?\s*$", re.I)
 _GIVES_MORE = re.compile(r"\b(?:and|also|until|till|to|back|by)\b", re.I)
 
 

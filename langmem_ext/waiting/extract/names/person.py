@@ -207,7 +207,9 @@ def _is_placed(text: str, group: Sequence[Token]) -> bool:
     if not re.search(r"[,.;:!?()\n–—-]\s*$|^\s*$", lead):
         return _LEADS.search(lead) is not None
     if re.search(r"[^\W\d_]{3}.*\W\s*$", lead, re.S):
-        return re.match(r"\s*(?:$|[,.;:!?()\n–—-]|(?:and|born|here|please)\b)", rest) is not None
+        return (
+            re.match(r"\s*(?:$|[,.;:!?()\n–—-]|(?:and|born|here|please|from)\b)", rest) is not None
+        )
     return re.match(r"\s*(?:[,.;:\n(–—-]|born\b)(?=.*[\d@])", rest, re.S) is not None
 
 

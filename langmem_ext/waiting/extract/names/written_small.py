@@ -58,7 +58,12 @@ _NO_NAME = (
     NEVER_NAMES
     | GENERIC_NOUNS
     | UNITS.keys()
-    | word_set("name's names name’s born always usually often never sometimes normally generally")
+    | word_set(
+        "name's names name’s born always usually often never sometimes normally generally"
+        " lunchtime teatime dinnertime bedtime noon midday midnight breakfast ish"
+        " early came went got was were"
+        " did had said told took made left lost sent gave paid wore"
+    )
 )
 """Words that written small are no name."""
 

@@ -138,8 +138,12 @@ def is_rate(text: str, start: int) -> bool:
 
 _MOMENT = re.compile(r"\b(?:in|within|after)\s+(?:about\s+|just\s+)?$", re.IGNORECASE)
 _COUNTED = re.compile(
-    r"\s+(?:ago|before|after|later|from(?!\s+(?:the\s+)?\d)|earlier|old)\b", re.IGNORECASE
+    r"\s+(?:ago|before|after|later|from(?!\s+(?:the\s+|[a-z]{3,6}day\s+)?\d|\s+[a-z]{3,9}\s+\d)|earlier|old)\b",
+    re.IGNORECASE,
 )
+_LASTS = re.compile(r"\bfor\s+(?:about\s+|just\s+)?$", re.IGNORECASE)
+_FROM = re.compile(r"\s+from\b(?!\s+(?:now|today)\b)", re.IGNORECASE)
+"""Around a length that begins on a day: "for 3 nights from friday"."""
 
 
 def lengths(text: str) -> list[tuple[int, int, float, float]]:
@@ -264,7 +268,7 @@ def _known_unit(known: object) -> str | None:
 
 
 _CHANGES: Final = re.compile(
-    r"\W*(?:(?:no|sorry|wait|actually|rather|can|could|may|let['’]?s|i|we|you|it|that|make|change|say|to|for"
+    r"\W*(?:(?:o+h|ah|um|no|sorry|wait|actually|rather|can|could|may|let['’]?s|i|we|you|it|that|make|change|say|to|for"
     r"|just|only|please|pls|instead|then|ok(?:ay)?|start|with|better|do|have|want|need|['’]d|like)\W+)*"
     r"(?:\d+(?:\.\d+)?|[a-z]+)"
     r"(?:\W+(?:instead|please|pls|then|rather|now|thanks|would|be|better))*\W*",
@@ -312,8 +316,10 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     candidates = []
     for start, end, seconds, months in lengths(reply.text):
         value = value_of(param, seconds, months)
-        when = _MOMENT.search(before(reply.text, start)) or _COUNTED.match(reply.text, end)
-        past = reply.strict and done_by_others(before(reply.text, start))
+        lead = before(reply.text, start)
+        lasts = _LASTS.search(lead) and _FROM.match(reply.text, end)
+        when = not lasts and (_MOMENT.search(lead) or _COUNTED.match(reply.text, end))
+        past = reply.strict and done_by_others(lead)
         if value is not None and not (when and reply.strict) and not past:
             candidates.append(
                 Candidate(start, end, value, 0.95 if not when else 0.6, reason="length of time")

@@ -53,7 +53,7 @@ _BY = re.compile(
     r"\W+(?:\w+\W+)?to\b[^.]{0,30}\b(?:\d|one|two|three|four|five|six|seven|eight|nine|ten)", re.I
 )
 _OF_PEOPLE = re.compile(
-    r"\b(?:(?:party|group|table|family|team|crowd|bunch|total|number) of|we(?:'re|['’]ll be| are|"
+    r"\b(?:(?:party|group|table|family|team|crowd|bunch|total|number) of|we(?:'re|['’]?ll be| are|"
     r" will be)"
     r"|there(?:'s|['’]ll be| are| will be| is)(?:"
     r" (?:only|just|about|around))?|for)\s+(?:(?:the|just|about|around|only)\s+)*$",

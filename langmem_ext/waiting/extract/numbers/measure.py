@@ -99,7 +99,7 @@ _DAY_OF_MONTH = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)|{_WORDS})\b", re.I)
 _ALONE = re.compile(
     rf"^\W*(?:(?:it['’]?s|it is|i['’]?m|on|in|to|the|at|uh|um|ok|okay|then|so|well|maybe|yes|no"
     rf"|say)\W+)*(?P<value>(?:\d{{1,3}}(?:st|nd|rd|th)|{_WORDS})\b)"
-    r"(?:\s+(?:one|please|pls|thanks))*(?:\W*$|(?<=\d[a-z][a-z])(?:\s*[,;–-]|\.(?!\d))\s)",
+    r"(?:\s+(?:one|please|pls|thanks))*(?:\W*$|(?<!first)(?:\s*[,;–-]|\.(?!\d))\s|\s+but\b)",
     re.I,
 )
 
@@ -126,7 +126,10 @@ def measures(param: Param, reply: Reply) -> list[Candidate]:
     if not units:
         return []
     kind, size, _ = _UNITS[units[0]]
+    candidates += _in_two_units(reply.text, size) if kind == "length" else []
     for match in _MEASURES[kind].finditer(reply.text):
+        if any(one.overlaps(*match.span()) for one in candidates):
+            continue
         unit = next(unit for unit, (of, _, _) in _UNITS.items() if of == kind and match[unit])
         amount, side = _amount(match), _side(param, reply.text, match.end())
         if amount is None or side is False or (len(match[unit]) == 1 and not match["count"]):
@@ -145,6 +148,31 @@ def measures(param: Param, reply: Reply) -> list[Candidate]:
     return candidates
 
 
+_IN_TWO_UNITS = re.compile(
+    rf"(?<![\w.,$€£])(?P<whole>\d|an?|{WORDS})[\s-]?"
+    r"(?:(?P<metre>m|met(?:er|re)s?)|(?P<foot>ft|foot|feet|['’′](?=\s?\d)))[\s,-]{0,2}"
+    rf"(?:(?P<digits>\d{{1,2}})|(?P<words>{WORDS}))\b(?![.:/x]?\d|\s*(?:by|x|k|days?|people)\b)",
+    re.I,
+)
+"""A length in metres and centimetres, or in feet and inches: "1m72", "5 foot 9"."""
+
+
+def _in_two_units(text: str, size: float) -> list[Candidate]:
+    """The lengths that are said in two units, in units of `size` centimetres."""
+    candidates = []
+    for match in _IN_TWO_UNITS.finditer(text):
+        whole = _count(match["whole"])
+        part = int(match["digits"]) if match["digits"] else words_value(match["words"].lower())
+        if whole is None or part is None or not (part < 12 or (match["metre"] and part < 100)):
+            continue
+        if match["metre"] and part < 10:
+            continue  # "2m 4" may be anything
+        length = (whole * 100 + part) if match["metre"] else (whole * 12 + part) * 2.54
+        value = round(length / size, 3)
+        candidates.append(Candidate(*match.span(), value, 0.95, 3, "measure in two units"))
+    return candidates
+
+
 _SHARES = {"half": 0.5, "quarter": 0.25}
 
 
@@ -152,16 +180,17 @@ def _amount(match: re.Match[str]) -> float | None:
     """How many units a measure has: "half a kilo", "2 and a half kilos", "a kilo and a half"."""
     if part := match["part"]:
         return 0.5 if part.lower() == "half" else 0.75 if part.lower()[0] == "t" else 0.25
-    written = match["count"].lower()
-    amount = (
-        digits_value(written)
-        if written[0].isdigit()
-        else 1
-        if written in ("a", "an")
-        else words_value(written)
-    )
+    amount = _count(match["count"])
     shares = sum(_SHARES.get((match[group] or "").lower(), 0) for group in ("share", "more"))
     return None if amount is None else amount + shares
+
+
+def _count(written: str) -> float | None:
+    """The number that digits or words write; 1 for "a"."""
+    low = written.lower()
+    if low[0].isdigit():
+        return digits_value(low)
+    return 1 if low in ("a", "an") else words_value(low)
 
 
 def _side(param: Param, text: str, end: int) -> bool | None:

@@ -98,7 +98,12 @@ _COUNTS = re.compile(
     re.I,
 )
 """A noun of several things behind a number, which then counts them: "two lamps"."""
-_CENTS = re.compile(r"\s+and\s+(\d{1,2})\s+cents?\b", re.I)
+_CENTS = re.compile(
+    r"\s+and\s+(\d{1,2})\s+(?:cents?|p(?:ence)?)\b"
+    r"|(?<=[a-z])\s+(\d\d)(?:p|\s*pence)?(?!\w|[.,:/-]\d|\s+(?!(?:please|pls|for|on|from|to|then|is|was)\b)[a-z])",
+    re.I,
+)
+"""What follows a whole sum: "10 dollars and 50 cents", "86 pounds 40"."""
 
 
 @remembered
@@ -121,7 +126,8 @@ def money(text: str) -> list[Candidate]:
             end = match.end()
             cents = _CENTS.match(text, end)
             if cents:
-                amount, end = round(amount + int(cents[1]) / 100, 2), cents.end()
+                amount = round(amount + int(cents[1] or cents[2]) / 100, 2)
+                end = cents.end()
             sums.append(Candidate(match.start(), end, amount, 0.97, reason="sum with its currency"))
     return longest(sums)
 

@@ -43,7 +43,7 @@ _GO_AHEAD = re.compile(
     r" for (?:me|us)|that (?:works|does it|would work|'ll do|will do)|"
     r"of course|by all means|no need to change|that'?ll do|bang on|lgtm|sure thing|you got it"
     r"|as it should be|all in order|that['’]?s (?:me|us|them)(?=\W*(?:$|[,.!]))"
-    r"|(?:order|book|fire) away|thumbs up|happy with (?:that|this|it))\b"
+    r"|(?:order|book|fire) away|crack on|thumbs up|happy with (?:that|this|it))\b"
     r"|\b(?:it is|i do|do please)\W*$|^\W*please\W*$|[👍👌✅]",
     re.IGNORECASE,
 )
@@ -53,7 +53,7 @@ _WITH_A_YES = frozenset(
     "it thats would be that is was quite very much really so all lot go ahead on for do the needful"
     " kindly looks sounds works seems sound look work forward many wonderful kind one better thats"
     " its thank im were happy glad pleased yay phew love like wow oh thatll job obliged"
-    " again order god x u away lifesaver"
+    " again order god x u away lifesaver bless crack"
     " nicely bang lgtm thumbs up got thing"
 )
 """Words that may come with a yes and change nothing of it, without their apostrophes."""
@@ -67,7 +67,7 @@ _REFUSING = word_set(
 _DO_NOT = re.compile(r"^\W*(?:please\W+)?do not\b", re.IGNORECASE)
 _FLAT_NO = re.compile(
     r"^\W*(?:(?:oh|well|um+|hm+|sorry|actually|please|but)\b\W*)*(?:no|nope|nah|nay)"
-    r"(?=\W*$|\s*[.,;:!–—-]|\s+(?:i|i'm|it|it's|keep|leave|do|don't|we|you|that|that's|this|my"
+    r"(?=\W*$|\s*[.,;:!–—-]|\s+(?:stop|i|i'm|it|it's|keep|leave|do|don't|we|you|that|that's|this|my"
     r"|not)\b)",
     re.IGNORECASE,
 )
@@ -135,7 +135,9 @@ _ALSO_RIGHT = re.compile(
     re.IGNORECASE,
 )
 _THAT_TOO = re.compile(
-    r"(?<=\w)[\s,.;:!–—-]+(?:and )?(?:that|this)(?: one)? too\b(?=\W*$)", re.IGNORECASE
+    r"(?<=\w)[\s,.;:!–—-]+(?:and )?(?:(?:that|this)(?: one)?|him|her|them|those|both)"
+    r" (?:too|as well)\b(?=\W*$)",
+    re.IGNORECASE,
 )
 _OPEN_STILL = re.compile(
     r"\b(?:change|wrong|different|another|other|update|edit|incorrect|should|ask|check|think|wonder"
@@ -179,6 +181,8 @@ def begins_with_yes(text: str) -> bool:
     """
     if "?" not in text and _YES_LAST.search(text) and not re.search(r"\d", text):
         return True
+    if "?" not in text and _AND_DO_NOT.match(text) and not re.search(r"\d", text):
+        return True
     words = " ".join(plain_words(_THANKED.sub("", text)))
     first = _YES_FIRST.match(words)
     if first is None or "?" in text:
@@ -198,6 +202,15 @@ _TAKING_BACK = word_set(
 """Words after a yes that take it back: "yes but not on friday"."""
 _YES_LAST = re.compile(r"\b(?:but|so) (?:yes|yeah|yep)\W*$", re.IGNORECASE)
 """How a message ends that says yes after all: "unlucky for some but yes"."""
+_AND_DO_NOT = re.compile(
+    r"\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|perfect|lovely)\W+"
+    r"(?:(?:and|but|just|so|pls|please|sh+)\W+)+(?:don['’]?t|do not|never) "
+    r"(?!(?:do|book|send|order|charge|pay|cancel|go|confirm|make|put it through)\b)"
+    r"(?!.*\b(?:yet|until|till|before|unless|if|(?:my|the|our) (?:card|account|bill|room))\b)"
+    r"[^.!?]*\W*$",
+    re.IGNORECASE,
+)
+"""A yes with something that is not to be done besides: "yes, and pls don't ring the house"."""
 _PLAIN_YES = re.compile(
     r"\W*(?:yes|yeah|yep|yup|yea|aye)(?: (?:love|dear|mate|pal|hun|darling|duck))?\s*[.,!]+\s"
     r"|\W*(?:yes|yeah|yep) (?:book|do|send) it\b",

@@ -164,7 +164,11 @@ _PROPOSES = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|so|then|well|hm+|maybe|perhaps)\W+)*(?:would|does|is|will|could)"
     r" .{1,40}\b(?:work|ok(?:ay)?|"
     r"possible|fine|do|suit)\b|"
-    r"\bshall we say\b|\bwhy not\b",
+    r"\bshall we say\b|\bwhy not\b"
+    r"|^\W*(?:(?:ok(?:ay)?|so|then|well|hm+|um+|and)\W+)*"
+    r"(?:(?:is|are) there|(?:have|do) you (?:got|have))"
+    r" (?:anything|something|any (?:space|room|slots?|appointments?)|space|room|a (?:slot|space))\b"
+    r"(?=.*(?:\d|\b(?:\w+day|tomorrow|tonight|mornings?|afternoons?|evenings?|week\w*|noon)\b))",
     re.IGNORECASE,
 )
 _TAKES_BACK = re.compile(

@@ -19,7 +19,7 @@ _LEAD = (
     r" you|"
     r"(?:can|could|would|will) (?:you|we|i)|let'?s|let us|i (?:want|need|wish|have) to|i(?:'d|"
     r" would) like to|i wanna|i think|"
-    r"you know what|best|better"
+    r"you know what|best|better|(?:i|we)(?:'ll| will)"
 )
 _ASSENT = r"ok|okay|k|yes|yeah|yep|sure|alright|all right|fine|right"
 _TAIL = (

@@ -261,7 +261,8 @@ def _is_likely(
     certain = said.shown is not None and extraction.confidence >= _CERTAIN
     place = address and (certain or NO.match(text) is not None)
     decides = said.shown is not None and param.type is ParamType.BOOLEAN
-    plain = param.type in PLAIN_TYPES or decides or place or INSTEAD.search(text)
+    named = _IS_THE_ONE.match(text, span[1]) is not None
+    plain = param.type in PLAIN_TYPES or decides or place or named or INSTEAD.search(text)
     known = [other for other in params if other.name in said.known]
     beside = _beside_answers(text, said)
     only = (
@@ -273,6 +274,10 @@ def _is_likely(
     return bool(plain and told and is_meant(text, span, anew=anew))
 
 
+_IS_THE_ONE: Final = re.compile(
+    r"\s*(?:['’]?s|is|was)\s+(?:the\s+)?(?:one|right|correct)\b", re.IGNORECASE
+)
+"""What follows a value that is the one that is meant: "O-2 is the one to cancel"."""
 _CERTAIN: Final = 0.85
 """Confidence from which words are an address and nothing else."""
 

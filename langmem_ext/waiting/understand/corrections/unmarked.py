@@ -121,7 +121,7 @@ def unmarked_values(
 
 WANTED: Final = re.compile(
     r".*\b(?:(?:i|we)(?:['’]?(?:ll|d)| will| can| could| would| need| want)|(?:can|could|may|might)"
-    r" (?:i|we))\b[^,.;!?]*?"
+    r" (?:i|we)|(?:can|could) you (?:do|make it|manage))\b[^,.;!?]*?"
     r"(?:\b(?:to|be|for|at|only|just|with)\s+)?(?=(?:\S+\s+){0,2}\S+\s*$)",
     re.IGNORECASE,
 )

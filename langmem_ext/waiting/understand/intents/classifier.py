@@ -500,7 +500,9 @@ _WISHED_VERB: Final = re.compile(
 """What somebody wishes to do."""
 
 
-_DIFFERENT: Final = re.compile(r"\b(?:an)?other\b|\b(?:different|second|new)\b", re.IGNORECASE)
+_DIFFERENT: Final = re.compile(
+    r"\b(?:an)?other\b(?!\s*[£$€\d])|\b(?:different|second|new)\b", re.IGNORECASE
+)
 """Words that tell the things of two requests apart."""
 
 _OF_ALL: Final = frozenset(
