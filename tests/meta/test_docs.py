@@ -252,3 +252,42 @@ def test_each_promise_against_harm_names_a_test_that_is_there() -> None:
         named = re.findall(r"`(tests/\S+\.py)`", promise)
         assert named, promise
         assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+# -- the architecture ------------------------------------------------------------------------------
+
+PACKAGE = ROOT / "langmem_ext"
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+NAMED = re.compile(
+    r"`(?P<module>[a-z_]+(?:/[a-z_]+)+/?)(?:\.py)?(?:\.(?P<member>\w+))?(?:\.\w+)?`"
+    r"(?: \(`(?P<inside>\w+)`)?"
+)
+"""A module, or a package, and what it holds: `` `extract/dates/time` (`_candidate`) ``."""
+
+
+def sources_of(module: str) -> list[str]:
+    """The texts of the modules whose path ends so; that of a package is empty."""
+    paths = [path for path in PACKAGE.rglob("*") if path.is_dir() or path.suffix == ".py"]
+    ends = f"/{module.rstrip('/')}"
+    return [
+        "" if path.is_dir() else path.read_text(encoding="utf-8")
+        for path in paths
+        if f"/{path.relative_to(PACKAGE).with_suffix('').as_posix()}".endswith(ends)
+    ]
+
+
+def is_outside(path: str) -> bool:
+    return (ROOT / path).exists() or (ROOT / f"{path}.py").exists()
+
+
+def test_what_the_architecture_names_is_there() -> None:
+    named = [match for match in NAMED.finditer(ARCHITECTURE) if not is_outside(match["module"])]
+    assert len(named) > 100
+    for match in named:
+        found = sources_of(match["module"])
+        assert found, f"{match['module']} is no module"
+        for name in filter(None, (match["member"], match["inside"])):
+            defined = re.compile(
+                rf"^\s*(?:(?:async )?def {name}\b|class {name}\b|{name}\b.*=)", re.M
+            )
+            assert any(defined.search(text) for text in found), f"{match.group()}: no {name}"

@@ -66,7 +66,7 @@ _PREFERRED = re.compile(
 )
 """What follows the value that is wanted most, of several."""
 _DECIDED = re.compile(
-    r"\b(?:put(?: down)?|make it|call it|go (?:with|for)|let['’]?s say)\s+(?:me down for\s+)?$",
+    r"\b(?:put(?: down)?|do|make it|call it|go (?:with|for)|let['’]?s say)\s+(?:me down for\s+)?$",
     re.I,
 )
 """Words before the value that is decided on, of several: "8, or 9 if he comes. put 9"."""
@@ -148,19 +148,13 @@ _RULED_OUT = re.compile(
     r" of)|(?:['’]?s|is|are)\s+(?:off|bad|no good"
     r"|not (?:good|possible|ok|an option)|impossible|full)\b"
     r"|(?:is|are|was|wo|would)(?:\s?n['’]?t|\s?not)\s+(?:\w+\s+)?(?:enough|right|correct)\b"
+    r"|(?:['’]?s|is|are)\s+(?:a\s+)?(?:bit|little)\s+(?:too\s+)?(?:much|many|steep|high|early|late)\b"
     r"|(?:['’]s|is|are)\s+(?:\w+\s+)?too\s+(?:little|few|small|low|short|much|many|long|high|early"
     r"|late)\b)",
     re.I,
 )
 
 
-_WAS = re.compile(r"\b(?:was|were|used to be)\s+(?:(?:only|about|around)\s+)?$", re.I)
-_NOW_IS = re.compile(
-    r"\s*,?\s*(?:but|only|and now|now)\b[^.;!?]*"
-    r"\b(?:it|that|we|they|there)(?:['’]?s|['’]?re| is| are)\b",
-    re.I,
-)
-"""Around a value that is no longer one: "was 198 but with the appendix it's 212"."""
 _GOES_OUT = re.compile(r"\b(?:lights?|lamps?|bulbs?|power|electricity|heating|boiler)\b", re.I)
 """What is out when it does not work."""
 
@@ -181,8 +175,6 @@ def turned_down(text: str, start: int, end: int | None = None) -> bool:
     lead = before(text, start)
     if _REJECTED.search(lead) or _FORBIDDEN.search(lead):
         return True
-    if end is not None and _WAS.search(lead) and _NOW_IS.match(text, end):
-        return True
     is_code = end is not None and _CODE.search(text, start, end) is not None
     ruled_out = _RULED_OUT.match(text, end) if end is not None and not is_code else None
     return ruled_out is not None and not (
@@ -199,11 +191,17 @@ def _alternative(text: str, first: Candidate, second: Candidate) -> bool:
     return between or _OR.fullmatch(text, first.end, second.start) is not None
 
 
+_BUT = re.compile(r"\s*,?\s*but\b", re.I)
 _WAS = re.compile(
     r"\b(?:was|were|had|used to|said|last (?:time|year|week)|before|normally|usually)\b[^.;!?]*$",
     re.I,
 )
-_NOW = re.compile(r"\b(?:now|this time|today)\b", re.I)
+_NOW = re.compile(
+    r"\b(?:now|this time|today)\b"
+    r"|\b(?:but|only)\b[^.;!?]*\b(?:it|that|we|they|there|i)"
+    r"(?:['’]?s|['’]?re|['’]?m| is| are| am)\b",
+    re.I,
+)
 _SO_FAR = re.compile(
     r"\s*(?:\w+\s+)?(?:at the moment|at present|currently|right now|so far|until now|up to now)\b",
     re.I,

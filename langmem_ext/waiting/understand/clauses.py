@@ -91,7 +91,8 @@ _HELP: Final = re.compile(
 _TALK: Final = re.compile(
     r"\W*(?:lo+l|haha+|hehe+|how are you(?: doing)?(?: today)?|nice weather(?: today)?(?:,? isn'?t"
     r" it)?|hm+|well|so|"
-    r"ok(?:ay)? so|oh|wow|nice|cool|great|fair enough|i see|got it|understood|bless you|noted|"
+    r"ok(?:ay)? so|oh|wow|blimey|crikey|gosh|yikes|oof|ouch|phew|jeez|nice|cool|great"
+    r"|fair enough|i see|got it|understood|bless you|noted|"
     r"you(?:'re| are) (?:funny|nice|great|stupid|dumb|useless|annoying)|this is"
     r" (?:annoying|stupid|taking (?:forever|ages))|"
     r"(?:just )?a (?:moment|second|sec|minute)(?: please)?|(?:one|wait a|hold on a|give me a)"

@@ -256,7 +256,7 @@ def test_a_part_of_a_length_of_time_is_not_added_to_it() -> None:
     ("text", "moment"),
     [
         ("can you do thursday at 5? no make it 5.30pm", "2026-03-05T17:30"),
-        ("he's free saturday between 10 and 12, so shall we say 11", "2026-03-07T11:00"),
+        ("he's free saturday at 10 in the morning, so shall we say 11", "2026-03-07T11:00"),
         ("tuesday is good, I can drive her. half two in the afternoon", "2026-03-10T14:30"),
     ],
 )
@@ -362,3 +362,67 @@ def test_a_house_that_is_left_is_not_the_address() -> None:
 def test_a_verb_or_a_meal_is_nobodys_name() -> None:
     for text in ("my husband came to you for sixty years", "lunchtime ish"):
         assert find(NAME, text, now=NOW).status != "filled", text
+
+
+def test_a_word_in_capitals_may_only_be_loud() -> None:
+    pet = param("pet", "name", description="name of the pet", prompt="What is your pet's name?")
+    assert find(pet, "she's a cat and she HATES the carrier", now=NOW).status != "filled"
+    assert answer(NAME, "theyre a STATE, can i get in this friday").value is None
+
+
+def test_so_many_of_a_thing_are_not_its_name() -> None:
+    pet = param("pet", "name", description="name of the pet", prompt="What is your pet's name?")
+    packs = param("packs", "integer", description="number of packs", prompt="How many packs?")
+    for text in ("2 bottles", "just two vials pls"):
+        reply = Reply(text, prompt=pet.prompt, others=[packs], now=NOW)
+        assert extract(pet, reply).status != "filled", text
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("hang on, ive already paid you 60 deposit so it should only be 250", 250),
+        ("18 quid, or hang on its gone up, your note says 20. 20 then", 20),
+        ("its thirty two pounds fifty", 32.5),
+    ],
+)
+def test_a_sum_is_the_one_that_is_to_be_paid(text: str, amount: float) -> None:
+    sum_ = param("amount", "money", description="amount to pay", prompt="How much?")
+    assert answer(sum_, text).value == amount
+
+
+def test_what_is_usual_is_not_what_is_wanted_this_time() -> None:
+    vehicle = param(
+        "vehicle",
+        "enum",
+        description="what you come with",
+        prompt="A car, a van or a trailer?",
+        enum={"car": [], "van": [], "trailer": []},
+    )
+    said = "usually just the car but it won't fit so im borrowing my cousin's van"
+    assert answer(vehicle, said).value == "van"
+
+
+def test_a_wish_decides_between_two_things_that_are_named() -> None:
+    part = param("part", "enum", description="what to send", enum={"mask": [], "headgear": []})
+    said = "the strap on my mask snapped so id like to order new headgear"
+    assert find(part, said, now=NOW).value == "headgear"
+
+
+def test_what_has_none_of_something_is_free_of_it() -> None:
+    free = param("nut_free", "boolean", description="whether it is made without nuts")
+    for text, value in (("no nuts in it please", True), ("nut free please", True)):
+        assert find(free, text, now=NOW).value is value, text
+
+
+def test_the_doctor_who_tells_something_is_the_doctor() -> None:
+    doctor = param("doctor", "person", description="the doctor who refers", prompt="Which doctor?")
+    assert find(doctor, "Dr Venkataraman told us to write", now=NOW).value == "Venkataraman"
+
+
+def test_a_pair_of_us_is_two() -> None:
+    assert answer(GUESTS, "just the pair of us, no children").value == 2
+
+
+def test_the_day_of_a_month_may_have_its_part_of_the_day() -> None:
+    assert find(DAY, "on tuesday the 17th in the afternoon", now=NOW).value == "2026-03-17"

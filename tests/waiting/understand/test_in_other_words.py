@@ -248,3 +248,8 @@ def test_what_could_be_done_instead_corrects() -> None:
     order = "order 2 pairs of shoes for Ada Brook to 77 Quarry Street, Melbrook"
     _, params, _ = talk(order, "2 is not many. could you do 5")
     assert params["pairs"] == 5
+
+
+def test_please_do_is_a_yes_whatever_follows() -> None:
+    _, _, calls = talk(CLASS[0], "please do, I slept terribly")
+    assert [name for name, _ in calls] == ["book_class"]

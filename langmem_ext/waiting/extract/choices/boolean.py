@@ -301,16 +301,19 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
     start, end = trim(reply.text, max(first, where[0]), min(last, where[1]))
     clause = reply.text[max(first, where[0]) : min(last, where[1])]
     said = clause if YES.match(clause) else sentence  # "yes, keep the parts, don't ask why"
-    value = not (owns or _negated(said)) is not _is_negative(param)
+    negated = _negated(said) or (_is_negative(param) and _FREE.search(said) is not None)
+    value = not (owns or negated) is not _is_negative(param)
     return [Candidate(start, end, value, 0.8, 1, "said by its own noun")]
 
 
 def _is_negative(param: Param) -> bool:
-    """Whether a parameter is true where something is not: `no_heating`."""
-    return _WITHOUT.match(param.name) is not None
+    """Whether a parameter is true where something is not: `no_heating`, `nut_free`."""
+    return _WITHOUT.search(param.name) is not None
 
 
-_WITHOUT = re.compile(r"(?:no|not|without)_", re.I)
+_WITHOUT = re.compile(r"^(?:no|not|without)_|_free$", re.I)
+_FREE = re.compile(r"[\s-]free\b|\bfree (?:of|from)\b", re.I)
+"""Words for what has none of something: "nut free"."""
 
 
 def _named(param: Param, text: str, where: tuple[int, int]) -> tuple[int, int]:

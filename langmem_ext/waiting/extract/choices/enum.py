@@ -13,6 +13,7 @@ from rapidfuzz import fuzz
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, turned_down
 from langmem_ext.waiting.extract.choices.hours import by_hour
+from langmem_ext.waiting.extract.dates.replacement import led_to
 from langmem_ext.waiting.extract.english.concepts import ASPECTS, phrases_in
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, VERBS
@@ -471,4 +472,12 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         ]
         if not candidates and param.name not in reply.filled:
             candidates = _inflected(param, reply.text) or _likely(param, reply.text)
-    return _without_rejected(reply, candidates)
+    return _wished(reply, _without_rejected(reply, candidates))
+
+
+def _wished(reply: Reply, candidates: list[Candidate]) -> list[Candidate]:
+    """The candidates, those raised that a wish leads to: "the mask broke, I need headgear"."""
+    if not reply.strict or len({candidate.value for candidate in candidates}) < 2:
+        return candidates
+    led = led_to(reply.text, candidates)
+    return [candidate.moved(candidate in led) for candidate in candidates]

@@ -48,7 +48,8 @@ _LEAD = rf"(?:(?P<named>{_LONG_WEEKDAY}|{_SHORT_WEEKDAY}\b)\.?,?\s+(?:the\s+)?)?
 _NOT_A_DAY = (
     r"(?!\s*(?:one|option|time|floor|choice|class|person|result|suggestion|street|st\b|avenue|ave\b"
     r"|road|rd\b|blvd|name|row|flight|thing"
-    r"|place|restaurant|hotel|movie|event|half|quarter|party|week|of\b|in\b|"
+    r"|place|restaurant|hotel|movie|event|half|quarter|party|week|of\b"
+    r"|in\b(?! the (?:morning|afternoon|evening))|"
     rf"{_LONG_WEEKDAY})\b)"
 )
 

@@ -79,15 +79,22 @@ def wished_first(param: Param, reply: Reply, candidates: Sequence[Candidate]) ->
     if not limit and 0 < len(limits) < len(candidates):
         return [day.moved(-(day in limits)) for day in candidates]  # "before the 14th: the 12th?"
     for leads in (_BY, _WISHED) if limit else (_WISHED,):
-        begins = [0, *(candidate.end for candidate in candidates)]
-        led = [
-            candidate
-            for begin, candidate in zip(begins, candidates, strict=False)
-            if leads.search(reply.text[begin : max(begin, candidate.start)])
-        ]
+        led = led_to(reply.text, candidates, leads)
         if 0 < len(led) < len(candidates):
             return [candidate.moved(candidate in led) for candidate in candidates]
     return list(candidates)
+
+
+def led_to(
+    text: str, candidates: Sequence[Candidate], leads: re.Pattern[str] | None = None
+) -> list[Candidate]:
+    """The candidates that certain words lead to: those of a wish, if no others are given."""
+    begins = [0, *(candidate.end for candidate in candidates)]
+    return [
+        candidate
+        for begin, candidate in zip(begins, candidates, strict=False)
+        if (leads or _WISHED).search(text[begin : max(begin, candidate.start)])
+    ]
 
 
 def is_for_limit(param: Param, text: str, day: Candidate) -> bool:

@@ -109,7 +109,7 @@ _ASKS = re.compile(
     r"(?! (?:to|been|got|gone|going|fine|ok(?:ay)?|good|great|perfect|best"
     r"|better|not|too|about|only|just|also)\b)"
     r"|do(?! (?:it|that|so|not|them|me|both|my|another|one|two|three|\d+"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b| the \d| (?-i:[A-Z])[a-z]|\W*$)"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b| the \d| (?-i:[A-Z])[a-z]|\W*$|\s*[,.;!])"
     r"|does|did|have you|have they"
     r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be"
     r" (?:possible to|any))|any (?:other|more)"

@@ -34,7 +34,8 @@ _THAT_WAS = re.compile(
 )
 """What is said of the old value: "no, that was the old one, mine was 89"."""
 _LEAD = re.compile(
-    r"(?:(?:no more than|up to|at most|max|for|at|on|in|the|to|an?|shall|it|its|it's|that|thats"
+    r"(?:(?:no more than|up to|at most|max|for|at|on|in|the|to|an?|shall|should|only|it|its|it's"
+    r"|that|thats"
     r"|that's|mine|was|is|be|make|say|just|around|about|let'?s|do|we|we're|are"
     r"|there|will|with|my|want|i|by|of|till|until)\W+)*",
     re.I,
@@ -133,8 +134,9 @@ def _behind(
     kind, (stop, start) = param.type, cut
     _, end = _near(reply.text, stop, start)
     known = dict(reply.filled)
-    if kind == ParamType.DATETIME:
-        known[param.name] = replaced.value  # "thursday at 5, no make it 5.30"
+    if kind == ParamType.DATETIME and replaced.reason != "time without a day":
+        # "thursday at 5, no make it 5.30"
+        known[param.name] = str(replaced.value)[:10] if replaced.undecided else replaced.value
     part = replace(
         reply,
         text=reply.text[slice(*end)],
@@ -173,7 +175,7 @@ _BARE_NUMBER = re.compile(
 
 _TURNS = re.compile(r"\b(?:no|nope|wait|hang on|hold on|scratch that|i meant?|actually)\b", re.I)
 _REASON = re.compile(r"[^.;!?\d]{1,50}(?:\.+\s+)?")
-_LEADS_ON = re.compile(r"(?:[,.]|\b(?:so|on|for|at))(?: the)?\s*$", re.I)
+_LEADS_ON = re.compile(r"(?:[,.]|\b(?:so|on|for|at|says))(?: the)?\s*$", re.I)
 _GIVES_MORE = re.compile(r"\b(?:and|also|until|till|to|back|by)\b", re.I)
 
 

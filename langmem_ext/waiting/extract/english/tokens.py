@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, NEVER_NAMES
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, NEVER_NAMES, word_set
 from langmem_ext.waiting.extract.reading_cache import remembered
 
 _TOKEN = re.compile(r"[^\W_](?:[\w]|['’&/-](?=\w)|\.(?=[a-z\d])|(?<=\b[A-Z])\.)*['’]?|#\d+|&")
@@ -131,7 +131,7 @@ def _free(word: Token, masked: Sequence[tuple[int, int]]) -> bool:
 
 def _opens(words: Sequence[Token], index: int, masked: Sequence[tuple[int, int]]) -> bool:
     word = words[index]
-    if not word.capitalised or not _free(word, masked):
+    if not word.capitalised or not _free(word, masked) or _is_stressed(words, index):
         return False
     if word.low not in NEVER_NAMES:
         return True
@@ -146,6 +146,21 @@ def _opens(words: Sequence[Token], index: int, masked: Sequence[tuple[int, int]]
         word.low in ("the", "la", "le", "el", "los", "las", "all", "over", "down", "up", "le")
         and follows
     )
+
+
+def _is_stressed(words: Sequence[Token], index: int) -> bool:
+    """Whether a word is in capitals for its weight: "she HATES it", "they're a STATE"."""
+    word = words[index]
+    loud = word.text.isupper() and len(word.text) >= _LOUD
+    return loud and index > 0 and words[index - 1].low in _BEFORE_STRESSED
+
+
+_LOUD = 4
+"""Letters of a word in capitals that may be no abbreviation, at least."""
+_BEFORE_STRESSED = word_set(
+    "i you he she it we they a an so very really too not never is are was were he's she's it's"
+    " they're we're i'm you're hes shes theyre"
+)
 
 
 def _extent(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.closed_spans import closed_spans
 from langmem_ext.waiting.extract.english.leadin import answer_span
@@ -22,6 +22,7 @@ from langmem_ext.waiting.extract.english.tokens import Token, before, runs, toke
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.names import person
 from langmem_ext.waiting.extract.names.openness import is_no_answer, keep, named_before
+from langmem_ext.waiting.extract.numbers.numerals import WORDS
 from langmem_ext.waiting.extract.reply import Reply
 
 _QUOTED = re.compile(r"[\"“]([^\"”\n]{2,80})[\"”]|(?<!\w)['‘]([^'’\n]{3,80})['’](?!\w)")
@@ -105,9 +106,11 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     start, end = answer_span(reply.text)
     width = len(reply.text[start:end].split())
     inside = any(start < stop and begin < end for begin, stop in masked)
+    counted = any(other.type is ParamType.INTEGER for other in reply.others)
     if (
         not 1 <= width <= 6
         or inside
+        or (counted and _SO_MANY.fullmatch(reply.text[start:end]))
         or not re.search(r"[^\W\d_]{2}", reply.text[start:end])
         or "?" in reply.text[start:end]
     ):
@@ -120,6 +123,12 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     ]
 
 
+_SO_MANY = re.compile(
+    rf"(?:(?:just|only|about|the)\s+)*(?:\d{{1,3}}|{WORDS}|a couple(?: of)?)\s+[a-z]+"
+    r"(?:\s+(?:please|pls|then|thanks))*",
+    re.I,
+)
+"""So many of something, where their number is asked for: "two bottles"."""
 _NO_TITLE = PRONOUNS | AUXILIARIES | POLITENESS
 """Words of a sentence, which leave open whether it is the name of a thing."""
 

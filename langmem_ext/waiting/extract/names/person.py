@@ -13,7 +13,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
     word_set,
 )
 from langmem_ext.waiting.extract.english.tokens import Token, before, runs, tokens
-from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.bystanders import KIN, is_bystander, is_firm, is_of_others
 from langmem_ext.waiting.extract.names.openness import keep
 from langmem_ext.waiting.extract.names.written_small import (
@@ -228,6 +228,19 @@ def _is_written(word: Token) -> bool:
     )
 
 
+def _is_titled_as(param: Param, text: str, group: Sequence[Token]) -> bool:
+    """Whether a title says that it is the doctor who is looked for: "Dr Bo told us"."""
+    titled = _TITLED.search(before(text, group[0].start))
+    return (
+        titled is not None
+        and titled.group().lower().startswith("d")
+        and not own_stems(param).isdisjoint(_DOCTORS)
+    )
+
+
+_DOCTORS = frozenset(map(stem, ("doctor", "gp", "physician", "surgeon")))
+
+
 def _is_kin(text: str, group: Sequence[Token]) -> bool:
     """Whether a word for a person is right before the name: "my son Oskar"."""
     return _KIN_BEFORE.search(before(text, group[0].start)) is not None and all(
@@ -379,7 +392,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         groups = [
             one
             for one in groups
-            if not (is_bystander(text, one) or is_firm(one) or is_of_others(param, text, one))
+            if _is_titled_as(param, text, one)
+            or not (is_bystander(text, one) or is_firm(one) or is_of_others(param, text, one))
         ]
     candidates = []
     for group in groups:
@@ -415,7 +429,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
 def _stands_apart(text: str, group: Sequence[Token]) -> bool:
     """Whether an answer begins with a full name, or one is a sentence: "Ann Lee. don't tell Bo"."""
     lead, rest = before(text, group[0].start), text[group[-1].end :]
-    opens = ME_FIRST.fullmatch(lead) and re.match(r"\s*(?:[.,;!\n–-]|but\b|and\b)", rest)
+    first = re.fullmatch(rf"\W*{re.escape(group[0].text)}\W+", lead, re.I)  # "ann. Ann Lee"
+    opens = (ME_FIRST.fullmatch(lead) or first) and re.match(r"\s*(?:[.,;!\n–-]|but\b|and\b)", rest)
     whole = re.search(r"[.!?\n]\s+$", lead) and re.match(r"\s*(?:$|[.!\n])", rest)
     return is_full_name(group) and (opens or whole) is not None
 

@@ -100,7 +100,7 @@ _COUNTS = re.compile(
 """A noun of several things behind a number, which then counts them: "two lamps"."""
 _CENTS = re.compile(
     r"\s+and\s+(\d{1,2})\s+(?:cents?|p(?:ence)?)\b"
-    r"|(?<=[a-z])\s+(\d\d)(?:p|\s*pence)?(?!\w|[.,:/-]\d|\s+(?!(?:please|pls|for|on|from|to|then|is|was)\b)[a-z])",
+    r"|(?<=[a-z])\s+(?P<part>\d\d|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:p|\s*pence)?(?!\w|[.,:/-]\d|\s+(?!(?:please|pls|for|on|from|to|then|is|was)\b)[a-z])",
     re.I,
 )
 """What follows a whole sum: "10 dollars and 50 cents", "86 pounds 40"."""
@@ -126,7 +126,9 @@ def money(text: str) -> list[Candidate]:
             end = match.end()
             cents = _CENTS.match(text, end)
             if cents:
-                amount = round(amount + int(cents[1] or cents[2]) / 100, 2)
+                part = cents[1] or cents["part"]
+                part = int(part) if part.isdigit() else words_value(part.lower()) or 0
+                amount = round(amount + part / 100, 2)
                 end = cents.end()
             sums.append(Candidate(match.start(), end, amount, 0.97, reason="sum with its currency"))
     return longest(sums)

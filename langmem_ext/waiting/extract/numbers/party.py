@@ -59,7 +59,7 @@ _PAIR = re.compile(
     r"|\b(?:him|her|he|she) (?:and|n|&) (?:me|i|myself)\b|\bme (?:and|n|&) (?:him|her)\b"
     r"(?=\s*(?:$|[.,;!?]))"
     r"|\bparents\b(?!['’]|\s+(?:evening|night|day|meeting|room)\b)|\b(?:both|the"
-    r" two) of us\b"
+    r" two|(?:the|a) pair) of us\b|\b(?:just|only) us two\b"
     r"|\ba couple\b(?=\s+(?:with|and|plus)\s+(?:my|our|the|an?|their)\b)|\bcouple of us\b",
     re.I,
 )

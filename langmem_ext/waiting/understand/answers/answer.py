@@ -269,11 +269,28 @@ def _beside_correction(
     ]
     rest = replace(heard, text=without(heard.text, taking))
     if not taking or not re.search(r"\w", rest.text):
-        return []
+        return _identified(playbook, session, plan, heard)
     values = _values(
         playbook, session, plan, rest, _answer(playbook, session, plan, rest, rest.text)
     )
     return [_fill(playbook, name, value) for name, value in values.items() if name not in new]
+
+
+def _identified(
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard
+) -> Commands:
+    """The answer in the very words that take something back: "GH-27, and call it 9"."""
+    name = session.waiting_for
+    if name is None or playbook.param(name).type not in _UNMISTAKABLE:
+        return []
+    read = read_values([playbook.param(name)], Reading(heard.text, heard.now))
+    return [_fill(playbook, name, read[name])] if name in read else []
+
+
+_UNMISTAKABLE: Final = frozenset(
+    {ParamType.IDENTIFIER, ParamType.PHONE, ParamType.EMAIL, ParamType.URL}
+)
+"""Types whose values are like no others."""
 
 
 def _is_told_within(
@@ -486,6 +503,8 @@ def _values(
         values = with_somebody(
             playbook, open_names, name, heard, values, doubted=in_doubt(plan, name)
         )
+    if name in values and in_doubt(plan, name) and playbook.param(name).type in _WORDS:
+        values = _without_remark(values, name)
     if name and name not in values:  # then the message may be about something else altogether
         values = {
             other: value
@@ -497,6 +516,18 @@ def _values(
         for other, value in values.items()
         if playbook.value_error(plan, other, value.value) is None
     }
+
+
+def _without_remark(values: Mapping[str, Extraction], name: str) -> dict[str, Extraction]:
+    """The values; what is said of something else is no other value in doubt: "drives fine"."""
+    surely = {
+        other: value for other, value in values.items() if other != name and value.confidence > SURE
+    }
+    return surely or dict(values)
+
+
+_WORDS: Final = frozenset({ParamType.TEXT, ParamType.NAME})
+"""Types of which a remark may seem to be a value."""
 
 
 def _is_sure(param: Param, extraction: Extraction, text: str) -> bool:

@@ -261,7 +261,7 @@ def _is_likely(
     certain = said.shown is not None and extraction.confidence >= _CERTAIN
     place = address and (certain or NO.match(text) is not None)
     decides = said.shown is not None and param.type is ParamType.BOOLEAN
-    named = _IS_THE_ONE.match(text, span[1]) is not None
+    named = _IS_THE_ONE.match(text, span[1]) or _NO_ITS.fullmatch(text, 0, span[0])
     plain = param.type in PLAIN_TYPES or decides or place or named or INSTEAD.search(text)
     known = [other for other in params if other.name in said.known]
     beside = _beside_answers(text, said)
@@ -278,6 +278,12 @@ _IS_THE_ONE: Final = re.compile(
     r"\s*(?:['’]?s|is|was)\s+(?:the\s+)?(?:one|right|correct)\b", re.IGNORECASE
 )
 """What follows a value that is the one that is meant: "O-2 is the one to cancel"."""
+_NO_ITS: Final = re.compile(
+    r"\W*(?:(?:oh|ah|no|sorry|wait|actually|oops)\W+)+"
+    r"(?:it['’]?s|it is|that['’]?s|i meant?)\s+(?:the\s+)?",
+    re.IGNORECASE,
+)
+"""How a message begins that puts a value right: "no it's KT57 UVN, I couldn't see"."""
 _CERTAIN: Final = 0.85
 """Confidence from which words are an address and nothing else."""
 
