@@ -259,18 +259,21 @@ def test_each_promise_against_harm_names_a_test_that_is_there() -> None:
 PACKAGE = ROOT / "langmem_ext"
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 NAMED = re.compile(
-    r"`(?P<module>[a-z_]+(?:/[a-z_]+)+/?)(?:\.py)?(?:\.(?P<member>\w+))?(?:\.\w+)?`"
+    r"`(?P<module>[a-z_]+(?:/[a-z_]+)+/?)(?:\.py)?(?:\.(?!html)(?P<member>\w+))?(?:\.(?!html)\w+)?`"
     r"(?: \(`(?P<inside>\w+)`)?"
 )
 """A module, or a package, and what it holds: `` `extract/dates/time` (`_candidate`) ``."""
 
 
 def sources_of(module: str) -> list[str]:
-    """The texts of the modules whose path ends so; that of a package is empty."""
+    """The texts of the modules whose path ends so, or that are in a package whose path does."""
     paths = [path for path in PACKAGE.rglob("*") if path.is_dir() or path.suffix == ".py"]
     ends = f"/{module.rstrip('/')}"
     return [
-        "" if path.is_dir() else path.read_text(encoding="utf-8")
+        "\n".join(
+            file.read_text(encoding="utf-8")
+            for file in ([path] if path.is_file() else path.glob("*.py"))
+        )
         for path in paths
         if f"/{path.relative_to(PACKAGE).with_suffix('').as_posix()}".endswith(ends)
     ]
