@@ -224,8 +224,8 @@ def _is_former(text: str, first: Candidate, second: Candidate) -> bool:
         return True
     return (
         first.end <= second.start
-        and _NOW.search(text, first.end, second.start) is not None
         and _WAS.search(before(text, first.start)) is not None
+        and _NOW.search(text, first.end, second.start) is not None
     )
 
 

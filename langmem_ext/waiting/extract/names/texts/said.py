@@ -228,7 +228,8 @@ def _spoken_of(param: Param, text: str) -> list[Candidate]:
 
 
 NOTE_THAT = re.compile(
-    r"[\s,;–—-]+(?:(?:so|and|but)\s+)?(?:(?:can|could|would|will)\s+(?:you|u)|please|pls)\s+"
+    r"(?<![\s,;–—-])[\s,;–—-]+(?:(?:so|and|but)\s+)?"
+    r"(?:(?:can|could|would|will)\s+(?:you|u)|please|pls)\s+"
     r"(?:please\s+)?(?:note|add|mention|put|write|remember|bear|keep|tell|pass|take|make)\b.*$",
     re.I,
 )
