@@ -11,11 +11,7 @@ from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.dates import days
 from langmem_ext.waiting.extract.dates.grammar import BARE_WEEKDAY, MONTH
 from langmem_ext.waiting.extract.dates.mentioned import BESIDE, NEXT_TO, apart, dates
-from langmem_ext.waiting.extract.dates.past import (
-    happened_to_others,
-    is_of_past,
-    is_told_as_past,
-)
+from langmem_ext.waiting.extract.dates.past import is_of_past
 from langmem_ext.waiting.extract.dates.replacement import (
     in_month_of,
     is_for_limit,
@@ -24,6 +20,11 @@ from langmem_ext.waiting.extract.dates.replacement import (
 )
 from langmem_ext.waiting.extract.english.roles import DATE_CUES, with_roles
 from langmem_ext.waiting.extract.english.tokens import before
+from langmem_ext.waiting.extract.english.told import (
+    happened_to_others,
+    is_told_as_past,
+    something_is_on,
+)
 from langmem_ext.waiting.extract.reply import Reply
 
 
@@ -42,17 +43,8 @@ def _named(param: Param, reply: Reply) -> list[Candidate]:
             and not is_for_limit(param, reply.text, day)
         ]
     if param.name in reply.filled:
-        named = [day for day in named if not _ANOTHERS.search(before(reply.text, day.start))]
+        named = [day for day in named if not something_is_on(before(reply.text, day.start))]
     return [day for day in named if not happened_to_others(before(reply.text, day.start))]
-
-
-_ANOTHERS = re.compile(
-    r"\b(?:it|that)['’]?s\s+(?:(?:my|our|his|her|their)\s+)?(?!(?:not|now|for|to|best|better|easier"
-    r"|possible|free|available|open|needed|wanted|due|just|only|about|on|in|at|got|meant|actually)\b)"
-    r"\w+(?:\s+\w+)?\s+on\s+$",
-    re.I,
-)
-"""Words before a day on which something else is, where a day is known: "it's swimming on"."""
 
 
 _ANY = re.compile(r"(?<!\bon )(?<!\bfor )\ba\s+$", re.I)

@@ -18,12 +18,12 @@ from langmem_ext.waiting.extract.dates.grammar import (
     UNTIL,
 )
 from langmem_ext.waiting.extract.dates.past import (
-    is_told_as_past,
     latest,
     nearest,
 )
 from langmem_ext.waiting.extract.dates.spelling import Spelled
 from langmem_ext.waiting.extract.english.tokens import before
+from langmem_ext.waiting.extract.english.told import is_day_of_others, is_told_as_past
 from langmem_ext.waiting.extract.numbers.numerals import WORDS
 from langmem_ext.waiting.extract.reading_cache import remembered
 
@@ -125,28 +125,6 @@ def apart(match: re.Match[str]) -> timedelta:
     return timedelta(days=-days_apart if match["side"].lower() == "before" else days_apart)
 
 
-_SOMEBODY_IS = re.compile(
-    r"\b(?:i|we|he|she|they)(?:['’]?(?:m|re|s)|\s+(?:am|are|is|have|has))\s+"
-    r"(?!(?:free|available|around|home|in)\b)[^.,;!?]*$",
-    re.I,
-)
-"""Words up to a day on which somebody is, or has, something of his own."""
-
-_BEGINS = re.compile(
-    r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?\w+\s+(?:starts?|begins?|is|ends?|opens?|leaves?)\s*$",
-    re.I,
-)
-"""Words up to a day on which something else is: "the season starts the day after"."""
-
-_NEXT_LED = re.compile(
-    r"(?:^|[,.;:!?–—-]\s*|\b(?:so|or|and|but|for|on|by|till?|until|to|from|make it|not|no|then"
-    r"|maybe|actually|rather|better|say|do|i mean|meant|can be|could be|is it|about|even|want|need"
-    r"|prefer|like|there|get|come|is|would be|['’]d be|['’]s|in|leave|leaving|out|back|take|home|go"
-    r"|return))\s*$",
-    re.I,
-)
-"""Words right before "the day after" where nobody else does something then: "nan flies …"."""
-
 _SO = re.compile(r"\bso\b", re.I)
 """Words between a day and what follows from it: "back on the 10th, so the day after"."""
 
@@ -223,9 +201,8 @@ def _is_theirs(text: str, first: Candidate, start: int) -> bool:
         start: Where "the week before" begins.
     """
     lead = before(text, start)
-    told = _BEGINS.search(lead) or not _NEXT_LED.search(lead) or _SOMEBODY_IS.search(lead)
     follows = _SO.search(text, first.end, start) or turned_down(text, first.start, first.end)
-    return bool(told) and not follows
+    return is_day_of_others(lead) and not follows
 
 
 _DAY_AFTER = re.compile(

@@ -25,41 +25,6 @@ _PAST: Final = re.compile(
 )
 """Words by which a question or a description speaks of what has happened."""
 
-_NO_WISH: Final = (
-    r"(?!(?:want|need|hop|wonder|plann|book|prefer|lik|agre|arrang|suppos|schedul|reserv)ed)"
-)
-_DONE: Final = (
-    rf"(?:{_NO_WISH}[a-z]{{2,}}(?<!e)ed|died|began|broke|bought|came|did|drank|drove|ate|fell|felt|found|gave|lost|left|made"
-    r"|paid|put|ran|said|sat|saw|sent|spent|stole|took|tore|went|woke|wrote)"
-)
-_TOLD: Final = re.compile(
-    r"\bsince\s+(?:(?:about|around|at least|last|the|on|like)\s+)*$"
-    r"|\b(?:was|were|got)\s+(?!book|schedul|suppos|plann|need)[a-z]+e[dn]\b[^,.;!?]{0,20}$"
-    r"|(?<!like )(?<!want )(?<!have )(?<!need )(?<!get )(?<!prefer )"
-    r"(?<!can )(?<!could )(?<!will )(?<!would )(?<!may )(?<!shall )"
-    rf"\b(?:i|we|he|she|it|they|you|which|who)\s+(?:(?:just|first|only|both|all|\w+ly)\s+)?"
-    rf"(?:{_DONE}|(?:was|were)(?!\s+(?:\w+ing|to|due|meant|supposed|booked|scheduled|down"
-    r"|for)\b))\b"
-    r"(?:(?!\b(?:to|and|but|so|can|could|will|would|please|until|till?|for|by|want|need|if)\b)"
-    r"[^,.;!?]){0,60}$"
-    r"|\b(?:i|we|he|she|it|they|you)\s+(?:(?:have|['’]?ve|has|just)\s+)?(?:moved|sent|took|brought|drove"
-    r"|went|came|flew|switched)\s[^,.;!?]{0,40}$"
-    r"|\b(?:happened|occurred|began|broke)\b[^,.;!?]{0,20}$",
-    re.I,
-)
-"""Words before a date that tell what has happened: "we bought it on monday"."""
-
-_OTHERS_DID: Final = re.compile(
-    r"(?:\b(?:my|our|his|her|their|the)\s+(?:\w+\s+)?\w+|\bnew one)\s+"
-    rf"(?:{_DONE}|was|were)\s+(?:on\s+|last\s+)?$"
-    r"|\b(?:he|she|they)(?:['’]?s|['’]?re|\s+is|\s+are|\s+turns?|\s+will be)\s+(?:turning\s+)?"
-    r"\d{1,2}\s+(?:on|this|next)\s+$"
-    r"|\b(?:my|our|his|her|their|the)\s+\w+\s+(?:is|are|['’]s|['’]re)\s+(?:\w+\s+){0,2}"
-    r"(?:till?|until)\s+$",
-    re.I,
-)
-"""Words before a day on which something happened to somebody or something else."""
-
 _NEAR: Final = timedelta(days=31)
 """How far back a date without a year may lie that nothing puts into the past: of "1 march", three
 days after it, nobody means the next year's."""
@@ -74,29 +39,6 @@ def is_of_past(param: Param, prompt: str) -> bool:
         )
         is not None
     )
-
-
-def is_told_as_past(lead: str) -> bool:
-    """Whether the words before a date put it into the past."""
-    return _TOLD.search(lead) is not None or happened_to_others(lead)
-
-
-def happened_to_others(lead: str) -> bool:
-    """Whether the words before a date tell what was done by others: "my gran died on"."""
-    return _OTHERS_DID.search(lead) is not None
-
-
-_THEY_DID: Final = re.compile(
-    rf"\b(?:he|she|they)\s+(?:\w+ly\s+)?(?:{_DONE}|was|were)\b[^.,;!?]*$"
-    r"|\b(?:i|we)(?:['’]?ve|\s+have)\s+been\s+(?:\w+ing|together|married)\b[^.,;!?]*$",
-    re.I,
-)
-"""What others did, or what the user has been doing, for a length of time."""
-
-
-def done_by_others(lead: str) -> bool:
-    """Whether the words before a length of time tell what others did: "he drank here for"."""
-    return _THEY_DID.search(lead) is not None
 
 
 def nearest(maker: days.Maker, match: re.Match[str], day: Day, today: Day) -> Day:

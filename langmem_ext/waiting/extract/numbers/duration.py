@@ -13,9 +13,9 @@ from typing import Final
 
 from langmem_ext.waiting.catalog.param import ISO_DURATION, Param
 from langmem_ext.waiting.extract.candidate import Candidate
-from langmem_ext.waiting.extract.dates.past import done_by_others
 from langmem_ext.waiting.extract.dates.time_range import time_range
 from langmem_ext.waiting.extract.english.tokens import before
+from langmem_ext.waiting.extract.english.told import done_by_others
 from langmem_ext.waiting.extract.english.vocabulary import split_name
 from langmem_ext.waiting.extract.numbers.numerals import WORDS, numerals, words_value
 from langmem_ext.waiting.extract.reply import Reply

@@ -13,6 +13,7 @@ from typing import Final
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract.codes.identifier import form_of
 from langmem_ext.waiting.extract.english.attitude import NO
+from langmem_ext.waiting.extract.english.told import tells_of_others
 from langmem_ext.waiting.understand.acts.assent import is_value_alone
 from langmem_ext.waiting.understand.acts.statements import WHAT, is_meant, names
 from langmem_ext.waiting.understand.clauses import (
@@ -149,22 +150,9 @@ def _without_told(found: Mapping[str, Extraction], text: str) -> dict[str, Extra
         lead = text[begin : extraction.span[0]]
         if _WISHED_FOR.search(lead):
             wished.add(name)
-        elif _OTHERS_TELL.match(lead) or _IS_NOT_UNTIL.match(lead):
+        elif tells_of_others(lead):
             told.add(name)
     return {name: value for name, value in found.items() if not wished or name not in told}
-
-
-_OTHERS_TELL: Final = re.compile(
-    r"\W*(?:(?:as|because|since|cos|and|but|so)\s+)?(?:the|my|our|his|her|their|s?he|they)\s+"
-    r"(?:\w+\s+)?(?:has|have|is|are|needs?|leaves?|ends?|starts?|finish\w*|must|can)\b",
-    re.IGNORECASE,
-)
-"""How a part begins that tells of somebody or something else."""
-_IS_NOT_UNTIL: Final = re.compile(
-    r"\W*\w+\s+(?:is\s?n['’]?t|is not|is|comes|lands)\s+(?:til|till|until|on|at|not until)\b",
-    re.IGNORECASE,
-)
-"""The same of a thing: "payday isn't till the 27th"."""
 
 
 def _marked(params: Sequence[Param], text: str, said: Said) -> tuple[dict[str, Extraction], str]:
@@ -278,12 +266,14 @@ _IS_THE_ONE: Final = re.compile(
     r"\s*(?:['’]?s|is|was)\s+(?:the\s+)?(?:one|right|correct)\b", re.IGNORECASE
 )
 """What follows a value that is the one that is meant: "O-2 is the one to cancel"."""
+
 _NO_ITS: Final = re.compile(
     r"\W*(?:(?:oh|ah|no|sorry|wait|actually|oops)\W+)+"
     r"(?:it['’]?s|it is|that['’]?s|i meant?)\s+(?:the\s+)?",
     re.IGNORECASE,
 )
 """How a message begins that puts a value right: "no it's KT57 UVN, I couldn't see"."""
+
 _CERTAIN: Final = 0.85
 """Confidence from which words are an address and nothing else."""
 
