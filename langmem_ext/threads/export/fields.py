@@ -25,7 +25,7 @@ SHOWN_DEPTH: Final = 64
 
 _BIGGEST: Final = (1 << 63) - 1
 
-_MOST_ROWS: Final = (1 << 31) - 1
+_HIGHEST_NUMBER: Final = (1 << 31) - 1
 """The highest number of a row that each database can hold: PostgreSQL has four bytes for it."""
 
 
@@ -113,12 +113,12 @@ def id_field(raw: bytes) -> str:
 
 def number_of(value: Any) -> int:
     """The number of a row."""
-    return _integer(value, 0, _MOST_ROWS)
+    return _integer(value, 0, _HIGHEST_NUMBER)
 
 
 def counter_of(value: Any) -> int:
     """The number that a table's next row gets."""
-    return _integer(value, 0, _MOST_ROWS)
+    return _integer(value, 0, _HIGHEST_NUMBER)
 
 
 def count_of(value: Any) -> int:

@@ -66,7 +66,8 @@ _PREFERRED = re.compile(
 )
 """What follows the value that is wanted most, of several."""
 _DECIDED = re.compile(
-    r"\b(?:put(?: down)?|do|make it|call it|go (?:with|for)|let['’]?s say)\s+(?:me down for\s+)?$",
+    r"\b(?:put(?: down)?|[,.;]\s*do|make it|call it|go (?:with|for)|let['’]?s say)"
+    r"\s+(?:me down for\s+)?$",
     re.I,
 )
 """Words before the value that is decided on, of several: "8, or 9 if he comes. put 9"."""
@@ -191,15 +192,14 @@ def _alternative(text: str, first: Candidate, second: Candidate) -> bool:
     return between or _OR.fullmatch(text, first.end, second.start) is not None
 
 
-_BUT = re.compile(r"\s*,?\s*but\b", re.I)
 _WAS = re.compile(
     r"\b(?:was|were|had|used to|said|last (?:time|year|week)|before|normally|usually)\b[^.;!?]*$",
     re.I,
 )
 _NOW = re.compile(
     r"\b(?:now|this time|today)\b"
-    r"|\b(?:but|only)\b[^.;!?]*\b(?:it|that|we|they|there|i)"
-    r"(?:['’]?s|['’]?re|['’]?m| is| are| am)\b",
+    r"|\b(?:but|only)\b[^.;!?]{0,60}?\b(?:it['’]?s|that['’]?s|we['’]?re|they['’]?re|i['’]?m"
+    r"|(?:it|that) is|(?:we|they) are|i am)\b",
     re.I,
 )
 _SO_FAR = re.compile(

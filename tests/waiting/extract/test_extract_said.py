@@ -426,3 +426,51 @@ def test_a_pair_of_us_is_two() -> None:
 
 def test_the_day_of_a_month_may_have_its_part_of_the_day() -> None:
     assert find(DAY, "on tuesday the 17th in the afternoon", now=NOW).value == "2026-03-17"
+
+
+HEIGHT = param("height", "number", description="height in cm", prompt="How tall are you?")
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "value"),
+    [
+        (NAME, "my name is JOHN SMITH", "JOHN SMITH"),
+        (NAME, "it's ANNA KOWALSKI", "ANNA KOWALSKI"),
+        (DAY, "thursday - no it's friday, please", "2026-03-06"),
+        (DAY, "I just moved house so friday please", "2026-03-06"),
+        (DAY, "he took the car so I need it friday", "2026-03-06"),
+        (WHEN, "now, as soon as you can", "2026-03-04T10:15"),
+    ],
+)
+def test_plain_answers_stay_what_they_are(asked: Param, text: str, value: JsonValue) -> None:
+    assert answer(asked, text).value == value
+
+
+def test_plain_words_by_the_way_stay_what_they_are() -> None:
+    cake = param("pickup_day", "date", description="day of the pickup", future=True)
+    gluten = param("gluten_free", "boolean", description="whether it is made without gluten")
+    assert find(cake, "can my cake be ready for saturday", now=NOW).value == "2026-03-07"
+    assert find(DAY, "can you get it done by friday", now=NOW).value == "2026-03-06"
+    assert find(HEIGHT, "I am 42, book me a fitting", now=NOW).status != "filled"
+    assert find(gluten, "I'm allergic to gluten", now=NOW).value is not False
+    assert find(gluten, "not gluten free", now=NOW).value is False
+
+
+def test_somebody_elses_word_is_not_the_answer() -> None:
+    wanted = param("cover", "boolean", description="whether cover is wanted", prompt="Cover?")
+    assert answer(wanted, "yes please, my dad said no it's a con").value is True
+    assert answer(wanted, "no, my husband said yes it's good but I don't").value is False
+
+
+def test_no_trouble_is_a_no_where_trouble_is_asked_about() -> None:
+    trouble = param("trouble", "boolean", description="trouble breathing", prompt="Any trouble?")
+    assert answer(trouble, "no trouble at all").value is False
+
+
+def test_two_days_to_choose_from_stay_two() -> None:
+    assert answer(DAY, "can you do friday or saturday").status != "filled"
+
+
+def test_more_days_than_are_read_are_no_error() -> None:
+    days = ", ".join(f"{day}/5" for day in range(1, 18))
+    assert answer(DAY, f"I can do {days}, or the monday after").reason

@@ -253,3 +253,12 @@ def test_what_could_be_done_instead_corrects() -> None:
 def test_please_do_is_a_yes_whatever_follows() -> None:
     _, _, calls = talk(CLASS[0], "please do, I slept terribly")
     assert [name for name, _ in calls] == ["book_class"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ok please don't proceed", "sure, just don't register us", "ok so don't worry about it"],
+)
+def test_a_refusal_is_no_yes(text: str) -> None:
+    _, _, calls = talk(CLASS[0], text)
+    assert calls == []

@@ -35,7 +35,7 @@ _NEGATION = re.compile(
     re.I,
 )
 _NOT_NEGATED = re.compile(
-    r"\b(?:no (?:problem|probs?|worries|issues?|objections?|bother|trouble|hassle)"
+    r"\b(?:no (?:problem|probs?|worries|issues?|objections?|bother(?!ing))"
     r"|not (?:a problem|an issue|bad)|don['’]?t mind|do not mind|wouldn['’]?t mind"
     r"|won['’]?t mind|why not|not only"
     r"|(?:wouldn['’]?t|won['’]?t|doesn['’]?t|does not|would not|will not) (?:bother|hurt|be a"
@@ -301,19 +301,38 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
     start, end = trim(reply.text, max(first, where[0]), min(last, where[1]))
     clause = reply.text[max(first, where[0]) : min(last, where[1])]
     said = clause if YES.match(clause) else sentence  # "yes, keep the parts, don't ask why"
-    negated = _negated(said) or (_is_negative(param) and _FREE.search(said) is not None)
-    value = not (owns or negated) is not _is_negative(param)
+    value = not (owns or _negated(said)) is not _is_negative(param)
     return [Candidate(start, end, value, 0.8, 1, "said by its own noun")]
 
 
 def _is_negative(param: Param) -> bool:
-    """Whether a parameter is true where something is not: `no_heating`, `nut_free`."""
-    return _WITHOUT.search(param.name) is not None
+    """Whether a parameter is true where something is not: `no_heating`."""
+    return _WITHOUT.match(param.name) is not None
 
 
-_WITHOUT = re.compile(r"^(?:no|not|without)_|_free$", re.I)
-_FREE = re.compile(r"[\s-]free\b|\bfree (?:of|from)\b", re.I)
-"""Words for what has none of something: "nut free"."""
+_WITHOUT = re.compile(r"(?:no|not|without)_", re.I)
+
+
+def _free_of(param: Param, text: str) -> list[Candidate]:
+    """Whether there is to be none of something: "no nuts", "nut free", for `nut_free`.
+
+    Nothing where the thing is only named: who is allergic to nuts wants none.
+    """
+    thing = _FREE_OF.fullmatch(param.name)
+    if thing is None or thing["noun"] in FUNCTION_WORDS:
+        return []
+    said = re.search(
+        r"(?P<no>\b(?:no|without|avoid|not) (?:any )?)?"
+        rf"\b{thing['noun']}s?\b(?P<free>[\s-]free\b)?",
+        text,
+        re.I,
+    )
+    if said is None or (not said["no"] and not said["free"]):
+        return []
+    return [Candidate(*said.span(), (said["no"] is None) or not said["free"], 0.8, 1, "none of it")]
+
+
+_FREE_OF = re.compile(r"(?P<noun>[a-z]{3,})_free")
 
 
 def _named(param: Param, text: str, where: tuple[int, int]) -> tuple[int, int]:
@@ -418,8 +437,9 @@ def _truth(text: str) -> Candidate | None:
     after_all = _SO_YES.search(text)
     if after_all is None:
         return None
-    agreed = after_all["yes"].lower().startswith("y")
-    return Candidate(*after_all.span("yes"), agreed, 0.85, 1, "agrees or refuses")
+    group = "yes" if after_all["yes"] else "told"
+    agreed = after_all[group].lower().startswith("y")
+    return Candidate(*after_all.span(group), agreed, 0.85, 1, "agrees or refuses")
 
 
 _OR_OLDER = re.compile(
@@ -439,8 +459,10 @@ def _of_age(param: Param, reply: Reply) -> list[Candidate]:
 
 
 _SO_YES = re.compile(
-    r"\b(?:so|but|says?|said) (?P<yes>yes|yeah|yep|no|nope|nah|not any ?more)\b"
-    r"(?=\W*$|\s*[.!]|\s+(?:both|all|i|we|he|she|they|it|you)\b)",
+    r"\b(?:so|but) (?P<yes>yes|yeah|yep|no|nope|nah|not any ?more)\b"
+    r"(?=\W*$|\s*[.!]|\s+(?:both|all|i|we|he|she|they|it|you)\b[^?]*$)"
+    r"|^\W*(?:he|she|they|my \w+) (?:says?|said) (?P<told>yes|yeah|no)\b"
+    r"(?![^.!]*\b(?:but|i)\b)(?!.*\?)",
     re.I,
 )
 """What a reason leads to: "she had them in november so yes", "he plays, so yes he has"."""
@@ -457,7 +479,10 @@ def _read(param: Param, reply: Reply) -> list[Candidate]:
     where = _own_noun(param, text)
     if where and _contradicts(text[where[0] : where[1]]):
         return []
-    stated = _stated(param, reply) or _of_age(param, reply)
+    if _FREE_OF.fullmatch(param.name):
+        stated = _free_of(param, text)
+    else:
+        stated = _stated(param, reply) or _of_age(param, reply)
     if reply.strict or stated:
         return stated
     if _takes_back(text) or _is_chat(reply):

@@ -39,18 +39,18 @@ _WEEKDAY = (
     r"|sat(?:urday)?|sun(?:day)?)\b\.?"
 )
 
-_LONG_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+LONG_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _SHORT_WEEKDAY = r"(?:mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)"
 
-_LEAD = rf"(?:(?P<named>{_LONG_WEEKDAY}|{_SHORT_WEEKDAY}\b)\.?,?\s+(?:the\s+)?)?"
+_LEAD = rf"(?:(?P<named>{LONG_WEEKDAY}|{_SHORT_WEEKDAY}\b)\.?,?\s+(?:the\s+)?)?"
 
 _NOT_A_DAY = (
     r"(?!\s*(?:one|option|time|floor|choice|class|person|result|suggestion|street|st\b|avenue|ave\b"
     r"|road|rd\b|blvd|name|row|flight|thing"
     r"|place|restaurant|hotel|movie|event|half|quarter|party|week|of\b"
-    r"|in\b(?! the (?:morning|afternoon|evening))|"
-    rf"{_LONG_WEEKDAY})\b)"
+    r"|in\b(?!(?<=\d(?:st|nd|rd|th) in) the (?:morning|afternoon|evening))|"
+    rf"{LONG_WEEKDAY})\b)"
 )
 
 GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
@@ -72,7 +72,7 @@ GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
         ),
         (
             rf"(?<![\d:.,/#$£€-])\b{_LEAD}{_NUMBER}(?=\s*{UNTIL}\s*"
-            rf"(?:(?:{_LONG_WEEKDAY}|{_SHORT_WEEKDAY})\s+)?(?:the\s+)?(?P<last>\d{{1,2}})"
+            rf"(?:(?:{LONG_WEEKDAY}|{_SHORT_WEEKDAY})\s+)?(?:the\s+)?(?P<last>\d{{1,2}})"
             rf"(?:\s?(?:st|nd|rd|th))?\s*(?:of\s+)?{MONTH}{_YEAR})",
             days.explicit,
             0.97,
@@ -108,14 +108,14 @@ GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             "day of a month",
         ),
         (
-            rf"\b(?P<named>{_LONG_WEEKDAY}|{_SHORT_WEEKDAY})\b\.?,?\s+(?:the\s+)?{_NTH}(?!\w)"
+            rf"\b(?P<named>{LONG_WEEKDAY}|{_SHORT_WEEKDAY})\b\.?,?\s+(?:the\s+)?{_NTH}(?!\w)"
             + _NOT_A_DAY.replace("half|quarter|", ""),
             days.nth,
             0.9,
             "weekday and day of the month",
         ),
         (
-            rf"\b(?P<named>{_LONG_WEEKDAY}|{_SHORT_WEEKDAY})\b\.?,?\s+(?P<day>1[3-9]|2\d|3[01])"
+            rf"\b(?P<named>{LONG_WEEKDAY}|{_SHORT_WEEKDAY})\b\.?,?\s+(?P<day>1[3-9]|2\d|3[01])"
             r"(?=\s*(?:$|[.,;!?](?!\d)))",
             days.nth,
             0.85,
@@ -130,7 +130,7 @@ GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
         ),
         (
             rf"\b(?P<nth>first|second|third|fourth|last|1st|2nd|3rd"
-            rf"|4th)\s+(?P<weekday>{_LONG_WEEKDAY})\s+(?:of|in)\s+(?:{MONTH}"
+            rf"|4th)\s+(?P<weekday>{LONG_WEEKDAY})\s+(?:of|in)\s+(?:{MONTH}"
             rf"|(?P<which>this|next"
             rf"|the)\s+month)",
             days.nth_weekday,
@@ -181,7 +181,7 @@ GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             "days ago",
         ),
         (
-            rf"\b(?:(?P<weekday>{_LONG_WEEKDAY})|tomorrow|(?P<today>today))\s+(?:week(?!\w|\s+day)"
+            rf"\b(?:(?P<weekday>{LONG_WEEKDAY})|tomorrow|(?P<today>today))\s+(?:week(?!\w|\s+day)"
             rf"|(?P<fortnight>fortnight)"
             r"|in\s+(?P<count>two|three|\d)\s+weeks?)\b",
             days.weekday_week,
@@ -189,7 +189,7 @@ GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
             "weeks after a day",
         ),
         (
-            rf"\b(?:last|this past)\s+(?P<weekday>{_LONG_WEEKDAY})\b(?!\s+(?:of|in)\b)",
+            rf"\b(?:last|this past)\s+(?P<weekday>{LONG_WEEKDAY})\b(?!\s+(?:of|in)\b)",
             days.last_weekday,
             0.9,
             "weekday that has passed",
@@ -207,7 +207,7 @@ GRAMMAR: tuple[tuple[re.Pattern[str], days.Maker, float, str], ...] = tuple(
         (
             rf"\b(?P<lead>(?:next|last) week(?:'s)?\s+(?:on\s+)?)?(?:(?P<which>this"
             rf" coming|this|next|coming|the following|the next|the coming)\s+)?"
-            rf"(?P<weekday>{_LONG_WEEKDAY})s?\b(?P<after>\s+(?:of\s+)?(?:the\s+)?(?:next"
+            rf"(?P<weekday>{LONG_WEEKDAY})s?\b(?P<after>\s+(?:of\s+)?(?:the\s+)?(?:next"
             r" week|last week|following week|this week|after next))?",
             days.weekday,
             0.88,
@@ -249,7 +249,5 @@ HINT = re.compile(
 """What every date begins with or contains; without it the grammar need not be tried."""
 
 
-LONG_WEEKDAY: Final = _LONG_WEEKDAY
-"""The whole name of a weekday, as the source of a regular expression."""
-BARE_WEEKDAY: Final = re.compile(rf"{_LONG_WEEKDAY}|{_SHORT_WEEKDAY}", re.I)
+BARE_WEEKDAY: Final = re.compile(rf"{LONG_WEEKDAY}|{_SHORT_WEEKDAY}", re.I)
 """A weekday with nothing beside it."""

@@ -143,15 +143,19 @@ def _completed(text: str, today: Day, candidates: list[Candidate]) -> list[Candi
         ):
             day = Day.fromisoformat(str(first.value)) + apart(match)
             completed.append(Candidate(*match.span(), day.isoformat(), 0.9, 1, BESIDE))
+            completed.sort(key=lambda day: day.start)
     for match in _DAY_AFTER.finditer(text) if completed else ():
         first = _last_before(completed, match.start())
         if first is not None:
-            weekday = next(one for one in completed if one.overlaps(*match.span("day")))
+            weekday = next((day for day in completed if day.overlaps(*match.span("day"))), None)
+            if weekday is None:
+                continue
             moved = _first_after(first, weekday)
             completed = [one for one in completed if one is not weekday]
             taken = turned_down(text, first.start, first.end)
             taken = taken or is_impossible(text, first.start, first.end)
             completed.append(Candidate(*match.span(), moved, 0.9, int(taken), BESIDE))
+            completed.sort(key=lambda day: day.start)
     for match in _THAT_DAY.finditer(text) if completed else ():
         first = _last_before(completed, match.start())
         if first and not any(other.overlaps(*match.span()) for other in completed):

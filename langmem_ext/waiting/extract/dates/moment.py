@@ -24,7 +24,7 @@ from langmem_ext.waiting.extract.reply import Reply
 _ISO: Final = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?!\d)")
 _NOW: Final = re.compile(
     r"\b(?:right now|immediately|straight away|asap|as soon as possible"
-    r"|now(?=\W*(?:$|(?:please|pls|if|thanks|or|would|is|works)\b)))\b",
+    r"|now(?!\s+(?:he|she|they|tells?|says?|wants?|thinks?|he['’]?s|she['’]?s)\b))\b",
     re.IGNORECASE,
 )
 _IN: Final = re.compile(r"\bin\s+(?:about\s+|around\s+|just\s+)?$", re.IGNORECASE)

@@ -104,9 +104,11 @@ def is_for_limit(param: Param, text: str, day: Candidate) -> bool:
 
 
 _FOR_LIMIT = re.compile(
-    r"\b(?:before|ahead of|in time for)\s+(?:an?|the|my|our|his|her|their)\s+(?:\w+\s+){1,3}?"
-    r"(?:(?:is|on|at)\s+)*(?:the\s+)?$"
-    r"|\b(?:back|ready|done|finished|home)\s+(?:by|before|for)\s+(?:the\s+|next\s+|this\s+)?$",
+    r"\b(?:before|ahead of|in time for)\s+(?:an?|the|my|our|his|her|their)\s+(?:\w+\s+)?"
+    r"(?:funeral|wedding|party|birthday|christening|interview|exam|holiday|trip|match|concert)\s+"
+    r"(?:(?:is|on|at)\s+)+(?:the\s+)?$"
+    r"|\b(?:needs?|wants?)\s+(?:it|them|her|him|this)\s+(?:back|ready|done|finished)\s+"
+    r"(?:by|before|for)\s+(?:the\s+|next\s+|this\s+)?$",
     re.I,
 )
 """Words before a day by which, or before which, something else is to be."""

@@ -30,7 +30,9 @@ _MARK = re.compile(
     re.I,
 )
 _THAT_WAS = re.compile(
-    r"(?:that|this|it)(?:['’]?s|\s+(?:is|was))\b[^,.;!?\d]{0,60}[,.;!?]\s*", re.I
+    r"(?:that|this|it)(?:\s+was|(?:['’]?s|\s+is)\s+(?:(?:the|my|our)\s+)?(?:old|last|previous|former"
+    r"|wrong|other))\b[^,.;!?\d]{0,60}[,.;!?]\s*",
+    re.I,
 )
 """What is said of the old value: "no, that was the old one, mine was 89"."""
 _LEAD = re.compile(

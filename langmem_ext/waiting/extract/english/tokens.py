@@ -157,10 +157,7 @@ def _is_stressed(words: Sequence[Token], index: int) -> bool:
 
 _LOUD = 4
 """Letters of a word in capitals that may be no abbreviation, at least."""
-_BEFORE_STRESSED = word_set(
-    "i you he she it we they a an so very really too not never is are was were he's she's it's"
-    " they're we're i'm you're hes shes theyre"
-)
+_BEFORE_STRESSED = word_set("i you he she it we they a an so very really too not never")
 
 
 def _extent(

@@ -24,8 +24,9 @@ _TOLD: Final = re.compile(
     r"|for)\b))\b"
     r"(?:(?!\b(?:to|and|but|so|can|could|will|would|please|until|till?|for|by|want|need|if)\b)"
     r"[^,.;!?]){0,60}$"
-    r"|\b(?:i|we|he|she|it|they|you)\s+(?:(?:have|['’]?ve|has|just)\s+)?(?:moved|sent|took|brought|drove"
-    r"|went|came|flew|switched)\s[^,.;!?]{0,40}$"
+    r"|\b(?:he|she|they)\s+(?:(?:have|['’]?ve|has|just)\s+)?(?:moved|sent|took|brought)\s"
+    r"(?:(?!\b(?:and|but|so|can|could|will|would|please|until|till?|for|by|want|need|if)\b)"
+    r"[^,.;!?]){0,40}$"
     r"|\b(?:happened|occurred|began|broke)\b[^,.;!?]{0,20}$",
     re.I,
 )
@@ -91,7 +92,8 @@ _NEXT_LED: Final = re.compile(
 
 _ANOTHERS: Final = re.compile(
     r"\b(?:it|that)['’]?s\s+(?:(?:my|our|his|her|their)\s+)?(?!(?:not|now|for|to|best|better|easier"
-    r"|possible|free|available|open|needed|wanted|due|just|only|about|on|in|at|got|meant|actually)\b)"
+    r"|possible|free|available|open|needed|wanted|due|just|only|about|on|in|at|got|meant|actually|booked|scheduled|happening|gonna|going"
+    r"|definitely|moved|planned)\b)"
     r"\w+(?:\s+\w+)?\s+on\s+$",
     re.I,
 )

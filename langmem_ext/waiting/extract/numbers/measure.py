@@ -149,12 +149,17 @@ def measures(param: Param, reply: Reply) -> list[Candidate]:
 
 
 _IN_TWO_UNITS = re.compile(
-    rf"(?<![\w.,$€£])(?P<whole>\d|an?|{WORDS})[\s-]?"
-    r"(?:(?P<metre>m|met(?:er|re)s?)|(?P<foot>ft|foot|feet|['’′](?=\s?\d)))[\s,-]{0,2}"
-    rf"(?:(?P<digits>\d{{1,2}})|(?P<words>{WORDS}))\b(?![.:/x]?\d|\s*(?:by|x|k|days?|people)\b)",
+    rf"(?<![\w.,$€£])(?P<whole>\d|one|two|three|four|five|six|seven)"
+    r"(?:\s?(?:(?P<metre>m|met(?:er|re)s?)|(?P<foot>ft|foot|feet|['’′](?=\s?\d))))[\s-]?"
+    rf"(?:(?P<digits>\d{{1,2}})|(?P<words>{WORDS}))\b"
+    r"(?=\W*$|\s*[,.;!?)](?!\d)|\s+(?:tall|high|long|wide|deep|last|and|in|at|or so|please|now)\b)",
     re.I,
 )
 """A length in metres and centimetres, or in feet and inches: "1m72", "5 foot 9"."""
+
+
+_TALLEST = 4
+"""Metres beside which a number counts centimetres, at most."""
 
 
 def _in_two_units(text: str, size: float) -> list[Candidate]:
@@ -165,8 +170,8 @@ def _in_two_units(text: str, size: float) -> list[Candidate]:
         part = int(match["digits"]) if match["digits"] else words_value(match["words"].lower())
         if whole is None or part is None or not (part < 12 or (match["metre"] and part < 100)):
             continue
-        if match["metre"] and part < 10:
-            continue  # "2m 4" may be anything
+        if match["metre"] and (part < 10 or whole > _TALLEST):
+            continue  # "2m 4" may be anything; "5 metres, 12 rolls"
         length = (whole * 100 + part) if match["metre"] else (whole * 12 + part) * 2.54
         value = round(length / size, 3)
         candidates.append(Candidate(*match.span(), value, 0.95, 3, "measure in two units"))

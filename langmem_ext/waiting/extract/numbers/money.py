@@ -100,7 +100,7 @@ _COUNTS = re.compile(
 """A noun of several things behind a number, which then counts them: "two lamps"."""
 _CENTS = re.compile(
     r"\s+and\s+(\d{1,2})\s+(?:cents?|p(?:ence)?)\b"
-    r"|(?<=[a-z])\s+(?P<part>\d\d|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:p|\s*pence)?(?!\w|[.,:/-]\d|\s+(?!(?:please|pls|for|on|from|to|then|is|was)\b)[a-z])",
+    r"|(?<=[a-z])\s+(?P<part>\d\d|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:(?:p|\s*pence)\b|(?=\W*$|\s*[.;!?)](?!\d)))",
     re.I,
 )
 """What follows a whole sum: "10 dollars and 50 cents", "86 pounds 40"."""

@@ -188,14 +188,6 @@ def _settled(text: str, chain: list[_Term]) -> list[_Term]:
     return chain
 
 
-def _closes_sum(text: str, chain: list[_Term]) -> bool:
-    """Whether the sum ends at a number added to the speaker: "me + 1", not "me and 2 bags"."""
-    return (
-        _AND.fullmatch(text[chain[0].end : chain[1].start]) is not None
-        and _CLOSES.match(text, chain[1].end) is not None
-    )
-
-
 _ANYBODY_OF = re.compile(
     r"(?:people|persons?|passengers?|guests?|seats?|tickets?|places?|pax|ppl|of us)$", re.I
 )

@@ -203,11 +203,9 @@ _TAKING_BACK = word_set(
 _YES_LAST = re.compile(r"\b(?:but|so) (?:yes|yeah|yep)\W*$", re.IGNORECASE)
 """How a message ends that says yes after all: "unlucky for some but yes"."""
 _AND_DO_NOT = re.compile(
-    r"\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|perfect|lovely)\W+"
-    r"(?:(?:and|but|just|so|pls|please|sh+)\W+)+(?:don['’]?t|do not|never) "
-    r"(?!(?:do|book|send|order|charge|pay|cancel|go|confirm|make|put it through)\b)"
-    r"(?!.*\b(?:yet|until|till|before|unless|if|(?:my|the|our) (?:card|account|bill|room))\b)"
-    r"[^.!?]*\W*$",
+    r"\W*(?:yes|yeah|yep|yup|perfect|lovely)\W+(?:(?:and|but|just|pls|please|sh+)\W+)+"
+    r"(?:don['’]?t|do not|never) (?:ring|call|phone|text|tell|wake|knock|forget|put it on the \w+"
+    r" board)\b(?!.*\b(?:yet|until|till|before|unless|if)\b)[^.!?]*(?:[.!?]\W*)?$",
     re.IGNORECASE,
 )
 """A yes with something that is not to be done besides: "yes, and pls don't ring the house"."""

@@ -167,7 +167,8 @@ _PROPOSES = re.compile(
     r"\bshall we say\b|\bwhy not\b"
     r"|^\W*(?:(?:ok(?:ay)?|so|then|well|hm+|um+|and)\W+)*"
     r"(?:(?:is|are) there|(?:have|do) you (?:got|have))"
-    r" (?:anything|something|any (?:space|room|slots?|appointments?)|space|room|a (?:slot|space))\b"
+    r" (?:anything|any (?:space|room|slots?|appointments?)|space|room|a (?:slot|space))\b"
+    r"(?!\s+(?:wrong|else|cheaper|more|i|we|you|to)\b)"
     r"(?=.*(?:\d|\b(?:\w+day|tomorrow|tonight|mornings?|afternoons?|evenings?|week\w*|noon)\b))",
     re.IGNORECASE,
 )

@@ -504,7 +504,7 @@ def _values(
             playbook, open_names, name, heard, values, doubted=in_doubt(plan, name)
         )
     if name in values and in_doubt(plan, name) and playbook.param(name).type in _WORDS:
-        values = _without_remark(values, name)
+        values = values if says_no(heard.text) else _without_remark(values, name)
     if name and name not in values:  # then the message may be about something else altogether
         values = {
             other: value
@@ -519,7 +519,10 @@ def _values(
 
 
 def _without_remark(values: Mapping[str, Extraction], name: str) -> dict[str, Extraction]:
-    """The values; what is said of something else is no other value in doubt: "drives fine"."""
+    """The values of others alone, if there are some: "drives fine" is the name of no car.
+
+    What they are said beside is no other value of what is in doubt.
+    """
     surely = {
         other: value for other, value in values.items() if other != name and value.confidence > SURE
     }
