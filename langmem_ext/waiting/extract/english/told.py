@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
+
+_LEADS: Final = 256
+"""Words before a day that are remembered: each parameter looks at the same ones."""
 
 _NO_WISH: Final = (
     r"(?!(?:want|need|hop|wonder|plann|book|prefer|lik|agre|arrang|suppos|schedul|reserv)ed)"
@@ -44,11 +48,13 @@ _OTHERS_DID: Final = re.compile(
 """Words before a day on which something happened to somebody or something else."""
 
 
+@lru_cache(maxsize=_LEADS)
 def is_told_as_past(lead: str) -> bool:
     """Whether the words before a date put it into the past."""
     return _TOLD.search(lead) is not None or happened_to_others(lead)
 
 
+@lru_cache(maxsize=_LEADS)
 def happened_to_others(lead: str) -> bool:
     """Whether the words before a date tell what was done by others: "my gran died on"."""
     return _OTHERS_DID.search(lead) is not None

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from rapidfuzz import fuzz
@@ -405,6 +406,7 @@ def _alike(unit: Unit, other: Unit) -> float:
     return _BY_SPELLING if _misspelt(unit.stem, other.stem) else 0.0
 
 
+@lru_cache(maxsize=8192)  # a message is compared with each intent, whole and in parts
 def _misspelt(word: str, other: str) -> bool:
     return min(len(word), len(other)) >= 4 and fuzz.ratio(word, other) >= _SAME_WORD
 
