@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 from typing import Final, Literal, TypeAlias
 
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
+from langmem_ext.waiting.extract.english.tokens import blanked, blanked_where
 from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.understand.acts.statements import asks_back_only
@@ -219,10 +220,9 @@ def phrases_of(clause: Clause) -> list[Clause]:
 
 def without(text: str, clauses: Iterable[Clause]) -> str:
     """The message with some clauses blanked; the rest keeps its place."""
-    kept = list(text)
     for clause in clauses:
-        kept[clause.start : clause.end] = " " * (clause.end - clause.start)
-    return "".join(kept)
+        text = blanked(text, (clause.start, clause.end))
+    return text
 
 
 _NUMBER = re.compile(r"\d+")
@@ -230,18 +230,11 @@ _NUMBER = re.compile(r"\d+")
 
 def without_numbers(text: str) -> str:
     """The message with its numbers blanked."""
-    return _NUMBER.sub(lambda match: " " * len(match.group()), text)
-
-
-def without_part(text: str, span: tuple[int, int]) -> str:
-    """The message with the part at `span` blanked; the rest keeps its place."""
-    start, end = span
-    return text[:start] + " " * len(text[start:end]) + text[end:]
+    return blanked_where(text, _NUMBER)
 
 
 def words_without_values(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """The message without the parts at `spans`, which are `[start, end)` offsets."""
-    kept = list(text)
-    for start, end in spans:
-        kept[start:end] = " " * len(kept[start:end])
-    return " ".join("".join(kept).split())
+    for span in spans:
+        text = blanked(text, span)
+    return " ".join(text.split())

@@ -23,7 +23,7 @@ from langmem_ext.waiting.extract.english.lexicon import (
     PREPOSITIONS,
     word_set,
 )
-from langmem_ext.waiting.extract.english.tokens import Run, Token, runs, tokens, trim
+from langmem_ext.waiting.extract.english.tokens import Run, Token, blanked, runs, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.address import addresses
 from langmem_ext.waiting.extract.names.bystanders import is_bystander
@@ -38,7 +38,7 @@ from langmem_ext.waiting.extract.names.written_small import could_be_person
 from langmem_ext.waiting.extract.numbers.numerals import Numeral, numerals
 from langmem_ext.waiting.extract.validity import NUMERIC
 from langmem_ext.waiting.understand.acts.statements import WISHES
-from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, without, without_part
+from langmem_ext.waiting.understand.clauses import clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.values import Reading
 
 Span: TypeAlias = tuple[int, int]
@@ -87,7 +87,7 @@ def likely_values(
         likely[param.name] = Extraction(
             "filled", raw, raw, (start, end), DOUBTFUL, "what is left", (raw,)
         )
-        rest = without_part(rest, (start, end))
+        rest = blanked(rest, (start, end))
     likely |= _bare_number(params, required, rest, read, reading)
     return likely | _unmarked_person(params, required, rest, known, {**read, **likely})
 
@@ -222,7 +222,7 @@ def _rest(reading: Reading, taken: Sequence[Span]) -> str:
     spans = closed_spans(Param(name="rest"), Reply(text, now=reading.now))
     rest = without(text, idle)
     for span in (*taken, *spans):
-        rest = without_part(rest, span)
+        rest = blanked(rest, span)
     return rest
 
 

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from langmem_ext.waiting.catalog.param import Extraction, ParamType, doubtful_below
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import find
+from langmem_ext.waiting.extract.english.tokens import blanked
 from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
@@ -22,7 +23,6 @@ from langmem_ext.waiting.understand.clauses import (
     Clause,
     clauses_of,
     without,
-    without_part,
     words_without_values,
 )
 from langmem_ext.waiting.understand.commands import (
@@ -194,7 +194,7 @@ def classified(
     if answer and answer.span and answer.confidence > SURE:
         spans.append(answer.span)
         if waiting and playbook.param(waiting).enum:
-            text = without_part(text, answer.span)
+            text = blanked(text, answer.span)
     certain = (
         answer is not None
         and answer.confidence > SURE

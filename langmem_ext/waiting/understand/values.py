@@ -24,7 +24,7 @@ from langmem_ext.waiting.extract.dates.date import is_birth
 from langmem_ext.waiting.extract.english.concepts import WORDS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.self_correction import corrects
-from langmem_ext.waiting.extract.english.tokens import trim
+from langmem_ext.waiting.extract.english.tokens import blanked, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.extract.names.phrase import counted_in
@@ -113,13 +113,13 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
             taken |= ordered
             open_params = [param for param in open_params if param.name not in ordered]
             for extraction in ordered.values():
-                text = _blanked(text, extraction.span) if extraction.span else text
+                text = blanked(text, extraction.span) if extraction.span else text
             continue
         if not tied:
             taken[winner.name] = won
             open_params.remove(winner)
         if won.span is not None and winner.type is not ParamType.BOOLEAN:
-            text = _blanked(text, won.span)
+            text = blanked(text, won.span)
         for param in [*rivals, *([winner] if tied else [])]:
             claims[param.name] = _claim(param, open_params, reading, text)
         ties += bool(tied)
@@ -166,7 +166,7 @@ def _beside_addresses(
     ]
     text = reading.text
     for span in spans:
-        text = _blanked(text, span)
+        text = blanked(text, span)
     return {
         param.name: _claim(param, params, reading, text)
         for param in params
@@ -205,7 +205,7 @@ def _counted_thing(
         return {thing.name: Extraction("filled", raw, raw, counted.thing, sure, "what is counted")}
     if not asked:
         return {}
-    rest = replace(reading, text=_blanked(reading.text, counted.count))
+    rest = replace(reading, text=blanked(reading.text, counted.count))
     own = {thing.name: _claim(thing, params, rest, rest.text)}
     return {thing.name: _without_others(thing, params, {**claims, **own}, rest)}
 
@@ -282,7 +282,7 @@ def _rest(
         surer = other.confidence > max(SURE, answer.confidence)
         if param is not asked and param.type not in _WORDS and other.status == "filled" and surer:
             while other.status == "filled" and other.span:  # "after 4 if possible. half 4?"
-                rest = _blanked(rest, other.span)
+                rest = blanked(rest, other.span)
                 other = find(param, rest, now=reading.now)
     return rest
 
@@ -321,7 +321,7 @@ def _says_more(text: str, span: tuple[int, int], others: Sequence[tuple[int, int
     """Whether words say more than other values that stand in them: not "for the garden room"."""
     left = text
     for other in others:
-        left = _blanked(left, other)
+        left = blanked(left, other)
     words = re.findall(r"[^\W_]+", left[slice(*span)].lower())
     return not FUNCTION_WORDS.issuperset(words)
 
@@ -359,7 +359,7 @@ def _named_parts(text: str, rest: str) -> str:
         left, whole = rest[part.start() : part.end()], part.group()
         names = re.search(r"\b[A-Z]\w", left) or re.search(r"[^\W\d_]\s+\d+\s*$", whole)
         if left != whole and not names:
-            text = _blanked(text, part.span())
+            text = blanked(text, part.span())
     return text
 
 
@@ -390,7 +390,7 @@ def _in_order(tied: Sequence[Param], reading: Reading, text: str) -> dict[str, E
         and len(claims) <= len(tied)
     ):
         claims.append(claim)
-        text = _blanked(text, claim.span)
+        text = blanked(text, claim.span)
     claims.sort(key=lambda claim: claim.span or (0, 0))
     return (
         {param.name: claim for param, claim in zip(tied, claims, strict=True)}
@@ -419,7 +419,7 @@ def _claim(
     )
     extraction = extract(param, reply)
     if not asked and is_person(param) and (span := _of_choice(extraction, params, text)):
-        return _claim(param, params, reading, _blanked(text, span), several=several)
+        return _claim(param, params, reading, blanked(text, span), several=several)
     if asked and others and extraction.status != "filled":
         extraction = extract(
             param, replace(reply, others=())
@@ -472,7 +472,7 @@ def _or_another(extraction: Extraction, param: Param, reply: Reply) -> Extractio
     )
     if not either or extraction.span is None:
         return extraction
-    rest = _blanked(reply.text, extraction.span)
+    rest = blanked(reply.text, extraction.span)
     other = extract(param, replace(reply, text=rest))
     if (
         other.status != "filled"
@@ -639,11 +639,6 @@ def _share(param: Param, claim: Extraction, other: Param, rival: Extraction) -> 
         return False
     date = claim if param.type is ParamType.DATE else rival
     return not re.search(r"\d", date.raw)
-
-
-def _blanked(text: str, span: tuple[int, int]) -> str:
-    start, end = span
-    return text[:start] + " " * (end - start) + text[end:]
 
 
 def spans_of(extractions: Mapping[str, Extraction]) -> list[tuple[int, int]]:

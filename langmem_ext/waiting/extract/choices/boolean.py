@@ -21,7 +21,7 @@ from langmem_ext.waiting.extract.english.attitude import (
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
-from langmem_ext.waiting.extract.english.tokens import sentences, trim
+from langmem_ext.waiting.extract.english.tokens import blanked_where, sentences, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.numbers.integer import AGE_TOLD
 from langmem_ext.waiting.extract.numbers.party import is_person
@@ -141,7 +141,7 @@ def _negated(sentence: str) -> bool:
 
 def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
     """The sentence that speaks of the parameter by its own nouns, or the clause of its phrase."""
-    text = _IF.sub(lambda match: " " * len(match.group()), text)
+    text = blanked_where(text, _IF)
     own, names, best = telling_stems(param), set(split_name(param.name)), 0
     where: tuple[int, int] | None = None
     for start, end in sentences(text):

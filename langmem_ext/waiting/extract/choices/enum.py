@@ -17,7 +17,7 @@ from langmem_ext.waiting.extract.dates.replacement import led_to
 from langmem_ext.waiting.extract.english.concepts import ASPECTS, phrases_in
 from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, VERBS
-from langmem_ext.waiting.extract.english.tokens import before, tokens
+from langmem_ext.waiting.extract.english.tokens import before, blanked_where, tokens
 from langmem_ext.waiting.extract.english.vocabulary import doing_stem, stem
 from langmem_ext.waiting.extract.numbers.measure import ordinals
 from langmem_ext.waiting.extract.numbers.numerals import UNITS, numerals
@@ -449,7 +449,7 @@ _OUR_FAMILY = re.compile(
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The allowed values in a reply; parts of values and typos only in an answer."""
-    people = _OUR_FAMILY.sub(lambda match: " " * len(match.group()), reply.text)
+    people = blanked_where(reply.text, _OUR_FAMILY)
     reply = replace(reply, text=people)
     candidates = exact(param, reply.text) or _scattered(param, reply.text) or _counted(param, reply)
     if not candidates and not reply.strict:

@@ -90,6 +90,17 @@ def trim(text: str, start: int, end: int, extra: str = "") -> tuple[int, int]:
     return start, end
 
 
+def blanked(text: str, span: tuple[int, int]) -> str:
+    """The text with a part blanked; the rest keeps its place."""
+    start, end = span
+    return text[:start] + " " * len(text[start:end]) + text[end:]
+
+
+def blanked_where(text: str, pattern: re.Pattern[str]) -> str:
+    """The text with what matches a pattern blanked; the rest keeps its place."""
+    return pattern.sub(lambda match: " " * len(match.group()), text)
+
+
 def before(text: str, start: int) -> str:
     """The words before `start`, as far back as a cue may be.
 

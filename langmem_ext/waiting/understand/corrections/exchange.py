@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
-from langmem_ext.waiting.understand.clauses import without_part
+from langmem_ext.waiting.extract.english.tokens import blanked
 from langmem_ext.waiting.understand.corrections.cues import BEFORE_NEW, takes_something_back
 from langmem_ext.waiting.understand.corrections.said import FEW_WORDS, Said, as_answer, near_known
 
@@ -33,11 +33,11 @@ def exchanged_values(
     new: dict[str, Extraction] = {}
     left = text
     for param, span in _named_again(params, text, said):
-        rest, known = without_part(text, span), said.known[param.name]
+        rest, known = blanked(text, span), said.known[param.name]
         extraction = _instead(param, rest, said)
         if extraction.value not in (None, known):
             new[param.name] = extraction
-            left = without_part(rest, extraction.span) if extraction.span else ""
+            left = blanked(rest, extraction.span) if extraction.span else ""
     return (new, left) if len(new) == 1 else ({}, text)
 
 
@@ -59,7 +59,7 @@ def _named_again(
     for param in known if takes_something_back(text) else ():
         if param.type in _OF_DAYS:
             new = find(param, text, now=said.now, filled=said.known)
-            rest = without_part(text, new.span) if new.span else text
+            rest = blanked(text, new.span) if new.span else text
             old = find(param, rest, now=said.now)
             if old.span and old.value == said.known[param.name] != new.value:
                 yield param, old.span

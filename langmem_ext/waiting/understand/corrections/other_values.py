@@ -13,13 +13,13 @@ from typing import Final
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract.codes.identifier import form_of
 from langmem_ext.waiting.extract.english.attitude import NO
+from langmem_ext.waiting.extract.english.tokens import blanked, blanked_where
 from langmem_ext.waiting.extract.english.told import tells_of_others
 from langmem_ext.waiting.understand.acts.assent import is_value_alone
 from langmem_ext.waiting.understand.acts.statements import WHAT, is_meant, names
 from langmem_ext.waiting.understand.clauses import (
     clauses_of,
     without,
-    without_part,
     words_without_values,
 )
 from langmem_ext.waiting.understand.corrections.cues import (
@@ -61,7 +61,7 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
 
     Parameters without a value only keep what is theirs from the others, unless values are shown.
     """
-    text = WHAT.sub(lambda match: " " * len(match.group()), said.text)
+    text = blanked_where(said.text, WHAT)
     text = without(text, [clause for clause in clauses_of(text) if asks_something(clause)])
     exchanged, text = exchanged_values(params, text, said)
     exchanged |= completed_names(params, text, said) or names_alone(params, text, said)
@@ -70,7 +70,7 @@ def other_values(params: Sequence[Param], said: Said) -> Anew:
     taking = denied or cue is not None or takes_something_back(text)
     wished = any(WANTED.match(part.group()) for part in PART.finditer(text))
     left = [param for param in params if param.name not in exchanged]
-    found, text = _marked(left, STAYS.sub(lambda match: " " * len(match.group()), text), said)
+    found, text = _marked(left, blanked_where(text, STAYS), said)
     unsure = any(param.name in found and param.type in COUNTED for param in left)
     if taking or said.shown is not None:
         bare, several = unmarked_values(left, text, found, cue, said)
@@ -183,7 +183,7 @@ def _marked(params: Sequence[Param], text: str, said: Said) -> tuple[dict[str, E
         if extraction.span and extraction.value == said.known.get(name)
     ]
     for start, end in again if found else ():
-        text = text[:start] + " " * (end - start) + text[end:]
+        text = blanked(text, (start, end))
     return found, text
 
 
@@ -256,7 +256,7 @@ def _is_likely(
     only = (
         beside[slice(*span)].strip()
         and not alike(param, known)
-        and len(units_of(without_part(beside, span))) <= _FEW_TELLING
+        and len(units_of(blanked(beside, span))) <= _FEW_TELLING
     )
     told = anew or said.shown is not None or only
     return bool(plain and told and is_meant(text, span, anew=anew))
