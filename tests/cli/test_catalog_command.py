@@ -162,3 +162,22 @@ def test_a_trial_in_json_needs_no_tools_and_hides_what_is_sensitive(folder: Path
     assert turns[1]["values"]["pin"]["value"] == "•••"
     assert "1234" not in done.stdout
     assert turns[1]["reply"] == "You have enough."
+
+
+def test_the_values_of_a_first_message_are_those_of_the_request_that_it_begins(
+    folder: Path,
+) -> None:
+    (folder / "intents.yaml").write_text(
+        """
+intents:
+  visit: {description: Come to see the barn, examples: [show us round], required: [visit_day]}
+  wed: {description: Hire the barn, examples: [we want to hire the barn], required: [wedding_day]}
+params:
+  visit_day: {type: date, description: day of the visit, prompt: 'When?', future: true}
+  wedding_day: {type: date, description: day of the wedding, prompt: 'When?', future: true}
+"""
+    )
+    said = "we want to hire the barn on 5 june 2031\n"
+    lines = call(folder, "try", "intents.yaml", said=said).stdout.splitlines()
+    assert any(line.startswith('  wedding_day = "2031-06-05" (') for line in lines)
+    assert not any("visit_day" in line for line in lines)

@@ -40,6 +40,7 @@ from langmem_ext.waiting.understand.intents.classifier import (
     ClassifyRequest,
     RuleClassifier,
 )
+from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.values import Reading, read_values
 
 _COMMANDS: Final = {"/reset": "start over", "/quit": "end"}
@@ -289,17 +290,23 @@ class Trial:
                 converse(self.graph, earlier, thread_id=str(self.threads))
             raise
         self.prompts.append(text)
-        commands = self.graph.get_state(here).values.get("understood") or []
+        state = self.graph.get_state(here).values
+        commands = state.get("understood") or []
         scores = [
             (intent, round(min(score, 1.0), 2))
             for intent, score in self.recorder.scores()[:_SHOWN]
             if score > 0
         ]
-        plan = before.plan
+        plan = before.plan or read_session(state, self.playbook).plan
         names = self.playbook.uses(plan) if plan else [*self.playbook.catalog.params]
         prompt = self.playbook.param(before.waiting_for).prompt if before.waiting_for else ""
         reading = Reading(
-            text, datetime.now(), filled=before.params, asked=before.waiting_for, prompt=prompt
+            text,
+            datetime.now(),
+            filled=before.params,
+            asked=before.waiting_for,
+            prompt=prompt,
+            about=about(self.playbook.intent_of(plan)) if plan else "",
         )
         read = read_values([self.playbook.param(name) for name in names], reading)
         sensitive = self.playbook.sensitive
