@@ -290,15 +290,16 @@ class Trial:
                 converse(self.graph, earlier, thread_id=str(self.threads))
             raise
         self.prompts.append(text)
-        state = self.graph.get_state(here).values
-        commands = state.get("understood") or []
+        commands = self.graph.get_state(here).values.get("understood") or []
         scores = [
             (intent, round(min(score, 1.0), 2))
             for intent, score in self.recorder.scores()[:_SHOWN]
             if score > 0
         ]
-        plan = before.plan or read_session(state, self.playbook).plan
-        names = self.playbook.uses(plan) if plan else [*self.playbook.catalog.params]
+        plan = before.plan
+        begun = next((command["intent"] for command in commands if "intent" in command), "")
+        intent = self.playbook.intent_of(plan) if plan else self.playbook.intents.get(begun)
+        names = self.playbook.uses(plan) if plan else intent.param_names if intent else ()
         prompt = self.playbook.param(before.waiting_for).prompt if before.waiting_for else ""
         reading = Reading(
             text,
@@ -306,9 +307,10 @@ class Trial:
             filled=before.params,
             asked=before.waiting_for,
             prompt=prompt,
-            about=about(self.playbook.intent_of(plan)) if plan else "",
+            about=about(intent) if intent else "",
         )
-        read = read_values([self.playbook.param(name) for name in names], reading)
+        params = self.playbook.catalog.params
+        read = read_values([self.playbook.param(name) for name in names or params], reading)
         sensitive = self.playbook.sensitive
         values = {
             name: (HIDDEN if name in sensitive else value.value, value.confidence, value.reason)
