@@ -116,6 +116,8 @@ class Replies(Declaration):
         thanks: The user thanks.
         bye: The user leaves.
         chat: The user talks about something else.
+        help: The user asks for help while nothing runs; `{requests}` lists what can be asked for.
+            Where the catalog has an `unknown` of its own and no `help`, that is said.
         help_waiting: The user asks for help while a question waits.
         corrected: The user has corrected a value.
         noted: The user has said other values than the one that was asked for; `{values}` lists
@@ -145,6 +147,7 @@ class Replies(Declaration):
     thanks: str = "You're welcome."
     bye: str = "Goodbye!"
     chat: str = "All right."
+    help: str = "Here is what you can ask for: {requests}."
     help_waiting: str = 'You can answer my question, ask for something else, or say "cancel".'
     corrected: str = "All right."
     noted: str = "All right, {values}."
@@ -157,6 +160,7 @@ class Replies(Declaration):
 
 OWN_FIELDS: Mapping[str, tuple[str, ...]] = {
     "which": ("choices",),
+    "help": ("requests",),
     "doubt": ("value",),
     "noted": ("values",),
     "expired": ("request",),

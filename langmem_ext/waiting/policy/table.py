@@ -61,7 +61,7 @@ _CHAT: Final = {
     "hello": "hello",
     "thanks": "thanks",
     "bye": "bye",
-    "help": "unknown",
+    "help": "help_waiting",
     "talk": "chat",
 }
 """Kind of chat to the reply that answers it."""
@@ -130,11 +130,27 @@ def _at_rest(playbook: Playbook, session: Session, commands: Sequence[Command]) 
     if clarify := _first(commands, Clarify):
         return Move(replace(session, waiting_for=None), (_which(playbook, clarify.intents),))
     if chat := _first(commands, Chat):
-        return plan_next(playbook, session, (str(getattr(replies, _CHAT[chat.kind])),))
+        helps = chat.kind == "help"
+        text = _help(playbook) if helps else str(getattr(replies, _CHAT[chat.kind]))
+        return plan_next(playbook, session, (text,))
     asked = _first(commands, Ask)
     return plan_next(
         playbook, session, (asked.answer if asked and asked.answer else replies.unknown,)
     )
+
+
+_LISTED: Final = 8
+"""Requests that a user who asks for help is told of, at most."""
+
+
+def _help(playbook: Playbook) -> str:
+    """What the catalog can do."""
+    replies, intents = playbook.catalog.replies, [*playbook.intents.values()]
+    if "unknown" in replies.model_fields_set and "help" not in replies.model_fields_set:
+        return replies.unknown
+    more = ["and more"] if len(intents) > _LISTED else []
+    requests = [*map(described, intents[:_LISTED]), *more]
+    return replies.help.replace("{requests}", "; ".join(requests))
 
 
 def _which(playbook: Playbook, intents: Sequence[str]) -> str:
@@ -296,9 +312,7 @@ def _words_back(
     for command in commands:
         match command:
             case Chat(kind):
-                texts.append(
-                    replies.help_waiting if kind == "help" else str(getattr(replies, _CHAT[kind]))
-                )
+                texts.append(str(getattr(replies, _CHAT[kind])))
             case Repeat():
                 texts.append(replies.repeat)
             case Ask(_, answer) if answer:

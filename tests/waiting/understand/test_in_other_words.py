@@ -262,3 +262,13 @@ def test_please_do_is_a_yes_whatever_follows() -> None:
 def test_a_refusal_is_no_yes(text: str) -> None:
     _, _, calls = talk(CLASS[0], text)
     assert calls == []
+
+
+def test_who_asks_for_help_hears_what_can_be_asked_for() -> None:
+    reply, _, _ = talk("help")
+    assert reply == (
+        "Here is what you can ask for: book a class; enrol a dancer for the term; order dance"
+        " shoes; tell us that a dancer will miss a class."
+    )
+    assert talk("what can you do?")[0] == reply
+    assert talk("book me a class", "help")[0].startswith(CATALOG.replies.help_waiting)
