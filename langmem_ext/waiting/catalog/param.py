@@ -297,12 +297,16 @@ def doubtful_below(param: Param) -> float:
     return _DOUBTFUL.get(param.type, 0.0) if param.min_confidence is None else param.min_confidence
 
 
+_CODE = re.compile(r"_|[a-z][A-Z]")
+"""In names of allowed values that are written for programs: `wrong_item`, `notWanted`."""
+
+
 def label(param: Param, value: JsonValue) -> JsonValue:
     """A value as users are shown it: an allowed value by its label, or its name in words."""
     if not isinstance(value, str):
         return value
     if param.enum and (value in param.enum or not param.open_values):
-        return param.labels.get(value) or in_words(value)
+        return param.labels.get(value) or (in_words(value) if _CODE.search(value) else value)
     if param.type == ParamType.DATETIME:
         return value.replace("T", " ")
     return _length_in_words(value) if param.type == ParamType.DURATION else value

@@ -26,6 +26,7 @@ from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.reply import LONGEST, read_part
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.understand.acts.assent import yes_or_no
+from langmem_ext.waiting.understand.acts.hedges import is_hedged
 from langmem_ext.waiting.understand.acts.spelling import with_plain_answer
 from langmem_ext.waiting.understand.acts.statements import refers_back
 from langmem_ext.waiting.understand.acts.steering import (
@@ -333,7 +334,8 @@ def _starts(playbook: Playbook, heard: Heard, classification: Classification) ->
             Start(
                 str(request.intent_id),
                 tuple(request.params.items()),
-                unsure=classification.source == "rules" and classification.confidence < CERTAIN,
+                unsure=classification.source == "rules"
+                and (classification.confidence < CERTAIN or is_hedged(request.part or heard.text)),
                 confidence=classification.confidence,
                 by=classification.source,
                 why=request.reason,

@@ -18,6 +18,7 @@ from langmem_ext.waiting.extract.names.person import is_person
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
+from langmem_ext.waiting.understand.acts.hedges import is_hedged
 from langmem_ext.waiting.understand.acts.steering import wants_person, wants_repeat
 from langmem_ext.waiting.understand.clauses import (
     Clause,
@@ -261,6 +262,7 @@ def other_requests(
     begins = Start(
         intent.id,
         tuple(values.items()),
+        unsure=asked_for.source == "rules" and is_hedged(heard.text),
         confidence=asked_for.confidence,
         by=asked_for.source,
         why=asked_for.reason,

@@ -99,6 +99,8 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
         " ", _ALSO_RIGHT.sub(lambda match: match["right"] or "", _LOOKS_FORWARD.sub("", text))
     )
     words, again = plain_words(text), _said_again(prompt) | {_REPEATED}
+    if not words and re.search("[👎❌]", text):
+        return False
     if words in (["true"], ["false"]):
         return words == ["true"]
     if "?" in text:

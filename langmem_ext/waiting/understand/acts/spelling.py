@@ -66,7 +66,7 @@ _SPELLINGS = {
         ],
         "yes",
     ),
-    **dict.fromkeys(["nae", "naw", "nay", "nup"], "no"),
+    **dict.fromkeys(["nae", "naw", "nay", "nup", "nein", "non", "nee", "nej"], "no"),
     **dict.fromkeys(["oki", "okey", "okie", "okies"], "ok"),
 }
 """How people write yes, no and ok."""
