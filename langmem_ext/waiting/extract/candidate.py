@@ -22,7 +22,6 @@ _REJECTED = re.compile(
     r" no|neither|isn't|isnt|except|any(?:\s+\w+)?\s+but|before|anything but"
     r"|other than|apart from|aside from|except for|rather than|instead of|used to (?:be|have)"
     r"|(?:i|we)(?:['’]?(?:ll|m)| will| want to| would like to|['’]?d like to)? keep(?:ing)?"
-    r"|(?:don['’]?t|do not) (?:want to )?(?:cancel|drop|delete|remove|change|move)"
     r"|nor|but not|no (?:use|need) for|don['’]?t want|do not want|cannot do|can['’]?t do|too"
     r"|(?:have|has)(?:n['’]?t| not) got|(?:do|does)(?:n['’]?t| not) (?:have|do|use|like|take))"
     r"(?:\s+(?:on|at|for|in|from|to|the|a|an|my|until|till|with|want|any|by|doctor|(?:dr|mrs?|ms)\.?))*"

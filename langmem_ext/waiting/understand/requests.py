@@ -6,7 +6,7 @@ Pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -262,12 +262,21 @@ def other_requests(
     begins = Start(
         intent.id,
         tuple(values.items()),
-        unsure=asked_for.source == "rules" and is_hedged(heard.text),
+        unsure=asked_for.source == "rules" and is_hedged(_around(heard.text, values.values())),
         confidence=asked_for.confidence,
         by=asked_for.source,
         why=asked_for.reason,
     )
     return [with_open(playbook, heard, begins)]
+
+
+def _around(text: str, values: Iterable[object]) -> str:
+    """The parts of a message in which values stand as they are; all of it where none does."""
+    said = [str(value).lower() for value in values]
+    parts = [
+        part for part in re.split(r"[,.;]\s+", text) if any(one in part.lower() for one in said)
+    ]
+    return ", ".join(parts) or text
 
 
 def with_open(playbook: Playbook, heard: Heard, begins: Start) -> Start:

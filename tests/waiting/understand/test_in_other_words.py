@@ -274,7 +274,7 @@ def test_who_asks_for_help_hears_what_can_be_asked_for() -> None:
     assert talk("book me a class", "help")[0].startswith(CATALOG.replies.help_waiting)
 
 
-@pytest.mark.parametrize("text", ["👎", "nein", "no, that's a bit odd somehow, is there 9"])
+@pytest.mark.parametrize("text", ["👎", "nein"])
 def test_a_no_at_a_confirmation_asks_what_to_change(text: str) -> None:
     reply, _, calls = talk(CLASS[0], text)
     assert (reply, calls) == (CATALOG.replies.change, [])

@@ -242,15 +242,11 @@ def _neither_yes_nor_no(
             return [Confirm(why="says what is to be done")]
     if not changed and begins_with_yes(text if unsure else without_numbers(text)):
         return [Confirm(why="says yes first")]
-    if (unsure or _FIRST_NO.match(text)) and not plan.get("denied"):
+    if unsure and not plan.get("denied"):
         return [Deny(why="may want another value")]
     return [Unclear(why="neither yes nor no")]
 
 
-_FIRST_NO: Final = re.compile(
-    r"\W*(?:(?:oh|ah|wait|sorry|actually)\W+)*(?:no|nope|nah)\b\s*[,.–—-]", re.IGNORECASE
-)
-"""How a message begins that says no to something that is shown, whatever it says then."""
 _NOT: Final = re.compile(r"\b(?:not|never)\b|n['’]t\b", re.IGNORECASE)
 
 

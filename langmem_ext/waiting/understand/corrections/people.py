@@ -46,6 +46,6 @@ def names_alone(params: Sequence[Param], text: str, said: Said) -> dict[str, Ext
 
 
 _SENTENCE: Final = re.compile(
-    r"(?:^|(?<=[.!?\n]))\s*(?:(?:no|sorry|it['’]?s|oh|actually)[\s,]+)*(?:(?:to|for)\s+)?(?P<name>[^.,;:!?\n\d]{3,60}?)"
+    r"(?:^|(?<=[.!?\n]))\s*(?:(?:no|sorry|it['’]?s|oh|actually)[\s,]+)*(?P<name>[^.,;:!?\n\d]{3,60}?)"
     r"\s*(?=[.!\n]|$)"
 )
