@@ -474,3 +474,12 @@ def test_two_days_to_choose_from_stay_two() -> None:
 def test_more_days_than_are_read_are_no_error() -> None:
     days = ", ".join(f"{day}/5" for day in range(1, 18))
     assert answer(DAY, f"I can do {days}, or the monday after").reason
+
+
+def test_a_time_is_not_on_the_day_of_what_is_told() -> None:
+    told = answer(WHEN, "the parcel was broken when it came on monday. 5pm works")
+    assert told.value != "2026-03-09T17:00"
+
+
+def test_the_first_in_the_morning_is_no_day_of_a_month() -> None:
+    assert find(DAY, "I'd like the first in the morning on friday", now=NOW).value == "2026-03-06"

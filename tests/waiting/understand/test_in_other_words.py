@@ -278,3 +278,9 @@ def test_who_asks_for_help_hears_what_can_be_asked_for() -> None:
 def test_a_no_at_a_confirmation_asks_what_to_change(text: str) -> None:
     reply, _, calls = talk(CLASS[0], text)
     assert (reply, calls) == (CATALOG.replies.change, [])
+
+
+def test_a_question_what_is_wrong_proposes_no_day() -> None:
+    begun = ("enrol Ada Brook for ballet for the term",)
+    _, params, _ = talk(*begun, "is there anything wrong on tuesday")
+    assert "start_date" not in params

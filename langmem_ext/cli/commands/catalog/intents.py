@@ -309,8 +309,8 @@ class Trial:
             prompt=prompt,
             about=about(intent) if intent else "",
         )
-        params = self.playbook.catalog.params
-        read = read_values([self.playbook.param(name) for name in names or params], reading)
+        names = names or tuple(self.playbook.catalog.params)
+        read = read_values([self.playbook.param(name) for name in names], reading)
         sensitive = self.playbook.sensitive
         values = {
             name: (HIDDEN if name in sensitive else value.value, value.confidence, value.reason)

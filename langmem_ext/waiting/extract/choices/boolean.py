@@ -313,17 +313,14 @@ def _is_negative(param: Param) -> bool:
 _WITHOUT = re.compile(r"(?:no|not|without)_", re.I)
 
 
-def _free_of(param: Param, text: str) -> list[Candidate]:
+def _free_of(noun: str, text: str) -> list[Candidate]:
     """Whether there is to be none of something: "no nuts", "nut free", for `nut_free`.
 
     Nothing where the thing is only named: who is allergic to nuts wants none.
     """
-    thing = _FREE_OF.fullmatch(param.name)
-    if thing is None or thing["noun"] in FUNCTION_WORDS:
-        return []
     said = re.search(
         r"(?P<no>\b(?:no|without|avoid|not) (?:any )?)?"
-        rf"\b{thing['noun']}s?\b(?P<free>[\s-]free\b)?",
+        rf"\b{noun}s?\b(?P<free>[\s-]free\b)?",
         text,
         re.I,
     )
@@ -479,10 +476,10 @@ def _read(param: Param, reply: Reply) -> list[Candidate]:
     where = _own_noun(param, text)
     if where and _contradicts(text[where[0] : where[1]]):
         return []
-    if _FREE_OF.fullmatch(param.name):
-        stated = _free_of(param, text)
-    else:
-        stated = _stated(param, reply) or _of_age(param, reply)
+    free = _FREE_OF.fullmatch(param.name)
+    stated = (
+        _free_of(free["noun"], text) if free else _stated(param, reply) or _of_age(param, reply)
+    )
     if reply.strict or stated:
         return stated
     if _takes_back(text) or _is_chat(reply):

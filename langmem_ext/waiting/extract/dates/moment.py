@@ -18,6 +18,7 @@ from langmem_ext.waiting.extract.candidate import Candidate, outside
 from langmem_ext.waiting.extract.dates import date, time
 from langmem_ext.waiting.extract.dates.replacement import wished_first
 from langmem_ext.waiting.extract.english.tokens import before
+from langmem_ext.waiting.extract.english.told import is_told_as_past
 from langmem_ext.waiting.extract.numbers.duration import lengths
 from langmem_ext.waiting.extract.reply import Reply
 
@@ -92,7 +93,11 @@ def _joined(
 ) -> list[Candidate]:
     """Each day with the time next to it, or an answer's only day with its only time."""
     moments = []
-    only = not reply.strict and len(days) == len(times) == 1
+    only = (
+        not reply.strict
+        and len(days) == len(times) == 1
+        and not is_told_as_past(before(reply.text, days[0].start))
+    )
     for day in days:
         near = [
             hour
