@@ -41,7 +41,7 @@ from langmem_ext.waiting.extract.names.openness import introduces
 from langmem_ext.waiting.extract.names.texts import text as free_text
 from langmem_ext.waiting.extract.names.texts.asks import is_free
 from langmem_ext.waiting.extract.numbers import duration, integer, money, number
-from langmem_ext.waiting.extract.reply import LONGEST, Reply
+from langmem_ext.waiting.extract.reply import LONGEST, Reply, without_wide_gaps
 from langmem_ext.waiting.extract.valid_readings import valid_readings
 from langmem_ext.waiting.extract.validity import is_valid, problem_of
 
@@ -116,6 +116,15 @@ def extract(param: Param, reply: Reply) -> Extraction:
         reply = replace(reply, text=reply.text[:LONGEST])
     if not reply.text.strip():
         return Extraction("abstained", reason="empty message")
+    narrow, place_before = without_wide_gaps(reply.text)
+    extraction = _extraction(param, replace(reply, text=narrow))
+    if extraction.span is None or narrow == reply.text:
+        return extraction
+    start, end = map(place_before, extraction.span)
+    return replace(extraction, raw=reply.text[start:end], span=(start, end))
+
+
+def _extraction(param: Param, reply: Reply) -> Extraction:
     candidates = _own(param, reply, _read(param, reply))
     known = reply.filled.get(param.name)
     chosen = best(reply.text, [other for other in candidates if other.value != known]) or best(

@@ -219,14 +219,15 @@ def is_so_far(text: str, candidate: Candidate) -> bool:
     return led is not None or _SO_FAR.match(text, candidate.end) is not None
 
 
-def _is_former(text: str, first: Candidate, second: Candidate) -> bool:
+def _is_former(text: str, candidate: Candidate, others: Sequence[Candidate]) -> bool:
     """Whether a value was, and another now is: "there were 6 of us but now it's 5"."""
-    if first.value != second.value and is_so_far(text, first):
+    if any(other.value != candidate.value for other in others) and is_so_far(text, candidate):
         return True
+    last = max(other.start for other in others)
     return (
-        first.end <= second.start
-        and _WAS.search(before(text, first.start)) is not None
-        and _NOW.search(text, first.end, second.start) is not None
+        candidate.end <= last
+        and _WAS.search(before(text, candidate.start)) is not None
+        and _NOW.search(text, candidate.end, last) is not None
     )
 
 
@@ -259,7 +260,7 @@ def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
     fit = max(candidate.fit for candidate in able)
     if any(candidate.fit == fit and not candidate.refused for candidate in able):
         able = [candidate for candidate in able if not candidate.refused]
-    able = [c for c in able if not any(_is_former(text, c, later) for later in able)] or able
+    able = [c for c in able if not _is_former(text, c, able)] or able
     able = [c for c in able if not is_impossible(text, c.start, c.end)] or able
     able = [
         c

@@ -215,7 +215,7 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
         return [Cancel(why="says to stop")]
     if chat := chat_of(clauses):
         return [chat]
-    classification, heard = yield from _asked_for(playbook, session, heard)
+    classification, request, heard = yield from _asked_for(playbook, session, heard)
     named = classification.intent_id
     if named and session.last_intent_id and _is_remark(heard, classification):
         classification = replace(classification, intent_id=None, choices=(named,))
@@ -225,7 +225,7 @@ def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understandin
         return [again]
     if wants_person(text):
         return [HandOver(why="asks for a person")]
-    return _not_certain(playbook, session, heard, classification)
+    return _not_certain(playbook, session, heard, request, classification)
 
 
 def _still_offered(playbook: Playbook, session: Session, starts: Commands) -> Commands:
@@ -238,11 +238,14 @@ def _still_offered(playbook: Playbook, session: Session, starts: Commands) -> Co
 
 
 def _not_certain(
-    playbook: Playbook, session: Session, heard: Heard, classification: Classification
+    playbook: Playbook,
+    session: Session,
+    heard: Heard,
+    request: ClassifyRequest,
+    classification: Classification,
 ) -> Commands:
     """What a message is that certainly asks for nothing: a likely request, an offer, or neither."""
     since = _since(session) or heard.id
-    request = request_of(playbook, session, heard)
     choices = _offer(playbook, session, request, classification)
     if likely := _likely(playbook, session, request, choices, classification):
         return [with_open(playbook, heard, likely)]
@@ -261,23 +264,26 @@ def _not_certain(
 
 def _asked_for(
     playbook: Playbook, session: Session, heard: Heard
-) -> Generator[ClassifyRequest, Classification, tuple[Classification, Heard]]:
+) -> Generator[ClassifyRequest, Classification, tuple[Classification, ClassifyRequest, Heard]]:
     """What a message asks for, alone or with those before that were not understood, and both."""
-    classification = yield request_of(playbook, session, heard)
+    request = request_of(playbook, session, heard)
+    classification = yield request
     both = _with_unread(session, heard)
     among = _offered(session, playbook)
     alone = classification.also or classification.intent_id not in (None, *among)
     if both is None or alone:
-        return classification, heard
+        return classification, request, heard
+    together = request_of(playbook, session, both)
     if classification.intent_id is not None:
-        before = replace(heard, text=both.text.removesuffix(heard.text))
-        asked_before = request_of(playbook, session, before)
-        return _with_earlier(playbook, classification, asked_before), both
+        before = replace(together, text=both.text.removesuffix(heard.text))
+        return _with_earlier(playbook, classification, before), together, both
     if among:
-        again = yield from _between(playbook, session, heard, both, among)
+        again = yield from _between(playbook, replace(together, among=among), heard, both)
     else:
-        again = yield request_of(playbook, session, both)
-    return (again, both) if again.intent_id or again.choices else (classification, heard)
+        again = yield together
+    if again.intent_id or again.choices:
+        return again, together, both
+    return classification, request, heard
 
 
 _CLEAR: Final = 0.6
@@ -436,10 +442,10 @@ def _by_place(text: str, among: Sequence[str]) -> str | None:
 
 
 def _between(
-    playbook: Playbook, session: Session, heard: Heard, both: Heard, among: Sequence[str]
+    playbook: Playbook, request: ClassifyRequest, heard: Heard, both: Heard
 ) -> Generator[ClassifyRequest, Classification, Classification]:
     """The intent that an answer chooses of several; the unclear messages are read again with it."""
-    request = replace(request_of(playbook, session, both), among=among)
+    among = list(request.among)
 
     def chosen(intent_id: str, text: str, confidence: float, reason: str) -> Classification:
         params = find_params(playbook.intents[intent_id], replace(request, text=text))

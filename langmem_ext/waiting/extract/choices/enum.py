@@ -21,6 +21,7 @@ from langmem_ext.waiting.extract.english.tokens import before, blanked_where, to
 from langmem_ext.waiting.extract.english.vocabulary import doing_stem, stem
 from langmem_ext.waiting.extract.numbers.measure import ordinals
 from langmem_ext.waiting.extract.numbers.numerals import UNITS, numerals
+from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 _ORDINAL = re.compile(
@@ -194,24 +195,18 @@ def _parts(param: Param, text: str, *, least: int = 4) -> list[Candidate]:
     "counselor" names "Family Counselor", and "sporty" names "Sports".
     """
     owners = _owners(param, least)
+    own = {part: (stem(part), *values) for part, values in owners.items() if len(values) == 1}
     candidates = []
     for token in tokens(text):
-        low = token.low
-        for part, values in owners.items():
+        low, word = token.low, stem(token.low)
+        for part, (named, value) in own.items():
             root = min(len(part), len(low)) - (0 if low == part else 1)
-            close = stem(low) == stem(part) or (
+            if word == named or (
                 root >= 4 and low[:root] == part[:root] and abs(len(part) - len(low)) <= 3
-            )
-            if len(values) == 1 and close:
+            ):
+                sure = 0.8 if low == part else 0.7
                 candidates.append(
-                    Candidate(
-                        token.start,
-                        token.end,
-                        next(iter(values)),
-                        0.8 if low == part else 0.7,
-                        1,
-                        "part of a value",
-                    )
+                    Candidate(token.start, token.end, value, sure, 1, "part of a value")
                 )
     return candidates
 
@@ -263,26 +258,35 @@ _BEGINNING = 5
 """Letters of a shortened value among other words, at least."""
 
 
-def _typos(param: Param, text: str) -> list[Candidate]:
+@remembered
+def _runs_of(text: str, width: int) -> list[tuple[int, int, str]]:
+    """So many words in a row, wherever they may be a misspelt name: start, end, plain form."""
     words = tokens(text)
-    candidates = []
-    for _, value, form in _forms(_items(param.enum)):
-        width, size = len(form.split()), len(form)
-        if size < 4:
-            continue
-        for first in range(len(words) - width + 1):
-            start, end = words[first].start, words[first + width - 1].end
-            if not -3 <= end - start - size <= 3:
-                continue
-            written = text[start:end].lower()
-            if written in FUNCTION_WORDS or written in VERBS:
-                continue
-            score = fuzz.ratio(_normal(written), form)
-            if score >= _TYPO:
-                candidates.append(
-                    Candidate(start, end, value, round(score / 100 * 0.8, 2), 1, "a misspelt value")
-                )
-    return candidates
+    spans = [
+        (words[first].start, words[first + width - 1].end)
+        for first in range(len(words) - width + 1)
+    ]
+    runs = [(start, end, text[start:end].lower()) for start, end in spans]
+    return [
+        (start, end, _normal(written))
+        for start, end, written in runs
+        if written not in FUNCTION_WORDS and written not in VERBS
+    ]
+
+
+def _typos(param: Param, text: str) -> list[Candidate]:
+    return [
+        Candidate(start, end, value, round(score / 100 * 0.8, 2), 1, "a misspelt value")
+        for _, value, form in _forms(_items(param.enum))
+        if len(form) >= _SHORTEST_MISSPELT
+        for start, end, written in _runs_of(text, len(form.split()))
+        if abs(end - start - len(form)) <= _LONGER and (score := fuzz.ratio(written, form)) >= _TYPO
+    ]
+
+
+_SHORTEST_MISSPELT = 4
+_LONGER = 3
+"""Letters of a value that may be misspelt, at least, and letters more or less that it then has."""
 
 
 def nearest(param: Param, text: str) -> str | None:

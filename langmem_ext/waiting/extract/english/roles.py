@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from langmem_ext.waiting.catalog.param import Param, Role
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.reply import Reply
 
@@ -131,6 +132,7 @@ def _stated(param: Param, text: str, candidates: Sequence[Candidate]) -> list[Ca
     led = [
         (candidate, _IS.search(text, max(0, candidate.start - 80), candidate.start))
         for candidate in candidates
+        if _STATES.search(before(text, candidate.start))
     ]
     stated = [
         candidate
@@ -142,6 +144,7 @@ def _stated(param: Param, text: str, candidates: Sequence[Candidate]) -> list[Ca
     return [candidate.moved(3 if candidate is stated[0] else 0) for candidate in candidates]
 
 
+_STATES = re.compile(r"\b(?:is|be)\s+(?:(?:on|the|at)\s+)*\Z", re.I)
 _IS = re.compile(
     r"(?P<what>(?:\b[^\W\d_]+\s+){1,5})(?:is|will be|would be|should be)\s+(?:(?:on|the|at)\s+)*\Z",
     re.I,

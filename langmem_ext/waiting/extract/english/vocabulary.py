@@ -55,9 +55,10 @@ def doing_stem(word: str) -> str:
     return root[:-1] if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "sl" else root
 
 
-def split_name(name: str) -> list[str]:
+@lru_cache(maxsize=512)
+def split_name(name: str) -> tuple[str, ...]:
     """The words of a parameter's name: `orderId` and `order_id` are both order, id."""
-    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
+    return tuple(word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name))
 
 
 @lru_cache(maxsize=512)

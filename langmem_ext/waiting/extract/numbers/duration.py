@@ -198,10 +198,10 @@ def _pieces(text: str) -> list[tuple[int, int, float, float]]:
     for match in _PIECE.finditer(text):
         count = _share(match["part"]) if match["part"] else _number(match["count"] or "a")
         unit = next(unit for unit, _ in _NAMES if match[unit])
-        if count is None or _RANGE.search(before(text, match.start())):
-            continue
         if len(match[unit]) == 1 and not re.match(r"\d", match["count"] or ""):
             continue  # "a m" is no minute
+        if count is None or _RANGE.search(before(text, match.start())):
+            continue
         if re.fullmatch("an?", match["count"] or "", re.I) and is_rate(text, match.start()):
             continue
         count += _share(match["more"]) + _share(match["half"])

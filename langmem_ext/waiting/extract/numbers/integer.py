@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, is_so_far, outside
@@ -74,6 +75,8 @@ _LABEL = re.compile(
     r"|now))?)?\s*[:#]?\s*$",
     re.I,
 )
+_LABEL_REACH = 50
+"""Characters before a number in which a label of it is looked for."""
 _QUANTITIES = word_set("quantity qty portions portion pieces items copies units count")
 """Names of parameters that count whatever is wanted."""
 _MOST_PEOPLE = 200
@@ -180,7 +183,7 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
     counts = _QUANTITIES.intersection(split_name(param.name)) or _is_count(param)
     if counts and _before_value(reply, end):
         return 3, 0.9, end
-    if labelled or _NOT_A_COUNT.search(lead):
+    if labelled or _NOT_A_COUNT.search(lead, max(0, len(lead) - _LABEL_REACH)):
         labelled = labelled or (not reply.strict and _NUMBER_ALONE.fullmatch(text) is not None)
         return (3, 0.95, end) if labelled else (-1, 0.0, end)
     if (room := _ROOMS.match(text, end)) and f"{room['kind'].lower()}room" in own_stems(param):
@@ -254,7 +257,11 @@ def _is_only_count(param: Param, reply: Reply, numeral: Numeral) -> bool:
 
 def _is_count(param: Param) -> bool:
     """Whether a parameter says how many there are of something that is no unit of time."""
-    wording = f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}"
+    return _says_count(f"{param.name.replace('_', ' ')}. {param.description}. {param.prompt}")
+
+
+@lru_cache(maxsize=512)
+def _says_count(wording: str) -> bool:
     return COUNTS.search(wording) is not None and not any(
         _UNITS.fullmatch(word) for word in re.findall(r"[a-z]+", wording.lower())
     )
@@ -286,9 +293,7 @@ def _by_noun(
     if _counts(param, noun) or stem(unit.group().strip().replace(" ", "")) in own_stems(param):
         return 3, 0.95, unit.end()
     wording = f"{param.name} {param.description} {reply.prompt}"
-    if noun in {
-        stem(word) for word in re.findall(r"[a-z]+", reply.prompt.lower()) if len(word) > 3
-    }:
+    if noun in _asked_nouns(reply.prompt):
         return 2, 0.9, unit.end()
     if noun in ("day", "night") and (own_stems(param) & _STAYS or _HOW_LONG.search(reply.prompt)):
         return 2, 0.9, end
@@ -311,6 +316,12 @@ def _by_noun(
     ):
         return 3, 0.55, end
     return None
+
+
+@lru_cache(maxsize=64)
+def _asked_nouns(prompt: str) -> frozenset[str]:
+    """The stems of the longer words of a question."""
+    return frozenset(stem(word) for word in re.findall(r"[a-z]+", prompt.lower()) if len(word) > 3)
 
 
 _UNITS = re.compile(
@@ -339,15 +350,21 @@ def _before_value(reply: Reply, end: int) -> bool:
 
 def _counts(param: Param, noun: str) -> bool:
     """Whether the parameter counts this noun (a stem): one of its own, or of the same meaning."""
-    own = own_stems(param)
-    return noun in own or not CONCEPTS.get(noun, frozenset()).isdisjoint(
-        name for word in split_name(param.name) for name in CONCEPTS.get(stem(word), ())
+    return noun in own_stems(param) or not CONCEPTS.get(noun, frozenset()).isdisjoint(
+        _concepts_of(param.name)
     )
+
+
+@lru_cache(maxsize=512)
+def _concepts_of(name: str) -> frozenset[str]:
+    """What the words of a parameter's name mean."""
+    words = (CONCEPTS.get(stem(word), frozenset()) for word in split_name(name))
+    return frozenset[str]().union(*words)
 
 
 def _is_labelled(param: Param, lead: str) -> bool:
     """Whether the parameter's own noun labels the number: "room 412", "locker no. 7"."""
-    match = _LABEL.search(lead)
+    match = _LABEL.search(lead, max(0, len(lead) - _LABEL_REACH))
     return match is not None and stem(match[1]) in labels(param)
 
 

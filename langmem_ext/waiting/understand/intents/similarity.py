@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from rapidfuzz import fuzz
+from rapidfuzz import fuzz, process
 
 from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.intent import CatalogFields, Intent
@@ -49,6 +49,12 @@ _SILENT: Final = (
 
 _SAME_WORD: Final = 84
 """From how alike (0 to 100) two longer words are one, wrongly spelt."""
+
+_SHORTEST_MISSPELT: Final = 4
+"""Letters of a word that may be misspelt, at least."""
+
+_COMPARED: Final = 64
+"""Texts of which the comparison is kept: the parts of a message are compared with each intent."""
 
 _BY_CONCEPT: Final = 0.8
 _BY_OTHER_WORD: Final = 0.5
@@ -164,6 +170,38 @@ def units_of(text: str) -> list[Unit]:
 
 
 @dataclass(frozen=True, slots=True)
+class Saying:
+    """An example, a description or an id, as far as it tells.
+
+    Attributes:
+        worth: What it is worth.
+        weights: How much each of its units tells, by the unit's place in the index.
+        whole: How much all of them tell.
+    """
+
+    worth: float
+    weights: Sequence[tuple[int, float]]
+    whole: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A text that is compared with every intent.
+
+    Attributes:
+        flat: Its words alone.
+        units: Its units, each with how much it tells.
+        near: Words of the catalog that are spelt nearly as a unit, by the unit's stem.
+        held: How much it holds of the units in the index, by their places; nothing of the others.
+    """
+
+    flat: str
+    units: Sequence[tuple[Unit, float]]
+    near: Mapping[str, Sequence[str]]
+    held: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """An intent's words.
 
@@ -202,6 +240,45 @@ class IntentIndex:
         self._weights = {term: math.log((count + 1) / times) + 0.1 for term, times in used.items()}
         self._unknown = math.log(count + 1) / 2
         self._enough = 1.3 * math.log(count + 1)
+        every = (known.sayings for known in self._known.values())
+        self._units = list(
+            dict.fromkeys(unit for says in every for units, _ in says for unit in units)
+        )
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for place, unit in enumerate(self._units):
+            for term in (unit.stem, *(f"#{name}" for name in unit.concepts)):
+                self._places[term].append(place)
+        self._sayings = self._weighed()
+        self._words = sorted({word for known in self._known.values() for word in known.words})
+        self._compared = lru_cache(maxsize=_COMPARED)(self._compare)
+
+    def _weighed(self) -> Mapping[str, Sequence[Saying]]:
+        """The sayings of each intent that tell anything."""
+        places = {unit: place for place, unit in enumerate(self._units)}
+        weights = [self._weight(unit) for unit in self._units]
+
+        def saying(units: Sequence[Unit], worth: float) -> Saying:
+            told = [(places[unit], weights[places[unit]]) for unit in units]
+            return Saying(worth, told, sum(weight for _, weight in told))
+
+        return {
+            name: [said for units, worth in known.sayings if (said := saying(units, worth)).whole]
+            for name, known in self._known.items()
+        }
+
+    def _compare(self, text: str) -> Compared:
+        units = units_of(without_refusals(text))
+        near = {unit.stem: _spelt_as(unit.stem, self._words) for unit in units}
+        held: dict[int, float] = {}
+        for unit in units:
+            alike = (
+                (1.0, self._places.get(unit.stem, ())),
+                *((_BY_CONCEPT, self._places.get(f"#{name}", ())) for name in unit.concepts),
+                *((_BY_SPELLING, self._places.get(word, ())) for word in near[unit.stem]),
+            )
+            for worth, places in alike:
+                held |= {place: worth for place in places if worth > held.get(place, 0.0)}
+        return Compared(flat(text), [(unit, self._weight(unit)) for unit in units], near, held)
 
     def begun_by(self, verb: str) -> str | None:
         """The one intent whose description begins with a verb: "Book a stay for a cat"."""
@@ -219,11 +296,10 @@ class IntentIndex:
             spans_by_param: Spans of the message that may be a value, by parameter. Those that the
                 intent does not take speak against it.
         """
-        known = self._known[intent_id]
-        if flat(text) in known.flat:
+        known, message = self._known[intent_id], self._compared(text)
+        if message.flat in known.flat:
             return EXACT
-        units = units_of(without_refusals(text))
-        words = self._shared(known, units)
+        words = self._shared(intent_id, message)
         proof, enough = self._proof(known, spans_by_param)
         if not words:
             return proof if enough else _VALUES_ALONE * max(proof, 0.0)
@@ -233,11 +309,11 @@ class IntentIndex:
             if name in known.params
         )
         fits = min(1.0, words + proof * (1.0 if named else min(1.0, words / _FULL_PROOF)))
-        return fits * (_OTHER_THAN_TROUBLE if self._is_other_than_trouble(known, units) else 1.0)
+        return fits * (_OTHER_THAN_TROUBLE if self._is_other_than_trouble(known, message) else 1.0)
 
-    def _is_other_than_trouble(self, known: Known, message: Sequence[Unit]) -> bool:
+    def _is_other_than_trouble(self, known: Known, message: Compared) -> bool:
         """Whether the message tells of a trouble that other intents are about, and this is not."""
-        concepts = frozenset[str]().union(*(unit.concepts for unit in message))
+        concepts = frozenset[str]().union(*(unit.concepts for unit, _ in message.units))
         told, asked = concepts & TROUBLES, concepts & ASPECTS  # "what does it cost when it is lost"
         others = any(f"#{name}" in self._weights for name in told)
         return others and (told | asked).isdisjoint(known.concepts)
@@ -246,11 +322,10 @@ class IntentIndex:
         """Whether a text begins, politeness aside, with a verb or a word of the intent."""
         known, words = self._known[intent_id], re.findall(r"[^\W_]+(?:['’]\w+)?", text.lower())
         first = next((word for word in words if word not in _BEFORE_ORDERS), "")
-        return (
-            first in VERBS
-            or first not in FUNCTION_WORDS
-            and any(_hit(known, unit, _BY_CONCEPT) for unit in units_of(first))
-        )
+        if first in VERBS or first in FUNCTION_WORDS:
+            return first in VERBS
+        said = self._compared(first)
+        return any(self._hit(known, unit, said.near[unit.stem]) for unit, _ in said.units)
 
     def _proof(
         self, known: Known, spans_by_param: Mapping[str, tuple[int, int]]
@@ -282,56 +357,56 @@ class IntentIndex:
         )
         return min(taken, _MOST_PROOF) - min(0.06 * foreign, 0.18), len(own) > 1 and not foreign
 
-    def _shared(self, known: Known, message: Sequence[Unit]) -> float:
+    def _shared(self, intent_id: str, message: Compared) -> float:
         """The likeness of the message to the intent's words and to one of its sayings.
 
         It is how much of the message the words explain, and how much of a saying the message holds.
         """
-        if not message:
-            return 0.0
-        hits = {
-            unit: _hit(known, unit, _BY_OTHER_WORD if unit.stem in self._weights else _BY_CONCEPT)
-            for unit in message
-        }
-        meant = sum(self._weight(unit) * hit for unit, hit in hits.items())
+        known = self._known[intent_id]
+        hits = [
+            (unit, weight, self._hit(known, unit, message.near[unit.stem]))
+            for unit, weight in message.units
+        ]
+        meant = sum(weight * hit for _, weight, hit in hits)
         if not meant:
             return 0.0
-        rest = [unit for unit, hit in hits.items() if not hit]
+        rest = [(unit, weight) for unit, weight, hit in hits if not hit]
         strange = min(
-            sum(self._weight(unit) for unit in rest if not self._is_known(unit)),
+            sum(weight for unit, weight in rest if not self._is_known(unit)),
             _MOST_UNKNOWN * self._unknown,
         )
-        rival = sum(self._weight(unit) for unit in rest if self._is_known(unit))
-        partly = sum(self._weight(unit) * (1 - hit) for unit, hit in hits.items() if hit)
+        rival = sum(weight for unit, weight in rest if self._is_known(unit))
+        partly = sum(weight * (1 - hit) for _, weight, hit in hits if hit)
         explained = meant / (meant + 0.6 * strange + rival + 0.5 * partly)
         saying = max(
-            (worth * self._held(units, message) for units, worth in known.sayings), default=0.0
+            (said.worth * _held(said, message) for said in self._sayings[intent_id]), default=0.0
         )
-        if any(
-            not hit and not ASPECTS.isdisjoint(unit.concepts) for unit, hit in hits.items()
-        ) and self._knows_aspect(message):
+        if any(not ASPECTS.isdisjoint(unit.concepts) for unit, _ in rest) and self._knows_aspect(
+            message
+        ):
             meant *= _OTHER_ASPECT
             explained *= _OTHER_ASPECT
         telling = min(1.0, meant / self._enough)  # common words alone are no likeness
         return telling * (0.5 * explained + 0.5 * saying)
 
-    def _knows_aspect(self, message: Sequence[Unit]) -> bool:
+    def _hit(self, known: Known, unit: Unit, near: Sequence[str] = ()) -> float:
+        """What a word of the message is worth to an intent."""
+        by_concept = _BY_OTHER_WORD if unit.stem in self._weights else _BY_CONCEPT
+        same = known.words.get(unit.stem, 0.0)
+        if not same and unit.stem.endswith("er"):
+            same = _BY_SPELLING * known.words.get(doing_stem(unit.stem), 0.0)
+        meant = max(
+            (known.concepts[name] for name in unit.concepts if name in known.concepts), default=0.0
+        )
+        misspelt = max((known.words[word] for word in near if word in known.words), default=0.0)
+        return max(same, by_concept * meant) or _BY_SPELLING * misspelt
+
+    def _knows_aspect(self, message: Compared) -> bool:
         """Whether some intent is about the aspect of things that the message asks about."""
         return any(
-            f"#{name}" in self._weights for unit in message for name in unit.concepts & ASPECTS
-        )
-
-    def _held(self, saying: Sequence[Unit], message: Sequence[Unit]) -> float:
-        """How much of a saying the message holds."""
-        whole = sum(self._weight(unit) for unit in saying)
-        if not whole:
-            return 0.0
-        return (
-            sum(
-                self._weight(unit) * max(_alike(unit, other) for other in message)
-                for unit in saying
-            )
-            / whole
+            f"#{name}" in self._weights
+            for unit, _ in message.units
+            for name in unit.concepts & ASPECTS
         )
 
     def _is_known(self, unit: Unit) -> bool:
@@ -382,33 +457,20 @@ def _note(
             concepts[name] = max(concepts.get(name, 0.0), worth)
 
 
-def _hit(known: Known, unit: Unit, by_concept: float) -> float:
-    """What a word of the message is worth to an intent."""
-    same = known.words.get(unit.stem, 0.0)
-    if not same and unit.stem.endswith("er"):
-        same = _BY_SPELLING * known.words.get(doing_stem(unit.stem), 0.0)
-    meant = max(
-        (known.concepts[name] for name in unit.concepts if name in known.concepts), default=0.0
-    )
-    best = max(same, by_concept * meant)
-    if best or len(unit.stem) < 4:
-        return best
-    return _BY_SPELLING * max(
-        (worth for word, worth in known.words.items() if _misspelt(unit.stem, word)), default=0.0
+def _held(saying: Saying, message: Compared) -> float:
+    """How much of a saying the message holds."""
+    held = message.held
+    return sum(weight * held[place] for place, weight in saying.weights if place in held) / (
+        saying.whole
     )
 
 
-def _alike(unit: Unit, other: Unit) -> float:
-    if unit.stem == other.stem:
-        return 1.0
-    if unit.concepts & other.concepts:
-        return _BY_CONCEPT
-    return _BY_SPELLING if _misspelt(unit.stem, other.stem) else 0.0
-
-
-@lru_cache(maxsize=8192)  # a message is compared with each intent, whole and in parts
-def _misspelt(word: str, other: str) -> bool:
-    return min(len(word), len(other)) >= 4 and fuzz.ratio(word, other) >= _SAME_WORD
+def _spelt_as(word: str, others: Sequence[str]) -> list[str]:
+    """Words that are another one, wrongly spelt; of short ones nobody can tell."""
+    if len(word) < _SHORTEST_MISSPELT:
+        return []
+    alike = process.extract(word, others, scorer=fuzz.ratio, score_cutoff=_SAME_WORD, limit=None)
+    return [other for other, _, _ in alike if len(other) >= _SHORTEST_MISSPELT]
 
 
 def about(intent: Intent) -> str:
