@@ -140,7 +140,7 @@ def next_task(playbook: Playbook, session: Session) -> Task | None:
 
 
 def start(playbook: Playbook, session: Session, heard: Heard, begins: Start) -> Move:
-    """Begin a request, or go on with the suspended one for the same intent.
+    """Begin a request, or go on with the suspended one for the same intent, unless it is another.
 
     Of the known values those marked `keep: thread` stay; the others only if the message refers back
     to them. Then come those that the message gives, and those that it leaves open. A running
@@ -148,7 +148,7 @@ def start(playbook: Playbook, session: Session, heard: Heard, begins: Start) -> 
     """
     intent, values = playbook.intents[begins.intent], dict(begins.values)
     for entry in session.suspended:
-        if entry["plan"]["intent_id"] == intent.id:
+        if entry["plan"]["intent_id"] == intent.id and not begins.another:
             session = restore(playbook, session, entry)
             break
     else:

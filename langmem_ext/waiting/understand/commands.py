@@ -36,12 +36,15 @@ class Start(_Command):
         values: What the same message gives for it, by parameter.
         left: What the message leaves open of it: values to choose from, to confirm, or refused.
         unsure: Whether it is only likely that the user asks for it.
+        another: Whether the message makes several requests of this kind: none of them goes on with
+            one that waits already.
     """
 
     intent: str
     values: tuple[tuple[str, JsonValue], ...] = ()
     left: tuple[Clarify | Refuse, ...] = ()
     unsure: bool = False
+    another: bool = False
 
 
 @dataclass(frozen=True, slots=True)

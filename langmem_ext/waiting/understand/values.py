@@ -48,7 +48,7 @@ below."""
 
 _ROUNDS: Final = 12
 
-_TIES: Final = 3
+_TIES: Final = 1
 """Rounds in which two parameters of one type want the same words, at most: who lists more values
 than there are parameters says which is meant by none of them."""
 
