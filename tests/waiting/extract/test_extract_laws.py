@@ -296,3 +296,25 @@ def test_a_text_is_read_once_while_it_is_among_the_latest_and_long_ones_are_not_
     long = "x" * (LONGEST + 1)
     assert words(long) == words(long) == [long]
     assert reads.count(long) == 2
+
+
+WRITTEN = {
+    ParamType.IDENTIFIER: "AB-1234",
+    ParamType.ENUM: "dark blue",
+    ParamType.DATE: "12 march",
+    ParamType.TIME: "half past 5 pm",
+    ParamType.ADDRESS: "12 High Street",
+    ParamType.DURATION: "2 hours",
+    ParamType.PHONE: "07700 900123",
+    ParamType.EMAIL: "ann@example.org",
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+@pytest.mark.parametrize("gap", [" " * 400, "\n" * 400, "\t " * 200])
+def test_a_value_between_wide_gaps_is_found_where_it_stands(kind: ParamType, gap: str) -> None:
+    text = f"well{gap}{WRITTEN[kind]}{gap}thanks"
+    found = extract(PARAMS[kind], Reply(text, prompt="Which one?", now=NOW))
+    assert found.status == "filled"
+    assert found.span is not None
+    assert text[slice(*found.span)] == found.raw == WRITTEN[kind]

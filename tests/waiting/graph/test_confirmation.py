@@ -22,6 +22,7 @@ from langgraph.types import Command
 from graphs.shop import TOOLS
 from graphs.support import catalog as order_desk_catalog
 from graphs.support import make_graph
+from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import aconverse, converse
 from langmem_ext.waiting.graph.graph import build_waiting_graph
@@ -844,3 +845,44 @@ def test_thanks_are_a_yes_to_what_is_only_read_back_and_none_to_what_is_to_be_co
     asked = confirming.asked
     confirming.say("thank you")
     assert (confirming.asked, confirming.ran) == (asked, [])
+
+
+STAY = IntentCatalog.from_dict(
+    {
+        "intents": [
+            {
+                "id": "stay",
+                "description": "Book a stay for a dog",
+                "examples": ["I want to leave my dog with you"],
+                "required": ["start_date", "end_date"],
+                "tool": "stay",
+                "confirm": "From {start_date} to {end_date}?",
+            }
+        ],
+        "params": {
+            "start_date": {"type": "date", "description": "first day", "prompt": "From when?"},
+            "end_date": {"type": "date", "description": "last day", "prompt": "Until when?"},
+        },
+    }
+)
+
+
+@tool
+def stay(start_date: str, end_date: str) -> str:
+    """Book a stay."""
+    return "Booked."
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("no, the end date is wrong", "end_date"),
+        ("the last day is wrong", "end_date"),
+        ("the start date should be another", "start_date"),
+    ],
+)
+def test_of_two_days_the_one_that_is_called_wrong_is_asked_for_anew(text: str, asked: str) -> None:
+    with DeltaSaver.open(":memory:") as saver:
+        graph = build_waiting_graph(STAY, [stay]).compile(checkpointer=saver)
+        converse(graph, "I want to leave my dog from friday to sunday", thread_id="t")
+        assert converse(graph, text, thread_id="t").waiting_for == asked

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import desk
+import museum
 import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
@@ -31,6 +32,7 @@ from pydantic import ValidationError
 from savers import Backend
 from wrong_clock import SKEWS, clock_off_by
 
+from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.waiting.converse import converse
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -383,3 +385,21 @@ def test_whatever_users_do_for_long_the_graph_keeps_its_promises(
     durable: Backend, steps: list[tuple[str, Any]]
 ) -> None:
     play(steps, durable)
+
+
+SENTENCES = sorted({said["you"] for talk in museum.CONVERSATIONS for said in talk["says"]})
+JOINED = st.builds(
+    lambda sentences, joint: joint.join(sentences),
+    st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4),
+    st.sampled_from([" ", "\n", ". ", " and ", ", no, "]),
+)
+
+
+@settings(max_examples=5 * settings().max_examples)
+@given(st.lists(JOINED, min_size=2, max_size=8))
+def test_whatever_people_say_at_once_they_are_answered(messages: list[str]) -> None:
+    """Sentences of the museum's visitors, several in one message."""
+    with DeltaSaver.open(":memory:") as saver:
+        graph = museum.build().compile(checkpointer=saver)
+        for message in messages:
+            assert converse(graph, message, thread_id="t", now=museum.NOW).reply

@@ -15,7 +15,7 @@ from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD
 from langmem_ext.waiting.catalog.param import Extraction, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.extract.english.vocabulary import own_stems
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.names.texts.said import NOTE_THAT
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -274,10 +274,11 @@ def _taken_back(
     text: str,
     values: Mapping[str, Extraction],
 ) -> list[str]:
-    """The parameters to change without a new value: "the time", "another day".
+    """The parameter to change without a new value: "the time", "another day".
 
-    After a no it is enough to name one, but not with the value that it has, and not in saying the
-    request once more: "cancel my order".
+    Of two it is the one that more of its own words name: "the end date is wrong". After a no it is
+    enough to name one, but not with the value that it has, and not in saying the request once more:
+    "cancel my order".
     """
     unwanted = [
         name
@@ -297,6 +298,8 @@ def _taken_back(
             for name in unwanted
             if plan.get("denied") and name not in values and name not in again
         ]
+    said = {stem(word) for word in re.findall(r"[^\W\d_]+", text.lower())}
+    unwanted.sort(key=lambda name: -len(own_stems(playbook.param(name)) & said))
     return unwanted[:1]
 
 
