@@ -26,7 +26,7 @@ MOST: Final = 4
 _JOINTS: Final = 6
 """Places of a message at which it may be taken apart, at most."""
 
-_LONGEST: Final = 240
+_LONGEST: Final = 160
 """Characters of a sentence that makes two requests of one form, at most."""
 
 _JOINT: Final = re.compile(

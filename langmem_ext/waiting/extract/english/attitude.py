@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import Final
+
+_TEXTS: Final = 64
+"""Texts of which an attitude is remembered: a message is asked about it for every parameter."""
 
 _FILLER = (
     r"^\W*(?:(?:well|hm+|um+|uh|oh|dear|so|actually|hey|hi|hello|ah|and|but|thanks|great|cool"
@@ -196,11 +201,13 @@ def postpones(text: str) -> bool:
     return LATER.search(_THANKS.sub(" ", text)) is not None
 
 
+@lru_cache(maxsize=_TEXTS)
 def puts_off(text: str) -> bool:
     """Whether the message closes or postpones the subject: "not now", "no thanks"."""
     return LATER.search(text) is not None
 
 
+@lru_cache(maxsize=_TEXTS)
 def does_not_care(text: str) -> bool:
     """Whether any value will do for the user."""
     return any(
@@ -214,16 +221,19 @@ def asks_preference(prompt: str) -> bool:
     return _PREFERENCE.search(prompt) is not None
 
 
+@lru_cache(maxsize=_TEXTS)
 def has_none(text: str) -> bool:
     """Whether the user has none of what was asked for."""
     return _NONE.search(text) is not None
 
 
+@lru_cache(maxsize=_TEXTS)
 def lacks(text: str) -> bool:
     """Whether the user does not have the value, does not know it or will not give it."""
     return _LACKS.search(text) is not None
 
 
+@lru_cache(maxsize=_TEXTS)
 def asks_back(text: str) -> bool:
     """Whether the message or sentence asks instead of answering.
 
@@ -232,11 +242,13 @@ def asks_back(text: str) -> bool:
     return _ASKS.match(text) is not None
 
 
+@lru_cache(maxsize=_TEXTS)
 def wishes_by_asking(text: str) -> bool:
     """Whether the message wishes by asking ("Can I get a table at X?"); it may hold a value."""
     return _SOFT.match(text) is not None
 
 
+@lru_cache(maxsize=_TEXTS)
 def wants_other(text: str) -> bool:
     """Whether the message wants something else done, or greets, thanks or leaves."""
     return _OTHER_WISH.match(text) is not None

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from langmem_ext.waiting.extract.english.vocabulary import stem
+from langmem_ext.waiting.extract.reading_cache import remembered
 
 _GROUPS: Final = """\
 cancel: cancel, cancellation, call off, scrap, drop, withdraw, abandon, can't come, can't make it,
@@ -266,11 +267,14 @@ _UNMARKED: Final = {words.replace("'", ""): names for words, names in PHRASES.it
 """The phrases as people type them, without apostrophes."""
 
 
-def phrases_in(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
+@remembered
+def phrases_in(text: str) -> list[tuple[int, int, frozenset[str]]]:
     """The phrases of the lexicon in a lower-case text: start, end and concepts."""
+    phrases = []
     for match in _PHRASE.finditer(text):
         words = match.group().replace("'", "")
         if words.startswith("not "):
             words = re.sub(rf"^not{_VERY} ", "not ", words)
         concepts = _UNMARKED.get(words) or _UNMARKED[re.sub(r" .* ", " ", words)]
-        yield match.start(), match.end(), concepts
+        phrases.append((match.start(), match.end(), concepts))
+    return phrases

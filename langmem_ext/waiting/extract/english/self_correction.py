@@ -10,6 +10,7 @@ from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, is_impossible
 from langmem_ext.waiting.extract.dates.replacement import in_month_of
 from langmem_ext.waiting.extract.numbers.numerals import UNITS
+from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import Reply
 
 Read = Callable[[Reply], list[Candidate]]
@@ -51,6 +52,7 @@ _NEAR = 120
 """Characters on each side of a correction in which its two values are looked for."""
 
 
+@remembered
 def _cuts(text: str) -> list[tuple[int, int]]:
     """The end of what each correction takes back, and the start of its new words; last first."""
     marks = [match.span() for match in _MARK.finditer(text)]
