@@ -196,9 +196,12 @@ def _parts(param: Param, text: str, *, least: int = 4) -> list[Candidate]:
     """
     owners = _owners(param, least)
     own = {part: (stem(part), *values) for part, values in owners.items() if len(values) == 1}
+    stems, begins = {named for named, _ in own.values()}, {part[:4] for part in own}
     candidates = []
     for token in tokens(text):
         low, word = token.low, stem(token.low)
+        if word not in stems and low[:4] not in begins:
+            continue
         for part, (named, value) in own.items():
             root = min(len(part), len(low)) - (0 if low == part else 1)
             if word == named or (

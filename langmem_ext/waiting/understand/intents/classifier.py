@@ -343,7 +343,7 @@ class RuleClassifier:
         """
         won: list[Won] = []
         for clause in (parts[1:] or parts)[:MOST]:
-            phrases = phrases_of(clause)
+            phrases = phrases_of(clause)[:MOST]
             by_phrase = (
                 [winner for phrase in phrases if (winner := self._winner(request, phrase))]
                 if len(phrases) > 1
