@@ -94,6 +94,12 @@ def test_people_are_counted_as_they_are_named(text: str, value: int) -> None:
     assert answer(PEOPLE, text).value == value
 
 
+def test_people_are_no_hours() -> None:
+    for text in ("we're 2 people", "2 adults and a child"):
+        assert answer(WHOLE_HOURS, text, "For how many hours?").value is None, text
+    assert answer(WHOLE_HOURS, "2 adults, for 3 hours", "For how many hours?").value == 3
+
+
 @pytest.mark.parametrize("text", ["at 8", "12 Mill Lane", "07700 900123", "my 7 year old", "8 pm"])
 @pytest.mark.parametrize("param", [PEOPLE, BAGS, AMOUNT], ids=lambda param: param.name)
 def test_a_number_of_something_else_is_no_answer(param: Param, text: str) -> None:

@@ -135,6 +135,15 @@ def test_a_number_that_nobody_is_to_ring_is_not_kept() -> None:
     assert answer(PHONE, "07700 900123 but dont call before 9").value == "07700900123"
 
 
+def test_a_number_that_does_not_work_is_not_kept() -> None:
+    for text in (
+        "07700 900123 but that one's not working, use 07700 900456",
+        "07700 900123 (it is disconnected), 07700 900456",
+    ):
+        assert answer(PHONE, text).value == "07700900456", text
+    assert answer(PHONE, "07700 900123, that's switched off").value is None
+
+
 @pytest.mark.parametrize(
     ("text", "people"),
     [

@@ -26,7 +26,7 @@ from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.reader import understand
 
 NOW = datetime(2026, 3, 4, 10, 15)
-MOST_CALLS = 165_000
+MOST_CALLS = 130_000
 """Calls of functions, and returns from them, that the reading of a message takes, at most: of one
 that no test of this process has read before, parts of it are cached then."""
 CALLS: list[tuple[str, dict[str, Any]]] = []

@@ -113,11 +113,19 @@ _NEVER_RING = re.compile(
     re.I,
 )
 """What follows a number that nobody is to ring: "he's on 07700 900118 but don't save that"."""
+_OUT_OF_ORDER = re.compile(
+    r"[\s,;(–-]*(?:but\s+)?(?:(?:that|this)(?:\s+(?:one|number|phone|line))?|it|which)"
+    r"(?:['’]?s|\s+is|\s+has\s+been)\s+(?:\w+\s+)?(?:not\s+(?:working|in use)|disconnected|dead"
+    r"|broken|switched off|cut off|out of (?:order|use|service))\b",
+    re.I,
+)
+"""What follows a number that cannot be rung: "07700 900118 but that one's not working"."""
 
 
 def _is_not_for_us(text: str, phone: Candidate) -> bool:
-    """Whether words say that a number is not to be rung, or that somebody else may ring from it."""
+    """Whether words say that a number is not to be rung, or only somebody else's, or dead."""
     return (
         _FROM_THERE.search(before(text, phone.start)) is not None
         or _NEVER_RING.match(text, phone.end) is not None
+        or _OUT_OF_ORDER.match(text, phone.end) is not None
     )

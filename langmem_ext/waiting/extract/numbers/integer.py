@@ -81,6 +81,8 @@ _QUANTITIES = word_set("quantity qty portions portion pieces items copies units 
 """Names of parameters that count whatever is wanted."""
 _MOST_PEOPLE = 200
 _STAYS = frozenset(("stay", "length", "duration", "night", "day"))
+_TIMES = frozenset(("minute", "hour", "day", "night", "week", "month", "year"))
+"""Stems of parameters that count units of time, and so no people."""
 _HOW_LONG = re.compile(r"\bhow (?:long|many (?:days|nights))\b", re.I)
 _BOTH = re.compile(
     r"^\W*(?:(?:it's|for|just|yes)\s+)*(?:the\s+)?(?:both|us two|the"
@@ -304,6 +306,8 @@ def _by_noun(
         and not (_is_age(param) and noun.startswith("year"))
     ):
         return -1, 0.0, end
+    if own_stems(param) & _TIMES and is_person(unit[1].lower()):
+        return -1, 0.0, end  # "we're 2 people" says for how many hours to nobody
     if people and (
         unit[1].lower() in _OTHER_NOUNS or unit[1].lower().removesuffix("s") in _OTHER_NOUNS
     ):
