@@ -26,7 +26,6 @@ from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.reply import LONGEST, read_part
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.understand.acts.assent import yes_or_no
-from langmem_ext.waiting.understand.acts.hedges import is_hedged
 from langmem_ext.waiting.understand.acts.spelling import with_plain_answer
 from langmem_ext.waiting.understand.acts.statements import refers_back
 from langmem_ext.waiting.understand.acts.steering import (
@@ -35,7 +34,6 @@ from langmem_ext.waiting.understand.acts.steering import (
     wants_person,
     with_plain_end,
 )
-from langmem_ext.waiting.understand.alike import one_by_one
 from langmem_ext.waiting.understand.answers.answer import read_answer
 from langmem_ext.waiting.understand.answers.confirmation import read_at_confirmation
 from langmem_ext.waiting.understand.answers.model_reading import is_unread, read_by_model
@@ -69,7 +67,9 @@ from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import (
     Commands,
     Understanding,
+    begun,
     chat_of,
+    every_request,
     request_of,
     with_open,
 )
@@ -77,7 +77,6 @@ from langmem_ext.waiting.understand.values import (
     Reading,
     read_values,
     spans_of,
-    sure_values,
     values_of,
 )
 
@@ -332,44 +331,7 @@ def _starts(playbook: Playbook, heard: Heard, classification: Classification) ->
     """The requests that a classification names, each with its values."""
     if classification.intent_id not in playbook.intents:
         return []
-    kinds = [
-        classification,
-        *(other for other in classification.also if other.intent_id in playbook.intents),
-    ]
-    every = [each for kind in kinds for each in _of_one_kind(playbook, heard, kind)]
-    return [
-        with_open(
-            playbook,
-            replace(heard, text=request.part or heard.text),
-            Start(
-                str(request.intent_id),
-                tuple(request.params.items()),
-                unsure=classification.source == "rules"
-                and (classification.confidence < CERTAIN or is_hedged(request.part or heard.text)),
-                another=[one.intent_id for one in every].count(request.intent_id) > 1,
-                confidence=classification.confidence,
-                by=classification.source,
-                why=request.reason,
-            ),
-        )
-        for request in every
-    ]
-
-
-def _of_one_kind(
-    playbook: Playbook, heard: Heard, classification: Classification
-) -> list[Classification]:
-    """Each of the requests of one kind that a message makes, as a rule just the one."""
-    intent = playbook.intents[str(classification.intent_id)]
-    params = [playbook.catalog.params[name] for name in intent.param_names]
-    reading = Reading(classification.part or heard.text, heard.now, about=about(intent))
-    texts = one_by_one(params, reading) if classification.source == "rules" else []
-    if len(texts) < 2:
-        return [classification]
-    return [
-        replace(classification, params=sure_values(params, replace(reading, text=text)), part=text)
-        for text in texts
-    ]
+    return begun(playbook, heard, every_request(playbook, heard, classification))
 
 
 def _likely(

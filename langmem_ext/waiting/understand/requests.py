@@ -20,6 +20,7 @@ from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts.hedges import is_hedged
 from langmem_ext.waiting.understand.acts.steering import wants_person, wants_repeat
+from langmem_ext.waiting.understand.alike import one_by_one
 from langmem_ext.waiting.understand.clauses import (
     Clause,
     clauses_of,
@@ -38,6 +39,7 @@ from langmem_ext.waiting.understand.commands import (
 from langmem_ext.waiting.understand.corrections.other_values import other_values
 from langmem_ext.waiting.understand.corrections.said import Anew, Said
 from langmem_ext.waiting.understand.intents.classifier import (
+    CERTAIN,
     DIGRESSES,
     Classification,
     ClassifyRequest,
@@ -247,6 +249,71 @@ _ABOUT_ANY: Final = frozenset({ParamType.IDENTIFIER, ParamType.BOOLEAN})
 """Types whose values do not tell which request a message is about."""
 
 
+def every_request(
+    playbook: Playbook, heard: Heard, classification: Classification
+) -> list[Classification]:
+    """Each request that a message makes, with the part of it that is its own; as a rule one."""
+    also = [
+        replace(other, source=classification.source, confidence=classification.confidence)
+        for other in classification.also
+        if other.intent_id in playbook.intents
+    ]
+    return [
+        each for kind in (classification, *also) for each in _of_one_kind(playbook, heard, kind)
+    ]
+
+
+def _of_one_kind(
+    playbook: Playbook, heard: Heard, classification: Classification
+) -> list[Classification]:
+    """Each of the requests of one kind that a message makes."""
+    intent = playbook.intents[str(classification.intent_id)]
+    params = [playbook.catalog.params[name] for name in intent.param_names]
+    reading = Reading(classification.part or heard.text, heard.now, about=about(intent))
+    texts = one_by_one(params, reading) if classification.source == "rules" else []
+    if len(texts) < 2:
+        return [classification]
+    return [
+        replace(classification, params=sure_values(params, replace(reading, text=text)), part=text)
+        for text in texts
+    ]
+
+
+def begun(playbook: Playbook, heard: Heard, requests: Sequence[Classification]) -> Commands:
+    """The beginning of requests, each with the values of its own part of the message."""
+    return [
+        with_open(
+            playbook,
+            replace(heard, text=request.part or heard.text),
+            Start(
+                str(request.intent_id),
+                tuple(request.params.items()),
+                unsure=request.source == "rules"
+                and (request.confidence < CERTAIN or is_hedged(request.part or heard.text)),
+                another=[one.intent_id for one in requests].count(request.intent_id) > 1,
+                confidence=request.confidence,
+                by=request.source,
+                why=request.reason,
+            ),
+        )
+        for request in requests
+    ]
+
+
+def _meant(playbook: Playbook, requests: Sequence[Classification]) -> list[Classification]:
+    """Of several requests, while another runs, those with values, and what is only asked.
+
+    None where none has a value: nothing but words speaks for them.
+    """
+    if not any(request.params for request in requests):
+        return []
+    return [
+        request
+        for request in requests
+        if request.params or not playbook.intents[str(request.intent_id)].tool
+    ]
+
+
 def other_requests(
     playbook: Playbook, plan: PlanExecution, heard: Heard, asked_for: Classification
 ) -> Commands:
@@ -254,6 +321,9 @@ def other_requests(
     intent = playbook.intents.get(asked_for.intent_id or "")
     if intent is None or intent.id == plan["intent_id"]:
         return []
+    several = every_request(playbook, heard, asked_for)
+    if len(several) > 1 and (meant := _meant(playbook, several)):
+        return begun(playbook, heard, meant)
     params = [playbook.catalog.params[name] for name in intent.param_names]
     values = {
         **sure_values(params, Reading(heard.text, heard.now, about=about(intent))),

@@ -1,4 +1,4 @@
-"""Several requests of one kind in a message are all kept: the first is served, the others wait."""
+"""Several requests in a message are all kept: the first is served, the others wait."""
 
 from __future__ import annotations
 
@@ -132,6 +132,28 @@ def test_each_of_two_cancellations_is_confirmed_by_itself() -> None:
         for text in ("cancel CK-305 and CK-306 please", "no", "no", "yes"):
             converse(graph, text, thread_id="t", now=WEDNESDAY)
     assert calls == [{"number": "CK-306"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "called"),
+    [
+        ("first cancel CK-305 and CK-306 please", [{"number": "CK-305"}, {"number": "CK-306"}]),
+        (
+            "cancel CK-305 and also order 12 rolls for friday please",
+            [{"number": "CK-305"}, {"quantity": 12, "bread": "rolls", "day": "2026-03-06"}],
+        ),
+    ],
+)
+def test_two_requests_are_kept_while_a_question_of_another_waits(
+    text: str, called: list[dict[str, Any]]
+) -> None:
+    calls: list[dict[str, Any]] = []
+    with DeltaSaver.open(":memory:") as saver:
+        graph = build_waiting_graph(SHOP, tools(calls)).compile(checkpointer=saver)
+        for said in ("book a room", text, "yes", "yes"):
+            turn = converse(graph, said, thread_id="t", now=WEDNESDAY)
+    assert calls == called
+    assert turn.waiting_for == "arrival"
 
 
 def tools(calls: list[dict[str, Any]]) -> list[BaseTool]:
