@@ -20,7 +20,6 @@ from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts.hedges import is_hedged
 from langmem_ext.waiting.understand.acts.steering import wants_person, wants_repeat
-from langmem_ext.waiting.understand.alike import one_by_one
 from langmem_ext.waiting.understand.clauses import (
     Clause,
     clauses_of,
@@ -38,6 +37,7 @@ from langmem_ext.waiting.understand.commands import (
 )
 from langmem_ext.waiting.understand.corrections.other_values import other_values
 from langmem_ext.waiting.understand.corrections.said import Anew, Said
+from langmem_ext.waiting.understand.intents.alike import one_by_one
 from langmem_ext.waiting.understand.intents.classifier import (
     CERTAIN,
     DIGRESSES,

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.tools import BaseTool, tool
 
 from langmem_ext import DeltaSaver, IntentCatalog, build_waiting_graph, converse
-from langmem_ext.waiting.understand.alike import one_by_one
+from langmem_ext.waiting.understand.intents.alike import one_by_one
 from langmem_ext.waiting.understand.values import Reading
 
 WEDNESDAY = datetime(2026, 3, 4, 10, 15)

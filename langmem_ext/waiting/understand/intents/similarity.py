@@ -389,7 +389,7 @@ class IntentIndex:
         telling = min(1.0, meant / self._enough)  # common words alone are no likeness
         return telling * (0.5 * explained + 0.5 * saying)
 
-    def _hit(self, known: Known, unit: Unit, near: Sequence[str] = ()) -> float:
+    def _hit(self, known: Known, unit: Unit, near: Sequence[str]) -> float:
         """What a word of the message is worth to an intent."""
         by_concept = _BY_OTHER_WORD if unit.stem in self._weights else _BY_CONCEPT
         same = known.words.get(unit.stem, 0.0)
