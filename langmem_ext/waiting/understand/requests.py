@@ -19,6 +19,7 @@ from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts.hedges import is_hedged
+from langmem_ext.waiting.understand.acts.statements import WISHES
 from langmem_ext.waiting.understand.acts.steering import wants_person, wants_repeat
 from langmem_ext.waiting.understand.clauses import (
     Clause,
@@ -301,16 +302,15 @@ def begun(playbook: Playbook, heard: Heard, requests: Sequence[Classification]) 
 
 
 def _meant(playbook: Playbook, requests: Sequence[Classification]) -> list[Classification]:
-    """Of several requests, while another runs, those with values, and what is only asked.
+    """Of several requests, while another runs, those that wish or have values, and what is asked.
 
-    None where none has a value: nothing but words speaks for them.
+    None where none does either: nothing but words that are like it speaks for one.
     """
-    if not any(request.params for request in requests):
-        return []
+    plain = [request for request in requests if request.params or WISHES.search(request.part)]
     return [
         request
         for request in requests
-        if request.params or not playbook.intents[str(request.intent_id)].tool
+        if plain and (request in plain or not playbook.intents[str(request.intent_id)].tool)
     ]
 
 

@@ -156,6 +156,17 @@ def test_two_requests_are_kept_while_a_question_of_another_waits(
     assert turn.waiting_for == "arrival"
 
 
+def test_a_wish_that_gives_no_value_is_kept_beside_one_that_does() -> None:
+    calls: list[dict[str, Any]] = []
+    wishes = "I want to order bread and cancel CK-305 please"
+    with DeltaSaver.open(":memory:") as saver:
+        graph = build_waiting_graph(SHOP, tools(calls)).compile(checkpointer=saver)
+        for said in ("book a room", wishes, "12", "rye", "friday", "yes"):
+            turn = converse(graph, said, thread_id="t", now=WEDNESDAY)
+    assert calls == [{"quantity": 12, "bread": "rye", "day": "2026-03-06"}, {"number": "CK-305"}]
+    assert turn.waiting_for == "arrival"
+
+
 def tools(calls: list[dict[str, Any]]) -> list[BaseTool]:
     @tool
     def order(quantity: int, bread: str, day: str) -> str:
