@@ -185,6 +185,13 @@ class ConversationError(LangmemExtError):
     """A message cannot be delivered to this graph in its current state."""
 
 
+class StaleAnswer(ConversationError):
+    """A message answers a question that is no longer asked, or was not asked when it was sent.
+
+    It was not delivered: show what waits now (an empty message does), then answer that.
+    """
+
+
 class ContextOverflow(LangmemExtError):
     """A request does not fit in its budget: shorten its largest parts, or raise the budget.
 

@@ -51,6 +51,7 @@ from langmem_ext.waiting.converse import aconverse
 from langmem_ext.waiting.graph.nodes import playbook_of
 from langmem_ext.waiting.interrupts.ask import request_message
 from langmem_ext.waiting.interrupts.question import form_field
+from langmem_ext.waiting.interrupts.resume import Expected
 from langmem_ext.waiting.policy.asking import described
 from langmem_ext.waiting.policy.value_text import in_text
 from langmem_ext.waiting.turn import Turn
@@ -266,13 +267,31 @@ class _Call:
         """Begin the request; if the conversation waits, show its question or answer it."""
         turn = await aconverse(self._graph, thread_id=self._thread)
         if turn.interrupts:
-            return await self.answer(turn.interrupts[0].id, dict(arguments)) if arguments else turn
+            if not arguments:
+                return turn
+            return await self.answer(turn.interrupts[0].id, self._values(turn, arguments))
         listed = ", ".join(f"{name} {in_text(value)}" for name, value in arguments.items())
         summary = described(playbook.intents[self._tool])
         message = request_message(
             self._tool, arguments, f"{summary} ({listed})" if listed else summary
         )
         return await aconverse(self._graph, message, thread_id=self._thread)
+
+    def _values(self, turn: Turn, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer that gives the waiting request these values; an argument is nothing else.
+
+        Raises:
+            InvalidInput: The request does not take one of them.
+        """
+        taken = Expected.by(turn.interrupts[0].value).names
+        if unknown := arguments.keys() - taken:
+            raise InvalidInput(
+                f"the conversation waits for {turn.waiting_for}, and its request takes no"
+                f" {min(unknown)!r}: give {', '.join(sorted(taken)) or 'no arguments'}, or leave"
+                f" out {CONVERSATION!r} to begin another. Nothing was changed"
+            )
+        content = {"action": "accept", "content": dict(arguments)}
+        return {"responses": {turn.waiting_for: content}}
 
     async def answer(self, interrupt: str, value: Mapping[str, Any]) -> Turn:
         """Answer a question; if it is no longer asked, an earlier copy of this call answered it.

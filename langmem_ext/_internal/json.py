@@ -120,7 +120,7 @@ def json_bytes(value: object) -> bytes:
     try:
         return to_json(value, fallback=_as_data, **_AS_JSON)
     except PydanticSerializationError:  # half of a character in a text
-        return to_json(_whole(to_jsonable_python(value, fallback=_as_data, **_AS_JSON)), **_AS_JSON)
+        return to_json(whole_characters(jsonable(value)), **_AS_JSON)
 
 
 def jsonable(value: object) -> Any:
@@ -136,14 +136,14 @@ def _as_data(value: Any) -> Any:
     return f"<{type(value).__qualname__}>"
 
 
-def _whole(value: Any) -> Any:
-    """JSON with a question mark for each half of a character."""
+def whole_characters(value: Any) -> Any:
+    """A text, or JSON, with a question mark for each half of a character."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
-        return [_whole(item) for item in value]
+        return [whole_characters(item) for item in value]
     return (
-        {_whole(name): _whole(item) for name, item in value.items()}
+        {whole_characters(name): whole_characters(item) for name, item in value.items()}
         if isinstance(value, dict)
         else value
     )

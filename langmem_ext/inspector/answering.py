@@ -10,13 +10,10 @@ from langgraph.pregel import Pregel
 
 from langmem_ext.errors import ConversationError, LangmemExtError
 from langmem_ext.inspector.sources.source import config_for
+from langmem_ext.threads.states.rewind import COPY
 from langmem_ext.waiting.converse import aconverse, leases_of
 
 RECURSION_LIMIT: Final = 60
-
-COPY: Final = "__copy__"
-"""The node in whose name LangGraph copies a checkpoint (`update_state`): the copy is still to do
-what that was about to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +26,19 @@ class Answering:
 
     graph: Pregel[Any, Any, Any, Any]
 
-    async def reply(self, thread_id: str, text: str) -> None:
+    async def reply(self, thread_id: str, text: str, interrupt_id: str | None = None) -> None:
         """Deliver a message: an answer to what waits, or a new request.
+
+        Args:
+            thread_id: The thread.
+            text: The message.
+            interrupt_id: The question that it answers, if any.
 
         Raises:
             LangmemExtError: As `converse` has it, or the graph failed.
         """
         try:
-            await aconverse(self.graph, text, thread_id=thread_id)
+            await aconverse(self.graph, text, thread_id=thread_id, interrupt_id=interrupt_id)
         except LangmemExtError:
             raise
         except Exception as error:  # whatever a node of somebody's graph raises

@@ -14,10 +14,10 @@ from langgraph.pregel import Pregel
 
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.example import keep_shop_beside, make_graph
-from langmem_ext.inspector.answering import COPY
 from langmem_ext.memory.facts.facts import Facts, FactSource
 from langmem_ext.memory.memories import ConversationMemories
 from langmem_ext.threads.history import ThreadChatMessageHistory
+from langmem_ext.threads.states.rewind import COPY
 from langmem_ext.threads.threads import Threads
 from langmem_ext.waiting.converse import converse
 

@@ -20,7 +20,14 @@ from fastapi.responses import HTMLResponse, Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError, ThreadBusy, ThreadNotFound
+from langmem_ext.errors import (
+    DamagedRow,
+    InvalidInput,
+    LangmemExtError,
+    StaleAnswer,
+    ThreadBusy,
+    ThreadNotFound,
+)
 from langmem_ext.inspector.answering import Answering
 from langmem_ext.inspector.security import HEADERS, Guard, Refused
 from langmem_ext.inspector.sources.source import Source
@@ -174,9 +181,8 @@ AtSite: TypeAlias = Annotated[Site, Depends(_site_of)]
 
 
 def _status_of(error: LangmemExtError) -> int:
-    if isinstance(error, ThreadNotFound):
-        return 404
-    return 400 if isinstance(error, InvalidInput) else 409 if isinstance(error, ThreadBusy) else 500
+    kinds = {ThreadNotFound: 404, InvalidInput: 400, ThreadBusy: 409, StaleAnswer: 409}
+    return next((status for kind, status in kinds.items() if isinstance(error, kind)), 500)
 
 
 def _title_of(error: LangmemExtError) -> str:
@@ -187,6 +193,8 @@ def _title_of(error: LangmemExtError) -> str:
         if isinstance(error, DamagedRow)
         else "Busy"
         if isinstance(error, ThreadBusy)
+        else "Asked anew"
+        if isinstance(error, StaleAnswer)
         else "Not possible"
     )
 

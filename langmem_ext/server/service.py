@@ -191,7 +191,13 @@ class Desk:
         )
 
     async def converse(
-        self, text: str, thread_id: str, message_id: str | None, config: RunnableConfig
+        self,
+        text: str,
+        thread_id: str,
+        message_id: str | None,
+        config: RunnableConfig,
+        *,
+        interrupt_id: str | None = None,
     ) -> Turn:
         """Deliver a message to a thread, whatever state it is in; the turn that follows.
 
@@ -200,6 +206,7 @@ class Desk:
             thread_id: The thread.
             message_id: The message's id; sent again with the same id, it is not delivered twice.
             config: The part of a run's config that the graph sees.
+            interrupt_id: The question that it answers, if that is known.
 
         Raises:
             NotServed: The server has no graph.
@@ -209,7 +216,13 @@ class Desk:
         aconverse = await asyncio.to_thread(_import_converse)
         wait = self.limits.wait
         return await aconverse(
-            graph, text, thread_id=thread_id, message_id=message_id, config=config, wait=wait
+            graph,
+            text,
+            thread_id=thread_id,
+            message_id=message_id,
+            interrupt_id=interrupt_id,
+            config=config,
+            wait=wait,
         )
 
     async def state(

@@ -10,8 +10,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Container, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from collections.abc import (
+    AsyncIterator,
+    Container,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -23,15 +37,23 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.constants import START
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Interrupt, StateSnapshot
 
-from langmem_ext.errors import ConversationError, InvalidInput
+from langmem_ext._internal.json import whole_characters
+from langmem_ext.errors import (
+    ConversationError,
+    InvalidInput,
+    LangmemExtError,
+    StaleAnswer,
+    ThreadBusy,
+)
 from langmem_ext.log.message_log import thread_key
 from langmem_ext.messages.annotations import asked_in
 from langmem_ext.storage.driver import Leases
 from langmem_ext.threads.states.held import HELD, Standing
-from langmem_ext.threads.states.rewind import arewind, rewind
+from langmem_ext.threads.states.rewind import COPY, arewind, rewind
 from langmem_ext.waiting.interrupts.foreign import plan_answers, plan_resume
 from langmem_ext.waiting.sensitive import marked, written_at
 from langmem_ext.waiting.time_zone import zoned_now
@@ -60,6 +82,7 @@ def converse(
     thread_id: str | int | UUID,
     resume: object = None,
     message_id: str | None = None,
+    interrupt_id: str | None = None,
     config: RunnableConfig | None = None,
     now: datetime | None = None,
     wait: float = 10,
@@ -85,11 +108,15 @@ def converse(
 
     Args:
         graph: A graph compiled with a checkpointer.
-        text: What the user says; a message of LangChain keeps its id and what is noted on it.
+        text: What the user says. A message of LangChain is delivered whole, with pictures and
+            files; an interrupt of another graph that takes any answer gets the content of such a
+            message, and any other its text.
         thread_id: The conversation.
         resume: A client's answer to the pending question, as the client gives it, instead of
             text. Answers by interrupt id answer several.
         message_id: The message's id; pass one to be able to send it again. Default: a random one.
+        interrupt_id: The question that the message answers (`Turn.interrupts[0].id`), if that is
+            known. Default: whichever waits when this is called.
         config: Additional configuration for the graph, without a `checkpoint_id`.
         now: When the message was written, in the user's time zone: what "tomorrow" counts from. It
             is noted on the message, so it is the same after a crash. Default: now, in the time zone
@@ -101,14 +128,22 @@ def converse(
         InvalidInput: Another argument cannot be used, or the text is no answer to what waits. The
             message was not delivered.
         ThreadBusy: Another caller was still using the thread after `wait` seconds.
-        ConversationError: The thread is where no message can be delivered: the question came
-            after the message, or is no longer asked, or the thread stopped at a breakpoint.
+        StaleAnswer: The question is no longer asked, or came after the message.
+        ConversationError: The thread is where no message can be delivered: it stopped at a
+            breakpoint.
     """
     job = _Job.of(
-        graph, text, resume, thread_id=thread_id, message_id=message_id, config=config, now=now
+        graph,
+        text,
+        resume,
+        thread_id=thread_id,
+        message_id=message_id,
+        interrupt_id=interrupt_id,
+        config=config,
+        now=now,
     )
-    with leases_of(job.saver).lease(job.thread_id, wait=wait):
-        steps = job.steps()
+    with _leased(job, wait) as seen:
+        steps = job.steps(seen)
         here: Any = None
         while True:
             try:
@@ -117,6 +152,8 @@ def converse(
                 return job.turn(done.value)
             if isinstance(call, Hold):
                 job.saver.put_writes(call.config, call.writes, HELD)
+            elif isinstance(call, Back):
+                graph.update_state(call.config, None, as_node=COPY)
             elif isinstance(call, Run):
                 try:
                     graph.invoke(call.value, job.config, durability="sync")
@@ -125,7 +162,7 @@ def converse(
                     with job.taking_back():
                         taken = rewind(job.saver, job.thread_id, failed=True)
                     job.pass_over(call, error, taken)
-            snapshot = graph.get_state(job.config)
+            snapshot = _state_of(job, call.config if isinstance(call, Look) else None)
             stored = job.saver.get_tuple(snapshot.config) if job.may_hold(snapshot) else None
             here = Standing.of(snapshot, stored)
 
@@ -137,6 +174,7 @@ async def aconverse(
     thread_id: str | int | UUID,
     resume: object = None,
     message_id: str | None = None,
+    interrupt_id: str | None = None,
     config: RunnableConfig | None = None,
     now: datetime | None = None,
     wait: float = 10,
@@ -150,11 +188,12 @@ async def aconverse(
         resume,
         thread_id=thread_id,
         message_id=message_id,
+        interrupt_id=interrupt_id,
         config=config,
         now=now,
     )
-    async with leases_of(job.saver).alease(job.thread_id, wait=wait):
-        steps = job.steps()
+    async with _aleased(job, wait) as seen:
+        steps = job.steps(seen)
         here: Any = None
         while True:
             try:
@@ -163,6 +202,8 @@ async def aconverse(
                 return job.turn(done.value)
             if isinstance(call, Hold):
                 await job.saver.aput_writes(call.config, call.writes, HELD)
+            elif isinstance(call, Back):
+                await graph.aupdate_state(call.config, None, as_node=COPY)
             elif isinstance(call, Run):
                 try:
                     await graph.ainvoke(call.value, job.config, durability="sync")
@@ -171,14 +212,75 @@ async def aconverse(
                     with job.taking_back():
                         taken = await arewind(job.saver, job.thread_id, failed=True)
                     job.pass_over(call, error, taken)
-            snapshot = await graph.aget_state(job.config)
+            snapshot = await _astate_of(job, call.config if isinstance(call, Look) else None)
             stored = await job.saver.aget_tuple(snapshot.config) if job.may_hold(snapshot) else None
             here = Standing.of(snapshot, stored)
 
 
+@contextmanager
+def _leased(job: _Job, wait: float) -> Iterator[tuple[Interrupt, ...] | None]:
+    """Hold the thread's lease; what was asked before the wait for it, None if there was none."""
+    leases, seen = leases_of(job.saver), None
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(leases.lease(job.thread_id, wait=0))
+        except ThreadBusy:
+            seen = pending_interrupts(_state_of(job))
+            stack.enter_context(leases.lease(job.thread_id, wait=wait))
+        yield seen
+
+
+@asynccontextmanager
+async def _aleased(job: _Job, wait: float) -> AsyncIterator[tuple[Interrupt, ...] | None]:
+    """Async twin of `_leased`."""
+    leases, seen = leases_of(job.saver), None
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(leases.alease(job.thread_id, wait=0))
+        except ThreadBusy:
+            seen = pending_interrupts(await _astate_of(job))
+            await stack.enter_async_context(leases.alease(job.thread_id, wait=wait))
+        yield seen
+
+
+def _state_of(job: _Job, at: RunnableConfig | None = None) -> StateSnapshot:
+    """A thread's state at a checkpoint, or its newest; without what was written but does not apply.
+
+    An input of the wrong form is stored before the graph refuses it.
+    """
+    try:
+        return job.graph.get_state(at or job.config)
+    except LangmemExtError:
+        raise
+    except Exception:  # whatever a reducer of somebody's graph raises
+        head = job.saver.get_tuple(job.config)
+        if head is None:
+            raise
+        return job.graph.get_state(head.config)
+
+
+async def _astate_of(job: _Job, at: RunnableConfig | None = None) -> StateSnapshot:
+    """Async twin of `_state_of`."""
+    try:
+        return await job.graph.aget_state(at or job.config)
+    except LangmemExtError:
+        raise
+    except Exception:  # as above
+        head = await job.saver.aget_tuple(job.config)
+        if head is None:
+            raise
+        return await job.graph.aget_state(head.config)
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Read the thread's latest state."""
+    """Read the thread's state.
+
+    Attributes:
+        config: The checkpoint; None for the newest.
+    """
+
+    config: RunnableConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +309,18 @@ class Hold:
     writes: list[tuple[str, Any]]
 
 
-Call: TypeAlias = Look | Run | Hold
+@dataclass(frozen=True, slots=True)
+class Back:
+    """Go back to a checkpoint: what it was about to do is to be done again.
+
+    Attributes:
+        config: The checkpoint.
+    """
+
+    config: RunnableConfig
+
+
+Call: TypeAlias = Look | Run | Hold | Back
 Steps: TypeAlias = Generator[Call, Standing, StateSnapshot]
 
 
@@ -219,7 +332,9 @@ class _Job:
     saver: BaseCheckpointSaver[Any]
     thread_id: str
     message: HumanMessage | None
+    whole: bool
     resume: object
+    interrupt_id: str | None
     written: datetime
     config: RunnableConfig
     used: UsageMetadataCallbackHandler
@@ -233,6 +348,7 @@ class _Job:
         *,
         thread_id: object,
         message_id: object,
+        interrupt_id: str | None,
         config: RunnableConfig | None,
         now: datetime | None,
     ) -> _Job:
@@ -256,17 +372,24 @@ class _Job:
                 written if "waiting_for_param" in graph.channels else None,
                 answers=resume is not None,
             ),
+            whole=isinstance(text, HumanMessage) and text != HumanMessage(text.text, id=text.id),
             resume=resume,
+            interrupt_id=interrupt_id,
             written=written,
             config=merge_configs({"recursion_limit": RECURSION_LIMIT}, config, own),
             used=used,
         )
 
-    def steps(self) -> Steps:
-        """The calls that deliver the message until the thread is idle or asks; gives its state."""
+    def steps(self, seen: Container[Interrupt] | None) -> Steps:
+        """The calls that deliver the message until the thread is idle or asks; gives its state.
+
+        Args:
+            seen: What was asked when the message was sent; None: what is asked now.
+        """
         here = yield Look()
         delivered, failed, tried = self._holds_message(here.snapshot), False, False
-        seen = pending_interrupts(here.snapshot)
+        asks_again = False
+        seen = pending_interrupts(here.snapshot) if seen is None else seen
         for _ in range(RUNS):
             snapshot = here.snapshot
             answered = not tried and self._holds_failed_answer(snapshot)
@@ -275,8 +398,9 @@ class _Job:
                     return self._left_at_breakpoint(snapshot, delivered)
                 # A waiting graph's nodes fail for no message, and it hears only the last one: none
                 # is put behind one that was not heard. An answer that fails again is taken back,
-                # and its question waits: no error.
-                may_fail = answered or (not self._records and not delivered)
+                # and its question waits: no error. An input that no channel takes was never heard.
+                starts = any(task.name == START for task in snapshot.tasks)
+                may_fail = answered or starts or (not self._records and not delivered)
                 tried = True
                 here = yield from self._resumed(here, {}, may_fail=may_fail)
                 failed = (
@@ -285,12 +409,18 @@ class _Job:
                     and not pending_interrupts(here.snapshot)
                     and not self._stands_at_breakpoint(here.snapshot)
                 )
+                before = (yield from self._before_input(snapshot)) if failed and starts else None
+                if before is not None:
+                    here = yield Back(before)
+                    failed, asks_again = False, True
             elif delivered or self.message is None:
                 return snapshot
             elif not pending_interrupts(snapshot):
+                self._require_asked(())
                 here = yield Run(self._request(snapshot, self.message))
                 delivered, failed = not self._records, False
             else:
+                seen = pending_interrupts(snapshot) if asks_again else seen
                 answers, recorded = self._answers(here, self.message, seen)
                 if not answers:  # it says nothing: the question is shown again
                     return snapshot
@@ -308,6 +438,16 @@ class _Job:
             " their ids do this where the clock of this machine is behind that of the machine that"
             " wrote last: set the clock, or use DeltaSaver; do not send the message again before"
         )
+
+    def _before_input(
+        self, snapshot: StateSnapshot
+    ) -> Generator[Call, Standing, RunnableConfig | None]:
+        """Where the thread was before inputs that it does not take; None if it began with one."""
+        while (snapshot.metadata or {}).get("source") == "input":
+            if snapshot.parent_config is None:
+                return None
+            snapshot = (yield Look(snapshot.parent_config)).snapshot
+        return snapshot.config
 
     @property
     def _records(self) -> bool:
@@ -346,25 +486,44 @@ class _Job:
         interrupts = pending_interrupts(here.snapshot)
         ours = {question.id for question in interrupts if asked_by(question)}
         recorded = self._records and len(interrupts) == 1 and bool(ours)
+        waiting = {question.id: asked_of(question) for question in interrupts}
+        self._require_asked(waiting)
+        if self.interrupt_id is not None:
+            seen, waiting = interrupts, {self.interrupt_id: waiting[self.interrupt_id]}
         if not (recorded and self.resume is None) and any(
             interrupt not in seen for interrupt in interrupts
         ):
-            raise ConversationError(
-                "the turn before was finished first, and what it asks came after the message, which"
-                " was not delivered: an empty message shows what waits, then answer it"
+            raise StaleAnswer(
+                "what waits was asked after the message, which was not delivered: an empty message"
+                " shows it, then answer it"
             )
-        waiting = {question.id: asked_of(question) for question in interrupts}
         answers = (
-            plan_answers(waiting, message.text)
+            plan_answers(waiting, message.text, message.content if self.whole else None)
             if self.resume is None
             else plan_resume(waiting, self.resume)
         )
-        unseen = {} if interrupts[0] in seen else {"unseen": True}
-        noted = {"id": message.id, "at": self.written.replace(tzinfo=None).isoformat(), **unseen}
+        noted: dict[str, Any] = {
+            "id": message.id,
+            "at": self.written.replace(tzinfo=None).isoformat(),
+            **({} if interrupts[0] in seen else {"unseen": True}),
+            **({"message": message} if self.whole else {}),
+        }
         return {
             name: {"value": answer, **noted} if name in ours else answer
             for name, answer in answers.items()
         }, recorded
+
+    def _require_asked(self, waiting: Container[str]) -> None:
+        """Require that the question that the message answers still waits.
+
+        Raises:
+            StaleAnswer: It does not.
+        """
+        if self.interrupt_id is not None and self.interrupt_id not in waiting:
+            raise StaleAnswer(
+                "the question that this answers is no longer asked, and nothing was changed: an"
+                " empty message shows what waits"
+            )
 
     def _answered(
         self, here: Standing, answers: Mapping[str, Any]
@@ -446,7 +605,7 @@ class _Job:
                 f"`langmem-ext threads rewind {self.thread_id}` (or `Threads.rewind`) "
                 "takes back earlier answers of the step, too."
             )
-        if not call.may_fail:
+        if not call.may_fail or isinstance(error, LangmemExtError):
             raise error
         left = "its answer was undone" if taken else "it was not changed"
         warning = "the previous turn failed again on thread %r (%s): %s"
@@ -474,15 +633,13 @@ def _message(
         raise InvalidInput("pass either a message or resume=…, not both")
     if message_id is not None and (not isinstance(message_id, str) or not message_id):
         raise InvalidInput("a message id must be a non-empty string; omit it to get a random one")
-    storable = delivered.text.encode("utf-8", "replace").decode()
+    content = whole_characters(delivered.content)
+    if not (content.strip() if isinstance(content, str) else content) and not answers:
+        return None
     message = delivered.model_copy(
-        update={"content": storable, "id": message_id or delivered.id or str(uuid4())}
+        update={"content": content, "id": message_id or delivered.id or str(uuid4())}
     )
-    return (
-        (message if now is None else written_at(message, now))
-        if storable.strip() or answers
-        else None
-    )
+    return message if now is None else written_at(message, now)
 
 
 def _noted(message: HumanMessage, before: Sequence[BaseMessage]) -> HumanMessage:

@@ -31,7 +31,9 @@ async def reply(site: AtSite, request: Request) -> Response:
     """Deliver an answer or a message."""
     form = await site.guard.form(request)
     await _answering(site).reply(
-        await _visible_thread_id(site, request, form), form.get("text", "")
+        await _visible_thread_id(site, request, form),
+        form.get("text", ""),
+        form.get("interrupt_id") or None,
     )
     return _redirect(site.links(request)("thread", id=form["id"]) + "#latest")
 

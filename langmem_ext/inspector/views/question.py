@@ -23,12 +23,14 @@ class Question:
         param: The parameter that it asks for; empty for a question of another graph.
         attempt: Which time it is asked, from 1; 0 where that is not said.
         examples: Answers that would do.
+        id: The interrupt's id.
     """
 
     text: str
     param: str = ""
     attempt: int = 0
     examples: tuple[str, ...] = ()
+    id: str = ""
 
 
 def questions_in(
@@ -65,4 +67,5 @@ def _question(interrupt: Interrupt, masks: Masks) -> Question:
         str(asked.get("param") or ""),
         attempt if isinstance(attempt, int) else 0,
         tuple(str(example) for example in examples[:4]) if isinstance(examples, list) else (),
+        interrupt.id,
     )

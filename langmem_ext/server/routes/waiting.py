@@ -30,6 +30,9 @@ class Reply(Body):
     message_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
         None, description="A message with the same id is delivered only once."
     )
+    interrupt_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="The question that is answered: refused (409) if it waits no more."
+    )
     config: Note | None = Field(
         None,
         examples=[{"tz": "Europe/Rome"}],
@@ -63,7 +66,9 @@ async def reply(thread_id: ThreadId, body: Reply, desk: AtDesk) -> Response:
     desk.graph  # noqa: B018 - raises if there is no graph
     await desk.threads.aget(thread_id)
     config: RunnableConfig = {"configurable": allowed_of(body.config or {})}
-    turn = await desk.converse(body.text, thread_id, body.message_id, config)
+    turn = await desk.converse(
+        body.text, thread_id, body.message_id, config, interrupt_id=body.interrupt_id
+    )
     return await wire.answer({"thread_id": thread_id, **turn_shape(turn)})
 
 

@@ -23,6 +23,10 @@ Put: TypeAlias = tuple[RunnableConfig, list[tuple[str, Any]], str]
 NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
 """The task under whose id LangGraph stores what a caller passes to the whole step."""
 
+COPY: Final = "__copy__"
+"""The node in whose name LangGraph copies a checkpoint (`update_state`): the copy is still to do
+what that was about to do."""
+
 _CONTROL: Final = frozenset({ERROR, INTERRUPT, RESUME, "__error_source_node__"})
 """The writes that say how a task went. A task with any other write has finished, and is not run
 again."""

@@ -20,6 +20,7 @@ from langmem_ext.waiting.interrupts.resume import (
     is_unseen,
     read_answer,
     resumed_id,
+    resumed_message,
     resumed_moment,
 )
 from langmem_ext.waiting.sensitive import annotated, written_at
@@ -34,16 +35,18 @@ class Resumed:
         id: The message id that it brings along.
         at: When it was written, if it says so.
         unseen: Whether it was written before the question was asked.
+        whole: The user's message, where it is more than text.
     """
 
     answer: Answer | None
     id: str | None
     at: datetime | None
     unseen: bool
+    whole: HumanMessage | None = None
 
     def message(self) -> HumanMessage:
         """The answer as the user's message."""
-        message = HumanMessage(self.answer.text if self.answer else "", id=self.id)
+        message = self.whole or HumanMessage(self.answer.text if self.answer else "", id=self.id)
         note = self.answer.note() if self.answer else None
         message = message if note is None else annotated(message, "answer", note)
         return message if self.at is None else written_at(message, self.at)
@@ -73,7 +76,10 @@ def ask(payload: Mapping[str, Any], *, again: bool = False) -> Resumed:
         answer = read_answer(value, Expected.by(payload, own_id))
     except InvalidInput:
         answer = None
-    return Resumed(answer, resumed_id(value), resumed_moment(value), is_unseen(value))
+    whole = resumed_message(value)
+    if answer is None and whole is not None:
+        answer = Answer("words", whole.text)
+    return Resumed(answer, resumed_id(value), resumed_moment(value), is_unseen(value), whole)
 
 
 def answer_of(message: BaseMessage) -> Mapping[str, Any] | None:

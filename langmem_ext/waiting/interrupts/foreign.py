@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from langmem_ext._internal.json import json_value
-from langmem_ext.errors import ConversationError
+from langmem_ext.errors import ConversationError, StaleAnswer
 from langmem_ext.waiting.interrupts.approvals import calls_of, is_single
 from langmem_ext.waiting.interrupts.forms import parsed
 from langmem_ext.waiting.interrupts.kinds import (
@@ -93,7 +93,7 @@ def _declared(asked: Asked) -> Mapping[str, Any] | None:
     )
 
 
-def plan_answers(waiting: Mapping[str, Asked], text: str) -> dict[str, Any]:
+def plan_answers(waiting: Mapping[str, Asked], text: str, content: object = None) -> dict[str, Any]:
     """The resume values that a text is, by the ids of the interrupts that it answers.
 
     Of several interrupts it answers the first, which is the one shown; a JSON object of
@@ -102,6 +102,8 @@ def plan_answers(waiting: Mapping[str, Asked], text: str) -> dict[str, Any]:
     Args:
         waiting: The interrupts that wait, by id; at least one.
         text: What was said.
+        content: The content of a message that is more than text: an interrupt that takes any
+            answer gets it instead of the text.
 
     Raises:
         InvalidInput: It is no answer to what is asked; the message says what is one.
@@ -115,6 +117,8 @@ def plan_answers(waiting: Mapping[str, Asked], text: str) -> dict[str, Any]:
             for name, answer in by_id.items()
         }
     name, asked = next(iter(waiting.items()))
+    if isinstance(content, list) and not asked.is_own and kind_of(asked).schema is None:
+        return {name: content}
     return {name: _answer_from_text(asked, text)}
 
 
@@ -129,8 +133,8 @@ def plan_resume(waiting: Mapping[str, Asked], value: object) -> dict[str, Any]:
 
     Raises:
         InvalidInput: It is no answer to what is asked.
-        ConversationError: It answers a question that is no longer asked, or one of several and does
-            not say which.
+        StaleAnswer: It answers a question that is no longer asked.
+        ConversationError: It answers one of several, and does not say which.
     """
     entries: list[Any] = value if isinstance(value, list) else [value]
     if entries and all(
@@ -152,7 +156,7 @@ def plan_resume(waiting: Mapping[str, Asked], value: object) -> dict[str, Any]:
             " {interrupt id: answer}"
         )
     if gone := [name for name in by_id if name not in waiting]:
-        raise ConversationError(
+        raise StaleAnswer(
             f"the question {gone[0]} is no longer asked, and nothing was changed: an empty message"
             " shows what is"
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import JsonValue
 
 from langmem_ext._internal.json import json_value
@@ -109,6 +109,12 @@ def resumed_id(value: object) -> str | None:
         return value.id or None
     message_id = value.get("id") if isinstance(value, dict) else None
     return message_id if isinstance(message_id, str) and message_id else None
+
+
+def resumed_message(value: object) -> HumanMessage | None:
+    """The user's message that a resume value brings along, where it is more than text."""
+    message = value.get("message") if isinstance(value, dict) else None
+    return message if isinstance(message, HumanMessage) else None
 
 
 def resumed_moment(value: object) -> datetime | None:
