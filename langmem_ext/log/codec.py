@@ -62,7 +62,7 @@ from langmem_ext.messages.snapshot import (
     snapshot,
     snapshots,
 )
-from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of
+from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of, words_of
 from langmem_ext.messages.token_costs.stored_tokens import ROLE_LENGTHS
 from langmem_ext.messages.token_costs.tokens import approximate_tokens
 from langmem_ext.storage.cache import KnownList
@@ -253,7 +253,7 @@ class MessageCodec:
     def item_row(self, packed: Snapshot) -> ItemRow:
         """A message's row: readable columns, and in `rest` the fields not at their default."""
         fields = fields_of(packed)
-        text = text_of(fields.get("content"))
+        text = words_of(fields)
         if is_text(packed):
             return ItemRow(None, None, None, text, None, None)
         message_id, name = column_id(fields), fields.get("name")
@@ -329,8 +329,8 @@ class MessageCodec:
         if role is None or not has_texts(fields) or column_id(fields) != fields["id"]:
             return None
         if is_marked(fields):
-            return Shown(role, shown_text(fields), whole=text_of(fields["content"]))
-        return Shown(role, text_of(fields["content"]), open=role == "human")
+            return Shown(role, shown_text(fields), whole=words_of(fields))
+        return Shown(role, words_of(fields), open=role == "human")
 
     def tokens_of(self, packed: Snapshot) -> int:
         """About how many tokens the message costs a model; 0 for a bare text."""

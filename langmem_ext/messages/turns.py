@@ -16,7 +16,7 @@ from langmem_ext.messages.annotations import (
     tool_of,
     without_files,
 )
-from langmem_ext.messages.pairing import call_ids, safe_boundaries
+from langmem_ext.messages.pairing import call_boundaries, call_ids
 from langmem_ext.messages.text import text_of
 
 
@@ -102,7 +102,7 @@ def cut_turns(
 
 def _starts(spoken: Sequence[BaseMessage]) -> list[int]:
     """Where a turn may begin: at a user's message that is between no call and its result."""
-    return [at for at in safe_boundaries(spoken)[:-1] if isinstance(spoken[at], HumanMessage)]
+    return [at for at in call_boundaries(spoken)[:-1] if isinstance(spoken[at], HumanMessage)]
 
 
 def first_whole_turn(tail: Sequence[BaseMessage]) -> int:

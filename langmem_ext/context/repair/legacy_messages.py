@@ -27,6 +27,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from langmem_ext.messages.blocks import read_block
+
 _ROLES: Final[Mapping[str, type[BaseMessage]]] = {
     "assistant": AIMessage,
     "ai": AIMessage,
@@ -110,11 +112,12 @@ def _with_calls(message: AIMessage, at: int) -> AIMessage:
 
 def _calls_in(content: Any) -> Iterator[ToolCall]:
     for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call"):
-            arguments = block.get("input") or block.get("args") or block.get("partial_json")
-            yield ToolCall(
-                name=str(block.get("name") or ""), args=_arguments(arguments), id=block.get("id")
-            )
+        kind, fields = read_block(block) if isinstance(block, dict) else (None, {})
+        if kind is not None and kind.what == "call":
+            given = (fields.get(name) for name in ("input", "args", "partial_json", "arguments"))
+            arguments = next(filter(None, given), None)
+            name = str(fields.get("name") or "")
+            yield ToolCall(name=name, args=_arguments(arguments), id=fields.get(kind.id))
 
 
 def _function_of(message: AIMessage) -> dict[str, Any] | None:

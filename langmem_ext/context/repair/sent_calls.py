@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.utils.json import parse_partial_json
 
 from langmem_ext.context.repair.provider import CALL_SIGNATURES
+from langmem_ext.messages.blocks import read_block
 
 PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 """What OpenAI's names of functions and Anthropic's ids of calls consist of."""
@@ -24,15 +25,6 @@ PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 LONGEST_NAME: Final = 64
 
 _NOT_PLAIN: Final = re.compile(r"[^a-zA-Z0-9_-]+")
-_ID_KEYS: Final[Mapping[str, str]] = {
-    "tool_use": "id",
-    "tool_call": "id",
-    "tool_call_chunk": "id",
-    "invalid_tool_call": "id",
-    "function_call": "call_id",
-    "custom_tool_call": "call_id",
-}
-"""Blocks of a content that repeat a call, each with the key of its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +175,12 @@ def _repeated(content: Any, calls: list[SentCall]) -> Any:
 
 def _repeated_block(block: Any, left: list[SentCall]) -> Any:
     """A repeated call block as it is sent; None if it repeats no call, or one already repeated."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    key = _ID_KEYS.get(str(kind))
-    if key is None:
+    kind = read_block(block)[0] if isinstance(block, dict) else None
+    if kind is None or kind.what != "call":
         return block
+    key = kind.id
     repeated = next((repeated for repeated in left if repeated.was == (block.get(key) or "")), None)
-    if repeated is None or kind in ("invalid_tool_call", "tool_call_chunk"):
+    if repeated is None:
         return None
     left.remove(repeated)
     sent = (
@@ -196,7 +188,7 @@ def _repeated_block(block: Any, left: list[SentCall]) -> Any:
         if "name" in block
         else {**block, key: repeated.id}
     )
-    if kind == "tool_use" and not isinstance(block.get("input"), dict):
+    if block["type"] == "tool_use" and not isinstance(block.get("input"), dict):
         sent["input"] = repeated.call["args"]
     return block if sent == block else sent
 
