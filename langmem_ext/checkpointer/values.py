@@ -99,12 +99,10 @@ def pack_checkpoint(
     packed: dict[str, PackedValue | Callable[[], PackedValue]] = {}
     for channel, value in values.items():
         if channel not in new_versions:
-            packed[channel] = partial(codec.pack_value, value)
+            packed[channel] = partial(codec.pack_value, value, texts=held_in(channel))
         else:
             before = known(channel) if known is not None and type(value) is list else None
-            packed[channel] = codec.pack_value(
-                value, texts="all" if channel == INPUT_CHANNEL else "none", known=before
-            )
+            packed[channel] = codec.pack_value(value, texts=held_in(channel), known=before)
     label, step, details = split_metadata(metadata_of(config, metadata, metadata_keys))
     seen, updated = checkpoint.get("versions_seen", {}), checkpoint.get("updated_channels")
     header = Header(
@@ -137,6 +135,13 @@ def _further(codec: MessageCodec, checkpoint: Checkpoint) -> bytes | None:
     further = {name: value for name, value in checkpoint.items() if name not in _ALL_KNOWN}
     absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
     return codec.pack_plain([further, absent]) if further or absent else None
+
+
+def held_in(channel: str) -> Texts:
+    """Which texts are lifted out of a channel's value (`MessageCodec.pack_value`)."""
+    if channel == INPUT_CHANNEL:
+        return "all"
+    return "conversation" if channel == MESSAGES_CHANNEL else "none"
 
 
 def texts_of(channel: str) -> Texts:

@@ -32,6 +32,7 @@ from langmem_ext.log.restore import DataSerializer, RestoreHook, RestorePolicy, 
 from langmem_ext.messages.annotations import is_marked, shown_text, title_of, tool_of
 from langmem_ext.messages.manifest import LONGEST_LIST
 from langmem_ext.messages.packed import (
+    WRITTEN,
     array_count,
     column_id,
     fields_of,
@@ -65,11 +66,12 @@ from langmem_ext.messages.snapshot import (
 from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of, words_of
 from langmem_ext.messages.token_costs.stored_tokens import ROLE_LENGTHS
 from langmem_ext.messages.token_costs.tokens import approximate_tokens
+from langmem_ext.messages.written import as_message, pack_written
 from langmem_ext.storage.cache import KnownList
 from langmem_ext.types import ItemRow, PackedValue, Shown, Snapshot
 
 T = TypeVar("T")
-Texts: TypeAlias = Literal["all", "messages", "written", "none"]
+Texts: TypeAlias = Literal["all", "messages", "written", "conversation", "none"]
 
 PARTS_BYTES: Final = 1024
 """The size from which a dict or a list may be stored in parts."""
@@ -142,7 +144,7 @@ class MessageCodec:
             known: What is remembered of the list that stood in its place before.
             texts: Which long texts are lifted out too: those of an input (`all`), of whatever may
                 become a message (`messages`), of messages written as tuples and dicts (`written`),
-                or `none`.
+                or `none`; of a list that is the `conversation`, its messages in whatever form.
 
         Raises:
             TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which
@@ -152,6 +154,10 @@ class MessageCodec:
             return NOTHING
         if type(value) is list and is_message_list(value):
             return self._pack_list(value, known)
+        if texts == "conversation" and type(value) is list and value:
+            written = pack_written(value, default_of)
+            if written is not None and (sum(map(len, written)) <= SMALL or _may_be_named(written)):
+                return PackedValue(messages=written, fresh=len(written))
         messages: list[Snapshot] = []
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
@@ -159,7 +165,7 @@ class MessageCodec:
             mark_texts(value)
             if texts == "all"
             else value
-            if texts == "none"
+            if texts in ("none", "conversation")
             else mark_messages(value, bare=texts == "messages")
         )
         lifting = Lifting(messages, texts=texts == "all")
@@ -334,7 +340,7 @@ class MessageCodec:
 
     def tokens_of(self, packed: Snapshot) -> int:
         """About how many tokens the message costs a model; 0 for a bare text."""
-        message = None if is_text(packed) else self.load_message(packed)
+        message = None if is_text(packed) else self.load_message(as_message(packed))
         return approximate_tokens(message) if isinstance(message, BaseMessage) else 0
 
     def snapshot_of(self, row: ItemRow) -> Snapshot:
@@ -375,6 +381,8 @@ class MessageCodec:
             else:
                 code = FIELD_CODES.get(field, field)
                 fields[field] = rest[code] if code in rest else DEFAULTS[row.role][field]
+        if WRITTEN in rest:
+            fields[WRITTEN] = rest[WRITTEN]
         return pack(fields)
 
     def text_key(self, packed: Snapshot) -> Snapshot | None:
