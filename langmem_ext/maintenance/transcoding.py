@@ -31,9 +31,9 @@ from langgraph.checkpoint.serde.jsonplus import (
 
 from langmem_ext._internal.interruption import pass_on
 from langmem_ext.checkpointer.values import (
+    HELD,
     WAITING_CHANNEL,
     config_of,
-    held_in,
     pack_checkpoint,
     texts_of,
 )
@@ -250,7 +250,7 @@ class Transcoder:
             checkpoint = self._reader.load(row.kind, row.blob)
             values = checkpoint["channel_values"]
             packed = {
-                channel: self.codec.pack_value(value, texts=held_in(channel))
+                channel: self.codec.pack_value(value, texts=HELD.get(channel, "none"))
                 for channel, value in values.items()
             }
             metadata = load_metadata(row.metadata)

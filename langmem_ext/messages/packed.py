@@ -78,7 +78,7 @@ def as_written(fields: Mapping[str, Any]) -> Any:
     form, content = fields[WRITTEN], fields["content"]
     if isinstance(form, dict):
         return {**form, "content": content}
-    if isinstance(form, list):
+    if isinstance(form, list) and form:
         return form[0] if len(form) == 1 else [form[0], content]
     return content
 

@@ -8,7 +8,7 @@ provider's writing (its thoughts, its own tools) is left out: it is no one else'
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from operator import is_not
 from typing import Any, Final
 
@@ -22,7 +22,6 @@ from langmem_ext.messages.blocks import (
     blocks_of,
     caller_of,
     is_a,
-    named,
     read_block,
     unwrapped,
 )
@@ -77,7 +76,7 @@ def sent_message(message: BaseMessage, rules: ProviderRules) -> BaseMessage | No
     return message.model_copy(update=changes) if changes else message
 
 
-def paired(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+def paired(messages: Sequence[BaseMessage], rules: ProviderRules) -> list[BaseMessage]:
     """The messages without blocks that want an answer in a content and have none, and back.
 
     What a provider's own tools are asked is answered before the user speaks again, also behind the
@@ -88,26 +87,35 @@ def paired(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     opened: dict[str, tuple[int, int]] = {}
     void: set[tuple[int, int]] = set()
     for at, message in enumerate(messages):
-        for place, block in enumerate(blocks_of(message.content)):
-            what, name = named(block)
+        for place, what, name in _wanting(message, rules):
             if what in ANSWERS.values():
                 void |= {opened[name]} if name in opened else set()
                 opened[name] = at, place
                 asks[at, place] = name
-            elif what in ANSWERS and opened.pop(name, None) is None:
+            elif opened.pop(name, None) is None:
                 void.add((at, place))
         if is_users(message):
             void.update(opened.values())
             opened = {}
-    void |= {place for name, place in opened.items() if not _may_be_open(messages, name, place[0])}
+    void |= {place for name, place in opened.items() if not _may_be_open(messages, name, *place)}
     alive = {"", *(name for place, name in asks.items() if place not in void)}
     return [_without(message, at, void, alive) for at, message in enumerate(messages)]
 
 
-def _may_be_open(messages: Sequence[BaseMessage], name: str, at: int) -> bool:
+def _wanting(message: BaseMessage, rules: ProviderRules) -> Iterator[tuple[int, str, str]]:
+    """The blocks that will be sent and want an answer, or are one: where, what, and of which id."""
+    for place, block in enumerate(blocks_of(message.content)):
+        kind, fields = read_block(block) if isinstance(block, dict) else (None, {})
+        if kind is None or kind.what not in (*ANSWERS, *ANSWERS.values()):
+            continue
+        if rules.takes(message, role_of(message), kind):
+            yield place, kind.what, str(fields.get(kind.id) or "")
+
+
+def _may_be_open(messages: Sequence[BaseMessage], name: str, at: int, place: int) -> bool:
     """Whether the model was paused in its last message, or its program waits for results."""
     if at == len(messages) - 1 and not call_ids(messages[at]):
-        return True
+        return is_a(messages[at].content[place], "work")
     spoken = (message for message in reversed(messages) if not isinstance(message, ToolMessage))
     return any(caller_of(block) == name for block in blocks_of(next(spoken).content) if name)
 

@@ -24,7 +24,7 @@ from langmem_ext.context.repair.sent_calls import (
     SentCall,
     is_plain,
     sent_calls,
-    without_screens,
+    without_own_calls,
 )
 from langmem_ext.messages.annotations import inserted
 from langmem_ext.messages.blocks import KINDS
@@ -74,7 +74,7 @@ def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repa
     if not messages or _is_valid(messages, rules):
         return Repaired(messages)
     rounds = _Rounds(rules)
-    for message in paired(in_sent_forms(messages)):
+    for message in paired(in_sent_forms(messages), rules):
         rounds.take(message)
     answered = list(rounds.answered())
     sent = [result for message in answered if (result := sent_message(message, rules)) is not None]
@@ -185,7 +185,8 @@ class _Rounds:
             if not isinstance(entry, _Round):
                 yield entry
                 continue
-            yield without_screens(entry.message, entry.screens)
+            unanswered = [*entry.screens, *(call.id for call in entry.open)]
+            yield without_own_calls(entry.message, unanswered)
             yield from entry.results
             yield from map(_no_result, entry.open)
             self.added += len(entry.open)
@@ -253,11 +254,7 @@ def _is_sound(
             if calls and not _take_calls(calls, waiting, used, rules.longest_id):
                 return False
             plain = plain and (not content.isspace() if content else bool(calls))
-            plain = (
-                plain
-                and not fields["invalid_tool_calls"]
-                and "function_call" not in fields["additional_kwargs"]
-            )
+            plain = plain and not fields["invalid_tool_calls"]
         else:
             plain = plain and content and not content.isspace()
         if not plain and not _is_sent_as_it_is(messages, at, rules):
@@ -290,7 +287,7 @@ def _is_sent_as_it_is(messages: Sequence[BaseMessage], at: int, rules: ProviderR
     message = messages[at]
     if not is_sent_form(message) or sent_message(message, rules) is not message:
         return False
-    if paired([message, _FOLLOWING])[0] is not message:
+    if paired([message, _FOLLOWING], rules)[0] is not message:
         return False
     return not isinstance(message, AIMessage) or (
         len(call_ids(message)) <= len(message.tool_calls)

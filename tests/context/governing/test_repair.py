@@ -14,7 +14,6 @@ from langchain_core.messages import (
     AnyMessage,
     BaseMessage,
     ChatMessage,
-    FunctionMessage,
     HumanMessage,
     SystemMessage,
     ToolMessage,
@@ -342,21 +341,9 @@ def test_what_was_asked_of_a_screen_keeps_its_result() -> None:
 # -- forms -----------------------------------------------------------------------------------------
 
 
-def test_older_forms_of_calls_and_roles_become_those_that_are_sent() -> None:
-    asked = AIMessage(
-        "", additional_kwargs={"function_call": {"name": "look", "arguments": '{"n": 1}'}}
-    )
-    sent = repair(
-        [
-            ChatMessage("hi", role="user"),
-            asked,
-            FunctionMessage("found", name="look"),
-            ChatMessage("so", role="assistant"),
-        ]
-    ).messages
-    assert [message.type for message in sent] == ["human", "ai", "tool", "ai"]
-    assert isinstance(sent[1], AIMessage)
-    assert sent[1].tool_calls[0]["args"] == {"n": 1}
+def test_a_chat_message_is_the_message_of_its_role() -> None:
+    sent = repair([ChatMessage("hi", role="user"), ChatMessage("so", role="assistant")]).messages
+    assert [message.type for message in sent] == ["human", "ai"]
     assert (openai_problems(sent), anthropic_problems(sent)) == ([], [])
 
 
