@@ -149,17 +149,20 @@ _DEEPEST: Final = 4
 def unwrapped(block: Block) -> Block:
     """A block as its provider writes it: LangChain wraps what it has no form for."""
     value = block.get("value") if block.get("type") == "non_standard" else None
-    return value if isinstance(value, Mapping) else block
+    return value if isinstance(value, dict) else block
 
 
 def read_block(block: Block) -> tuple[Kind | None, Block]:
     """What a block is, None if that is not in the table, and the fields that say more."""
+    name = block.get("type")
+    if type(name) is str and (known := KINDS.get(name)) is not None:
+        return known, block  # nearly all of them
     fields = unwrapped(block)
     name = fields.get("type")
     if name is None:  # Bedrock names the kind by the field: {"text": …}, {"image": {…}}
         name = next((key for key in fields if key in KINDS), None)
         inner = fields.get(name) if name is not None else None
-        fields = inner if isinstance(inner, Mapping) else fields
+        fields = inner if isinstance(inner, dict) else fields
     if not isinstance(name, str):
         return None, fields
     kind = KINDS.get(name)
@@ -168,7 +171,7 @@ def read_block(block: Block) -> tuple[Kind | None, Block]:
 
 def is_a(block: object, *what: str) -> bool:
     """Whether a block is of one of these kinds."""
-    kind = read_block(block)[0] if isinstance(block, Mapping) else None
+    kind = read_block(block)[0] if isinstance(block, dict) else None
     return kind is not None and kind.what in what
 
 
@@ -179,18 +182,18 @@ def blocks_of(content: Any) -> list[Any]:
 
 def named(block: object) -> tuple[str, str]:
     """What a block is, and the id that pairs it with another; empty if that is not known."""
-    kind, fields = read_block(block) if isinstance(block, Mapping) else (None, {})
+    kind, fields = read_block(block) if isinstance(block, dict) else (None, {})
     return ("", "") if kind is None else (kind.what, str(fields.get(kind.id) or ""))
 
 
 def caller_of(block: object) -> str:
     """The id of the program that makes a call; empty if the model does so itself."""
-    extras = block.get("extras") if isinstance(block, Mapping) else None
-    for fields in (block, extras):
-        caller = fields.get("caller") if isinstance(fields, Mapping) else None
-        if isinstance(caller, Mapping) and isinstance(name := caller.get("tool_id"), str):
-            return name
-    return ""
+    if not isinstance(block, dict) or not ("caller" in block or "extras" in block):
+        return ""
+    extras = block.get("extras")
+    caller = block.get("caller") or (extras.get("caller") if isinstance(extras, dict) else None)
+    name = caller.get("tool_id") if isinstance(caller, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 class Place(NamedTuple):
