@@ -47,6 +47,9 @@ INPUT_CHANNEL: Final = "__start__"
 MESSAGES_CHANNEL: Final = "messages"
 """The channel of LangGraph's own `MessagesState`: a bare text written to it becomes a message."""
 
+HELD: Final[Mapping[str, Texts]] = {INPUT_CHANNEL: "all", MESSAGES_CHANNEL: "conversation"}
+"""What is lifted out of a channel's value besides messages (`MessageCodec.pack_value`)."""
+
 LONG: Final = 64
 """The maximum number of a list's messages that an event loop builds itself."""
 
@@ -99,12 +102,10 @@ def pack_checkpoint(
     packed: dict[str, PackedValue | Callable[[], PackedValue]] = {}
     for channel, value in values.items():
         if channel not in new_versions:
-            packed[channel] = partial(codec.pack_value, value)
+            packed[channel] = partial(codec.pack_value, value, texts=HELD.get(channel, "none"))
         else:
             before = known(channel) if known is not None and type(value) is list else None
-            packed[channel] = codec.pack_value(
-                value, texts="all" if channel == INPUT_CHANNEL else "none", known=before
-            )
+            packed[channel] = codec.pack_value(value, texts=HELD.get(channel, "none"), known=before)
     label, step, details = split_metadata(metadata_of(config, metadata, metadata_keys))
     seen, updated = checkpoint.get("versions_seen", {}), checkpoint.get("updated_channels")
     header = Header(

@@ -260,7 +260,7 @@ class _Call:
             policy=middleware.policy,
             system=request.system_message,
             tools=self._tools,
-            provider=provider_of(request.model),
+            provider=provider_of(request.model, request.tools, **request.model_settings),
             prompt=middleware.prompt,
             has_model=True,
             memory=middleware._memory,

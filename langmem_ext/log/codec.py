@@ -32,6 +32,7 @@ from langmem_ext.log.restore import DataSerializer, RestoreHook, RestorePolicy, 
 from langmem_ext.messages.annotations import is_marked, shown_text, title_of, tool_of
 from langmem_ext.messages.manifest import LONGEST_LIST
 from langmem_ext.messages.packed import (
+    WRITTEN,
     array_count,
     column_id,
     fields_of,
@@ -62,14 +63,15 @@ from langmem_ext.messages.snapshot import (
     snapshot,
     snapshots,
 )
-from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of
+from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of, words_of
 from langmem_ext.messages.token_costs.stored_tokens import ROLE_LENGTHS
 from langmem_ext.messages.token_costs.tokens import approximate_tokens
+from langmem_ext.messages.written import as_message, pack_written
 from langmem_ext.storage.cache import KnownList
 from langmem_ext.types import ItemRow, PackedValue, Shown, Snapshot
 
 T = TypeVar("T")
-Texts: TypeAlias = Literal["all", "messages", "written", "none"]
+Texts: TypeAlias = Literal["all", "messages", "written", "conversation", "none"]
 
 PARTS_BYTES: Final = 1024
 """The size from which a dict or a list may be stored in parts."""
@@ -142,7 +144,7 @@ class MessageCodec:
             known: What is remembered of the list that stood in its place before.
             texts: Which long texts are lifted out too: those of an input (`all`), of whatever may
                 become a message (`messages`), of messages written as tuples and dicts (`written`),
-                or `none`.
+                or `none`; of a list that is the `conversation`, its messages in whatever form.
 
         Raises:
             TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which
@@ -152,6 +154,10 @@ class MessageCodec:
             return NOTHING
         if type(value) is list and is_message_list(value):
             return self._pack_list(value, known)
+        if texts == "conversation" and type(value) is list and value:
+            written = pack_written(value, default_of)
+            if written is not None and (sum(map(len, written)) <= SMALL or _may_be_named(written)):
+                return PackedValue(messages=written, fresh=len(written))
         messages: list[Snapshot] = []
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
@@ -159,7 +165,7 @@ class MessageCodec:
             mark_texts(value)
             if texts == "all"
             else value
-            if texts == "none"
+            if texts in ("none", "conversation")
             else mark_messages(value, bare=texts == "messages")
         )
         lifting = Lifting(messages, texts=texts == "all")
@@ -253,7 +259,7 @@ class MessageCodec:
     def item_row(self, packed: Snapshot) -> ItemRow:
         """A message's row: readable columns, and in `rest` the fields not at their default."""
         fields = fields_of(packed)
-        text = text_of(fields.get("content"))
+        text = words_of(fields)
         if is_text(packed):
             return ItemRow(None, None, None, text, None, None)
         message_id, name = column_id(fields), fields.get("name")
@@ -329,12 +335,12 @@ class MessageCodec:
         if role is None or not has_texts(fields) or column_id(fields) != fields["id"]:
             return None
         if is_marked(fields):
-            return Shown(role, shown_text(fields), whole=text_of(fields["content"]))
-        return Shown(role, text_of(fields["content"]), open=role == "human")
+            return Shown(role, shown_text(fields), whole=words_of(fields))
+        return Shown(role, words_of(fields), open=role == "human")
 
     def tokens_of(self, packed: Snapshot) -> int:
         """About how many tokens the message costs a model; 0 for a bare text."""
-        message = None if is_text(packed) else self.load_message(packed)
+        message = None if is_text(packed) else self.load_message(as_message(packed))
         return approximate_tokens(message) if isinstance(message, BaseMessage) else 0
 
     def snapshot_of(self, row: ItemRow) -> Snapshot:
@@ -375,6 +381,8 @@ class MessageCodec:
             else:
                 code = FIELD_CODES.get(field, field)
                 fields[field] = rest[code] if code in rest else DEFAULTS[row.role][field]
+        if WRITTEN in rest:
+            fields[WRITTEN] = rest[WRITTEN]
         return pack(fields)
 
     def text_key(self, packed: Snapshot) -> Snapshot | None:

@@ -27,6 +27,7 @@ from pydantic import BaseModel
 
 from langmem_ext._internal.interruption import pass_on
 from langmem_ext.messages.packed import (
+    WRITTEN,
     Default,
     ExtHook,
     Snapshot,
@@ -179,7 +180,7 @@ def load_list(
 def template_of(packed: Snapshot) -> Template:
     """A message's template. Nobody changes its fields."""
     fields = unpack(packed, opaque)
-    if type(fields) is not dict:
+    if type(fields) is not dict or WRITTEN in fields:
         return None, {}
     cls = CLASS_OF_TYPE[fields["type"]]
     for name, kind in _CONTAINERS[cls]:

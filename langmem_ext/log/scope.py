@@ -15,6 +15,7 @@ from langmem_ext.errors import DamagedRow, cause, safe_text
 from langmem_ext.log.codec import MessageCodec
 from langmem_ext.log.message_log import Database, MessageLog, bound_owner, thread_key
 from langmem_ext.log.restore import RestorePolicy
+from langmem_ext.messages.written import as_message
 from langmem_ext.storage.rows.checkpoint import MINOR_DIGITS
 from langmem_ext.storage.rows.clock import now_ms
 from langmem_ext.storage.threads.edit import Edit
@@ -80,6 +81,8 @@ class DatabaseView:
             DamagedRow: It does not decode.
         """
         try:
+            if value.body is None:  # what is read without its graph
+                value = PackedValue(messages=list(map(as_message, value.messages)))
             return self.codec.load_value(value)
         except Exception as error:
             pass_on(error)

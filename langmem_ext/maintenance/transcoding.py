@@ -31,7 +31,7 @@ from langgraph.checkpoint.serde.jsonplus import (
 
 from langmem_ext._internal.interruption import pass_on
 from langmem_ext.checkpointer.values import (
-    INPUT_CHANNEL,
+    HELD,
     WAITING_CHANNEL,
     config_of,
     pack_checkpoint,
@@ -250,9 +250,7 @@ class Transcoder:
             checkpoint = self._reader.load(row.kind, row.blob)
             values = checkpoint["channel_values"]
             packed = {
-                channel: self.codec.pack_value(
-                    value, texts="all" if channel == INPUT_CHANNEL else "none"
-                )
+                channel: self.codec.pack_value(value, texts=HELD.get(channel, "none"))
                 for channel, value in values.items()
             }
             metadata = load_metadata(row.metadata)

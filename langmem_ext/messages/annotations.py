@@ -24,7 +24,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from langmem_ext.messages.text import text_of
+from langmem_ext.messages.text import text_of, words_of
 
 NAMESPACE: Final = "langmem_ext"
 
@@ -139,7 +139,7 @@ def marked_for(fields: Mapping[str, Any]) -> frozenset[str]:
 
 def shown_text(fields: Mapping[str, Any]) -> str:
     """A message's text without sensitive values; all of it is hidden if their place is unknown."""
-    text, shown, at = text_of(fields.get("content")), [], 0
+    text, shown, at = words_of(fields), [], 0
     for start, end in hidden_spans(fields):
         if start >= at:
             shown += [text[at:start], HIDDEN]
@@ -149,7 +149,7 @@ def shown_text(fields: Mapping[str, Any]) -> str:
 
 def hidden_spans(fields: Mapping[str, Any]) -> list[tuple[int, int]]:
     """The hidden spans of a message's text, in order; all of it if their place is unknown."""
-    text, notes = text_of(fields.get("content")), notes_of(fields)
+    text, notes = words_of(fields), notes_of(fields)
     if not notes.get("sensitive") or not text:
         return []
     spans = notes.get("spans")
@@ -209,6 +209,7 @@ def _spans_without(
         not isinstance(spans, list)
         or not spans
         or not all(_is_span(span, length) for span in spans)
+        or len(text_of(content)) != length
     ):
         return None
     moved, at, left_out = [], 0, 0

@@ -6,7 +6,7 @@ LangChain's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +17,9 @@ from langmem_ext.messages.text import WHOLE, split_content, text_of
 Snapshot: TypeAlias = bytes
 Default: TypeAlias = Callable[[Any], Any]
 ExtHook: TypeAlias = Callable[[int, bytes], Any]
+
+WRITTEN: Final = "__written__"
+"""Key, among a message's fields, of its written form, in which its content is left out."""
 
 _TEXTS: Final = frozenset({str, type(None)})
 
@@ -68,6 +71,16 @@ def fields_of(packed: Snapshot) -> dict[str, Any]:
         return {"content": content}
     fields: dict[str, Any] = content if is_standard(packed) else content[2]
     return fields
+
+
+def as_written(fields: Mapping[str, Any]) -> Any:
+    """A message as it was written, from the fields of its snapshot."""
+    form, content = fields[WRITTEN], fields["content"]
+    if isinstance(form, dict):
+        return {**form, "content": content}
+    if isinstance(form, list) and form:
+        return form[0] if len(form) == 1 else [form[0], content]
+    return content
 
 
 def has_texts(fields: dict[str, Any]) -> bool:

@@ -13,22 +13,31 @@ every answer. This is the one place that decides where a cut may be.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
+from langmem_ext.messages.blocks import ANSWERS, blocks_of, caller_of, named
 from langmem_ext.messages.call_ids import call_ids_in
 
 
 def safe_boundaries(messages: Sequence[BaseMessage]) -> list[int]:
     """All positions where the messages may be cut without parting a call from its result.
 
-    The calls of one message stay together with all of their results. A call without a result
-    holds nothing together; a result that answers no call neither.
+    The calls of one message stay together with all of their results, and so do blocks of a content
+    that answer each other. A call without a result holds nothing together; a result that answers no
+    call neither.
     """
+    return call_boundaries(messages, sorted([*_rounds(messages), *_content_pairs(messages)]))
+
+
+def call_boundaries(
+    messages: Sequence[BaseMessage], pairs: Sequence[tuple[int, int]] | None = None
+) -> list[int]:
+    """`safe_boundaries` of what the application's own tools are asked, or of other pairs."""
     bounds: list[int] = []
     free = 0
-    for start, end in _rounds(messages):
+    for start, end in _rounds(messages) if pairs is None else pairs:
         bounds += range(free, start + 1)
         free = max(free, end + 1)
     return [*bounds, *range(free, len(messages) + 1)]
@@ -50,8 +59,34 @@ def latest_round(messages: Sequence[BaseMessage], start: int = 0) -> int:
             or fields.get("invalid_tool_calls")
             or fields["content"].__class__ is list
         ) and call_ids(message):
-            return at
+            return _program_of(messages, at)
     return len(messages)
+
+
+def _program_of(messages: Sequence[BaseMessage], at: int) -> int:
+    """Where the program is whose calls a message holds; the message's own place if it has none."""
+    callers = {*map(caller_of, blocks_of(messages[at].content))} - {""}
+    return next(
+        (
+            place
+            for place in range(at - 1 if callers else -1, -1, -1)
+            if callers & {name for _, name in map(named, blocks_of(messages[place].content))}
+        ),
+        at,
+    )
+
+
+def _content_pairs(messages: Sequence[BaseMessage]) -> Iterator[tuple[int, int]]:
+    """Where a block of a content is that wants an answer, and the message with that or a call."""
+    asked: dict[str, int] = {}
+    for at, message in enumerate(messages):
+        for block in blocks_of(message.__dict__["content"]):
+            what, name = named(block)
+            if what in ANSWERS.values():
+                asked[name] = at
+            for other in (name if what in ANSWERS else "", caller_of(block)):
+                if asked.get(other, at) < at:
+                    yield asked[other], at
 
 
 def call_ids(message: BaseMessage) -> list[str]:

@@ -37,7 +37,16 @@ from langchain_core.messages import (
     ToolMessageChunk,
 )
 
-from langmem_ext.messages.packed import PACK_OPTIONS, Default, ExtHook, Snapshot, has_texts, unpack
+from langmem_ext.messages.packed import (
+    PACK_OPTIONS,
+    WRITTEN,
+    Default,
+    ExtHook,
+    Snapshot,
+    as_written,
+    has_texts,
+    unpack,
+)
 
 CLASSES: Final[tuple[type[BaseMessage], ...]] = (
     HumanMessage,
@@ -165,6 +174,8 @@ def message_of(
     fields = unpack(packed, ext_hook)
     if type(fields) is not dict:
         return rebuild(*fields) if type(fields) is list else fields
+    if WRITTEN in fields:
+        return as_written(fields)
     cls = CLASS_OF_TYPE[fields["type"]]
     if not has_texts(fields):
         return rebuild(cls.__module__, cls.__name__, fields)

@@ -6,7 +6,10 @@ where a block's text is its length.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+
+from langmem_ext.messages.blocks import Place, places_of
 
 WHOLE: Final = 0
 """Key, in the rest, of a content that the text cannot give back."""
@@ -33,54 +36,50 @@ def column_name(value: object) -> str | None:
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content: the string itself, or the joined text blocks of a list.
+    """The words of a message's content that a person would read: of all blocks, joined.
 
-    Blocks of other kinds (images, reasoning, tool use) have no text here.
+    Images, thoughts and calls have none. What is no part of a running text, like a document, is on
+    lines of its own.
     """
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
         return ""
-    return "".join(_text_of_block(block) for block in content)
+    words: list[str] = []
+    for place, gap in _with_gaps(places_of(content)):
+        words += [gap, place.holder[place.key]]
+    return "".join(words)
 
 
-def _text_of_block(block: Any) -> str:
-    if isinstance(block, str):
-        return block
-    if (
-        isinstance(block, dict)
-        and block.get("type") == "text"
-        and isinstance(block.get("text"), str)
-    ):
-        text: str = block["text"]
+def words_in(block: Any) -> str | None:
+    """The words in one block; None if it is of no kind that has words."""
+    return text_of([block]) if any(places_of([block])) else None
+
+
+def words_of(fields: Mapping[str, Any]) -> str:
+    """The words of a message with these fields: of its content, else of its refusal or audio."""
+    text = text_of(fields.get("content"))
+    kwargs = fields.get("additional_kwargs")
+    if text or not isinstance(kwargs, dict) or not kwargs:
         return text
-    return ""
+    audio = kwargs.get("audio")
+    spoken = audio.get("transcript") if isinstance(audio, dict) else None
+    return next((words for words in (kwargs.get("refusal"), spoken) if isinstance(words, str)), "")
 
 
 def split_content(content: Any, text: str) -> dict[int | str, Any]:
     """The part of a message's content that its text does not hold; nothing, blocks, or all of it.
 
-    In blocks, texts are replaced by their lengths.
+    In blocks, which are changed, words are replaced by their lengths.
     """
     if isinstance(content, str):
         # A zero character cannot be in every database's text.
-        return {WHOLE: content} if "\0" in content else {}
-    if not text or "\0" in text or not all(map(_can_split, content)):
+        return {WHOLE: content} if content != text or "\0" in content else {}
+    if not text or "\0" in text or any(places_of(content, int)):
         return {WHOLE: content}
-    return {
-        SPLIT: [len(block) if isinstance(block, str) else _without_text(block) for block in content]
-    }
-
-
-def _can_split(block: Any) -> bool:
-    return isinstance(block, str) or (
-        isinstance(block, dict)
-        and (block.get("type") != "text" or isinstance(block.get("text"), str))
-    )
-
-
-def _without_text(block: dict[str, Any]) -> dict[str, Any]:
-    return {**block, "text": len(block["text"])} if block.get("type") == "text" else block
+    for holder, key, _ in (places := list(places_of(content))):
+        holder[key] = len(holder[key])
+    return {SPLIT: content} if places else {WHOLE: content}
 
 
 def join_content(text: str, rest: dict[int | str, Any]) -> Any:
@@ -93,28 +92,20 @@ def join_content(text: str, rest: dict[int | str, Any]) -> Any:
         return rest[WHOLE]
     if SPLIT not in rest:
         return text
-    words = _Slices(text)
-    return [_with_text(block, words) for block in rest[SPLIT]]
-
-
-def _with_text(block: Any, words: _Slices) -> Any:
-    if isinstance(block, int):
-        return words.take(block)
-    if block.get("type") == "text":
-        return {**block, "text": words.take(block["text"])}
-    return block
-
-
-class _Slices:
-    """A text given out in pieces, from its beginning."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def take(self, length: int) -> str:
-        piece = self._text[self._at : self._at + length]
-        if len(piece) < length:
+    at = 0
+    for place, gap in _with_gaps(places_of(rest[SPLIT], int)):
+        start = at + len(gap)
+        at = start + place.holder[place.key]
+        if at > len(text):
             raise ValueError("the text is shorter than its blocks")
-        self._at += length
-        return piece
+        place.holder[place.key] = text[start:at]
+    return rest[SPLIT]
+
+
+def _with_gaps(places: Iterable[Place]) -> Iterator[tuple[Place, str]]:
+    """Places, each with what parts its words from those before it."""
+    before: Place | None = None
+    for place in places:
+        parted = before is not None and not (before.flows and place.flows)
+        yield place, "\n" if parted else ""
+        before = place

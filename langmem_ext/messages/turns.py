@@ -16,13 +16,32 @@ from langmem_ext.messages.annotations import (
     tool_of,
     without_files,
 )
-from langmem_ext.messages.pairing import call_ids, safe_boundaries
-from langmem_ext.messages.text import text_of
+from langmem_ext.messages.pairing import call_boundaries, call_ids
+from langmem_ext.messages.text import words_of
 
 
 def is_users(message: BaseMessage) -> bool:
     """Whether the user said the message: it is one of theirs, and was not put into a request."""
     return isinstance(message, HumanMessage) and not is_inserted(vars(message))
+
+
+def replies_in(messages: Sequence[BaseMessage], *, ended: bool = True) -> list[BaseMessage]:
+    """What a user is to read of a turn: what the model says, and the results that ended it.
+
+    A tool's result is the answer where no model speaks after it (`return_direct`).
+
+    Args:
+        messages: The turn.
+        ended: Whether nothing of it is still to come.
+    """
+    end = len(messages)
+    while ended and end and isinstance(messages[end - 1], ToolMessage):
+        end -= 1
+    return [
+        message
+        for at, message in enumerate(messages)
+        if (isinstance(message, AIMessage) or at >= end) and words_of(vars(message))
+    ]
 
 
 def calls_of(message: BaseMessage) -> str:
@@ -55,15 +74,12 @@ class ConversationTurn:
             for message in self.messages
             if isinstance(message, HumanMessage)
         ]
-        return "\n".join(text_of(fields.get("content")) for fields in spoken)
+        return "\n".join(map(words_of, spoken))
 
     @property
     def reply(self) -> str:
-        """The answer: the texts of its AI messages."""
-        texts = [
-            text_of(message.content) for message in self.messages if isinstance(message, AIMessage)
-        ]
-        return "\n".join(filter(None, texts))
+        """The answer: the texts of its AI messages, and the results that it ends with."""
+        return "\n".join(words_of(vars(message)) for message in replies_in(self.messages))
 
     def _repr_html_(self) -> str:
         rows = [
@@ -102,7 +118,7 @@ def cut_turns(
 
 def _starts(spoken: Sequence[BaseMessage]) -> list[int]:
     """Where a turn may begin: at a user's message that is between no call and its result."""
-    return [at for at in safe_boundaries(spoken)[:-1] if isinstance(spoken[at], HumanMessage)]
+    return [at for at in call_boundaries(spoken)[:-1] if isinstance(spoken[at], HumanMessage)]
 
 
 def first_whole_turn(tail: Sequence[BaseMessage]) -> int:

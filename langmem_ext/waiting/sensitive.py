@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, marked_for, notes_of
 from langmem_ext.messages.search.spans import Span, find_spans, joined, squeezed
-from langmem_ext.messages.text import text_of
+from langmem_ext.messages.text import words_of
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract.english.lexicon import (
@@ -67,7 +67,7 @@ def mark_sensitive(
         raise InvalidInput(
             "pass what the message contains: values={name: value} or spans={name: [(start, end)]}"
         )
-    text = text_of(message.content)
+    text = words_of(vars(message))
     spans_by_value: list[list[Span]] = [
         _spans_of(text, _texts(value)) for value in (values or {}).values()
     ]
@@ -125,7 +125,7 @@ def marked(
         places = (
             None
             if places is None or not isinstance(noted, list)
-            else joined(text_of(message.content), [*places, *map(_pair, noted)])
+            else joined(words_of(vars(message)), [*places, *map(_pair, noted)])
         )
     rest = {key: value for key, value in notes.items() if key not in ("sensitive", "spans")}
     mark: dict[str, Any] = {"sensitive": sorted(before | added)}
@@ -216,7 +216,7 @@ def _spans_of(text: str, values: Iterable[str]) -> list[Span]:
 
 def held(message: BaseMessage, secrets: Secrets) -> set[str]:
     """The values that the message contains, in text or tool arguments, however spaced."""
-    text = str(message.text)
+    text = words_of(vars(message))
     if isinstance(message, AIMessage) and message.tool_calls:
         text += json.dumps(
             [call["args"] for call in message.tool_calls], ensure_ascii=False, default=str
@@ -247,7 +247,7 @@ def covered(message: M, secrets: Secrets) -> M:
 
     For what a program has written: it says nothing of a value but the value.
     """
-    names, text = held(message, secrets), text_of(message.content)
+    names, text = held(message, secrets), words_of(vars(message))
     if not names:
         return message
     places = {

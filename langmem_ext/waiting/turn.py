@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.types import Interrupt, StateSnapshot
 
 from langmem_ext._internal import html
 from langmem_ext.messages.annotations import shown_text
+from langmem_ext.messages.text import words_of
+from langmem_ext.messages.turns import replies_in
+from langmem_ext.messages.written import messages_in
 from langmem_ext.waiting.interrupts.foreign import OWN, Asked, question_of
 
 
@@ -20,8 +23,8 @@ class Turn:
     """The result of one message to a thread.
 
     Attributes:
-        reply: The agent's reply: its texts after the newest human message, and the pending
-            question.
+        reply: What the user is to read: the agent's texts after the newest human message, the
+            results of tools that ended the turn, and the pending question.
         waiting_for: The parameter of the pending question; None if there is none.
         params_keys: The names of the parameters that the thread knows, sorted; never their values.
         attempt: How many times the pending question was asked, from 1; 0 if there is none.
@@ -70,11 +73,7 @@ def pending_interrupts(snapshot: StateSnapshot) -> tuple[Interrupt, ...]:
 def messages_of(snapshot: StateSnapshot) -> list[BaseMessage]:
     """The thread's messages; empty for a graph that keeps none."""
     messages = _values(snapshot).get("messages")
-    return (
-        [message for message in messages if isinstance(message, BaseMessage)]
-        if isinstance(messages, list)
-        else []
-    )
+    return messages_in(messages) if isinstance(messages, list) else []
 
 
 def asked_by(interrupt: Interrupt) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def _values(snapshot: StateSnapshot) -> dict[str, Any]:
 
 
 def reply_of(snapshot: StateSnapshot, *, masked: bool = False) -> str:
-    """What the agent has said since the newest human message, and the question that waits.
+    """What the user is to read since the newest human message, and the question that waits.
 
     Args:
         snapshot: The thread's latest state.
@@ -104,9 +103,8 @@ def reply_of(snapshot: StateSnapshot, *, masked: bool = False) -> str:
         (place for place, message in enumerate(messages) if isinstance(message, HumanMessage)),
         default=-1,
     )
-    answers = [message for message in messages[newest + 1 :] if isinstance(message, AIMessage)]
-    replies = [message for message in answers if message.text]
-    texts = [str(message.text) for message in replies]
+    replies = replies_in(messages[newest + 1 :], ended=not snapshot.tasks)
+    texts = [words_of(vars(message)) for message in replies]
     asked = _asked_in_words(pending_interrupts(snapshot), texts)
     shown = [shown_text(vars(message)) for message in replies] if masked else texts
     return "\n".join([*shown, *asked])

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langmem_ext.messages.token_costs.media import Medium, medium_of, size_of, text_in
+from langmem_ext.messages.text import words_in
+from langmem_ext.messages.token_costs.media import Medium, medium_of, size_of
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_a_medium_is_known_whoever_words_it(block: dict[str, Any], medium: Mediu
 )
 def test_a_text_is_none_whatever_holds_it(block: dict[str, Any]) -> None:
     assert medium_of(block) is None
-    assert text_in(block) == "words"
+    assert words_in(block) == "words"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_a_text_is_none_whatever_holds_it(block: dict[str, Any]) -> None:
 )
 def test_what_holds_nothing_or_is_unknown_is_none(block: dict[str, Any]) -> None:
     assert medium_of(block) is None
-    assert text_in(block) is None
+    assert words_in(block) is None
 
 
 @given(data=st.binary(max_size=300))

@@ -196,7 +196,7 @@ def test_sensitive_values_are_shown_only_when_asked_for() -> None:
             },
             "image (image/gif), 3 bytes",
         ),
-        ({"type": "file", "file": {"file_data": "QUJD", "filename": "a.pdf"}}, "file, 3 bytes"),
+        ({"type": "file", "file": {"file_data": "QUJD", "filename": "a.pdf"}}, "file (a.pdf), 3"),
         (
             {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}},
             "input\\_audio (wav), 3 bytes",

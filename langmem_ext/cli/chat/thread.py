@@ -15,6 +15,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
+from langmem_ext.messages.text import words_of
 from langmem_ext.threads.states.held import Standing
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.converse import converse
@@ -108,7 +109,7 @@ class ChatThread:
     def prompts(self) -> list[str]:
         """What the user said, oldest first, without what holds a sensitive value."""
         return [
-            message.text
+            words_of(vars(message))
             for message in self.messages()
             if isinstance(message, HumanMessage) and not sensitive_names(message)
         ]

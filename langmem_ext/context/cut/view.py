@@ -19,6 +19,7 @@ from langmem_ext.context.repair.repair import repair
 from langmem_ext.context.repair.thoughts import strippable, without_thoughts
 from langmem_ext.context.tool_output.tool_output import previewed, trimmed
 from langmem_ext.errors import InvalidInput
+from langmem_ext.messages.blocks import blocks_of, caller_of
 from langmem_ext.messages.pairing import call_ids, latest_round
 from langmem_ext.messages.token_costs.tokens import TokenCounter
 from langmem_ext.messages.turns import is_users
@@ -343,8 +344,12 @@ class ThreadView:
             return None
         new = list(self._shown_from(first, decisions))
         calls = [name for message in new for name in call_ids(message)]
+        running = known.latest_round is not None and any(
+            map(caller_of, blocks_of(self.messages[known.latest_round].content))
+        )
         if (
             thoughtless < known.thoughtless
+            or running
             or not known.goes_on(calls)
             or any(isinstance(message, SystemMessage) for message in new)
         ):

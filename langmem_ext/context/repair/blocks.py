@@ -8,23 +8,33 @@ provider's writing (its thoughts, its own tools) is left out: it is no one else'
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
+from operator import is_not
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.repair.provider import SIGNED, THOUGHTS, ProviderRules
+from langmem_ext.context.repair.provider import ProviderRules
 from langmem_ext.context.tool_output.output_text import as_json, output_text
-from langmem_ext.messages.token_costs.media import (
-    data_of,
-    media_type_of,
-    medium_of,
-    name_of,
-    text_in,
+from langmem_ext.messages.blocks import (
+    ANSWERS,
+    KINDS,
+    blocks_of,
+    caller_of,
+    is_a,
+    read_block,
+    unwrapped,
 )
+from langmem_ext.messages.pairing import call_ids
+from langmem_ext.messages.text import words_in, words_of
+from langmem_ext.messages.token_costs.media import data_of, media_type_of, medium_of, name_of
+from langmem_ext.messages.turns import is_users
 
 EMPTY: Final = "(empty message)"
 """Stands for what a user said without saying anything."""
+
+UNANSWERED: Final = "(no answer)"
+"""What the model says where it said nothing: before the user continued, or but in thought."""
 
 _ROLES: Final[Mapping[type[BaseMessage], str]] = {
     HumanMessage: "human",
@@ -32,8 +42,6 @@ _ROLES: Final[Mapping[type[BaseMessage], str]] = {
     ToolMessage: "tool",
     SystemMessage: "system",
 }
-_CALLS: Final = frozenset({"tool_use"})
-_SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _NAME: Final = re.compile(r"[^\s<|\\/>]{1,64}")
 _NOT_IN_A_NAME: Final = re.compile(r"[\s<|\\/>]+")
 
@@ -68,31 +76,68 @@ def sent_message(message: BaseMessage, rules: ProviderRules) -> BaseMessage | No
     return message.model_copy(update=changes) if changes else message
 
 
-def answered_in_place(message: AIMessage, following: BaseMessage | None) -> AIMessage:
-    """The answer without unfinished calls of the provider's own tools; unchanged if it has none.
+def paired(messages: Sequence[BaseMessage], rules: ProviderRules) -> list[BaseMessage]:
+    """The messages without blocks that want an answer in a content and have none, and back.
 
-    Args:
-        message: The answer.
-        following: The message behind it. An answer that was paused continues there; the last of all
-            is left alone, as it may be paused, but for one that calls tools: behind it come their
-            results.
+    What a provider's own tools are asked is answered before the user speaks again, also behind the
+    results of tools that they call; a question to the user in the user's next message. At the end
+    it may be open, where the model was paused or its program waits for the results.
     """
-    content: Any = message.content
-    paused = following is None and not message.tool_calls and not message.invalid_tool_calls
-    if paused or not isinstance(content, list):
-        return message
-    rest: Any = (
-        following.content
-        if isinstance(following, AIMessage) and isinstance(following.content, list)
-        else []
-    )
-    result_ids = {block.get("tool_use_id") for block in content + rest if isinstance(block, dict)}
-    kept = [
-        block
-        for block in content
-        if not (_is_of(block, _SERVER_CALLS) and block.get("id") not in result_ids)
+    asks: dict[tuple[int, int], str] = {}
+    opened: dict[str, tuple[int, int]] = {}
+    void: set[tuple[int, int]] = set()
+    for at, message in enumerate(messages):
+        for place, what, name in _wanting(message, rules):
+            if what in ANSWERS.values():
+                void |= {opened[name]} if name in opened else set()
+                opened[name] = at, place
+                asks[at, place] = name
+            elif opened.pop(name, None) is None:
+                void.add((at, place))
+        if is_users(message):
+            void.update(opened.values())
+            opened = {}
+    void |= {place for name, place in opened.items() if not _may_be_open(messages, name, *place)}
+    alive = {"", *(name for place, name in asks.items() if place not in void)}
+    return [_without(message, at, void, alive) for at, message in enumerate(messages)]
+
+
+def _wanting(message: BaseMessage, rules: ProviderRules) -> Iterator[tuple[int, str, str]]:
+    """The blocks that will be sent and want an answer, or are one: where, what, and of which id."""
+    for place, block in enumerate(blocks_of(message.content)):
+        kind, fields = read_block(block) if isinstance(block, dict) else (None, {})
+        if kind is None or kind.what not in (*ANSWERS, *ANSWERS.values()):
+            continue
+        if rules.takes(message, role_of(message), kind):
+            yield place, kind.what, str(fields.get(kind.id) or "")
+
+
+def _may_be_open(messages: Sequence[BaseMessage], name: str, at: int, place: int) -> bool:
+    """Whether the model was paused in its last message, or its program waits for results."""
+    if at == len(messages) - 1 and not call_ids(messages[at]):
+        return is_a(messages[at].content[place], "work")
+    spoken = (message for message in reversed(messages) if not isinstance(message, ToolMessage))
+    return any(caller_of(block) == name for block in blocks_of(next(spoken).content) if name)
+
+
+def _without(
+    message: BaseMessage, at: int, void: Set[tuple[int, int]], alive: Set[str]
+) -> BaseMessage:
+    content = blocks_of(message.content)
+    blocks = [
+        block if caller_of(block) in alive else _uncalled(block)
+        for place, block in enumerate(content)
+        if (at, place) not in void
     ]
-    return message if len(kept) == len(content) else message.model_copy(update={"content": kept})
+    same = len(blocks) == len(content) and not any(map(is_not, blocks, content))
+    return message if same else message.model_copy(update={"content": blocks})
+
+
+def _uncalled(block: dict[str, Any]) -> dict[str, Any]:
+    """A call as if the model had made it itself: the program that did is gone."""
+    bare = {key: value for key, value in block.items() if key != "caller"}
+    extras = block.get("extras")
+    return bare | ({"extras": _uncalled(extras)} if isinstance(extras, dict) else {})
 
 
 def _content(message: BaseMessage, rules: ProviderRules) -> Any:
@@ -102,14 +147,11 @@ def _content(message: BaseMessage, rules: ProviderRules) -> Any:
         return "" if content.isspace() and not isinstance(message, ToolMessage) else content
     if not isinstance(content, list):
         return "" if content is None else as_json(content)
-    role, own = role_of(message), rules.wrote(message)
-    blocks = [_block(block, role, rules, own=own) for block in content]
+    blocks = [_block(block, message, rules) for block in content]
     kept = [block for block in blocks if block is not None]
     if isinstance(message, AIMessage):
-        kept = _in_order(kept, calls=bool(message.tool_calls))
-    same = len(kept) == len(content) and all(
-        new is old for new, old in zip(kept, content, strict=True)
-    )
+        kept = _in_order(kept, rules, calls=bool(message.tool_calls))
+    same = len(kept) == len(content) and not any(map(is_not, kept, content))
     calls = isinstance(message, AIMessage) and message.tool_calls
     return content if same and (content or calls) else kept or ""
 
@@ -119,29 +161,38 @@ def role_of(message: BaseMessage) -> str:
     return next((role for kind, role in _ROLES.items() if isinstance(message, kind)), message.type)
 
 
-def _block(block: Any, role: str, rules: ProviderRules, *, own: bool) -> Any:
+def _block(block: Any, message: BaseMessage, rules: ProviderRules) -> Any:
     """A block as it can be sent; None for one that cannot."""
     if not isinstance(block, dict):
         return _text_block(block if isinstance(block, str) else as_json(block))
-    kind = block.get("type")
-    if kind == "text":
-        says = isinstance(block.get("text"), str) and block["text"].strip()
-        return block if says or (own and _signed_text(block)) else None
-    if rules.signed and (proof := SIGNED.get(str(kind))) and not block.get(proof):
+    kind, fields = read_block(block)
+    role, own, native = role_of(message), rules.wrote(message), unwrapped(block)
+    if kind is None:
+        # Nobody knows it but who wrote it; of users and tools that is who sends it.
+        known = "type" in block and (role != "ai" or own is not False)
+        return block if known or not rules.letters else _instead(block, role, rules, message)
+    if kind.what == "words" and kind.words == ("text",):
+        says = isinstance(fields.get("text"), str) and fields["text"].strip()
+        if not says and not (own and _is_signed(fields)):
+            return None
+    proven = not kind.proof or fields.get(kind.proof) or _is_signed(fields)
+    if rules.signed and not proven and (rules.letters or "A" in kind.ai):
         return None
-    if kind is not None and (own or rules.takes(role, block)):
-        return block
-    return _instead(block, role, rules)
+    if not rules.takes(message, role, kind) or ("type" not in native and rules.letters):
+        return _instead(native, role, rules, message)
+    return block if native is block or own or "A" not in rules.letters else native
 
 
-def _instead(block: Mapping[str, Any], role: str, rules: ProviderRules) -> dict[str, Any] | None:
+def _instead(
+    block: Mapping[str, Any], role: str, rules: ProviderRules, message: BaseMessage
+) -> dict[str, Any] | None:
     """What replaces a block that the provider does not take."""
-    kind = str(block.get("type"))
-    if kind in THOUGHTS:
+    if is_a(block, "thought", "piece", "mark"):
         return None
-    if isinstance(text := block.get("refusal", text_in(block)), str):
+    if (text := words_in(block)) is not None:
         return _text_block(text)
-    if kind == "document" and (file := _as_file(block)) and rules.takes(role, file):
+    file = _as_file(block) if is_a(block, "document") else None
+    if file is not None and rules.takes(message, role, KINDS["file"]):
         return file
     return None if role == "ai" and not medium_of(block) else _text_block(output_text([block]).text)
 
@@ -162,39 +213,35 @@ def _as_file(block: Mapping[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def _in_order(blocks: list[Any], *, calls: bool) -> list[Any]:
+def _in_order(blocks: list[Any], rules: ProviderRules, *, calls: bool) -> list[Any]:
     """A model's blocks with its calls last, and without thoughts that lead to nothing."""
-    asked = [block for block in blocks if _is_of(block, _CALLS)]
-    spoken = [block for block in blocks if not _is_of(block, _CALLS)] if asked else blocks
-    if not asked and not calls:
-        if all(_is_of(block, THOUGHTS) for block in spoken):
-            return []
-        while spoken[-1].get("type") in SIGNED:
-            spoken = spoken[:-1]
-    return [*spoken, *asked] if asked else spoken
+    asked = [block for block in blocks if is_a(block, "call", "screen")]
+    if asked or calls:
+        if not asked or not rules.calls_last:
+            return blocks
+        return [*(block for block in blocks if not is_a(block, "call", "screen")), *asked]
+    end = len(blocks)
+    while end and _is_thought(blocks[end - 1]):
+        end -= 1
+    return blocks[:end]
 
 
-def _is_of(block: Any, kinds: frozenset[str]) -> bool:
-    return isinstance(block, dict) and block.get("type") in kinds
+def _is_thought(block: Any) -> bool:
+    return is_a(block, "thought")
 
 
-def _signed_text(block: Mapping[str, Any]) -> bool:
+def _is_signed(block: Mapping[str, Any]) -> bool:
     """Gemini signs a thought at the end of an answer in a text that is empty."""
     extras = block.get("extras")
     return bool(block.get("signature") or (isinstance(extras, dict) and extras.get("signature")))
 
 
-def _text_elsewhere(message: AIMessage) -> str:
-    """What an answer without content says in its refusal, or in the transcript of its audio."""
-    kwargs = message.additional_kwargs
-    audio = kwargs.get("audio")
-    for text in (
-        kwargs.get("refusal"),
-        audio.get("transcript") if isinstance(audio, dict) else None,
-    ):
-        if isinstance(text, str) and text.strip():
-            return text
-    return ""
+def _text_elsewhere(message: AIMessage) -> Any:
+    """What an answer of which nothing is sent says; nothing, unless it was a thought."""
+    if (text := words_of(vars(message))).strip():
+        return text
+    thought = isinstance(message.content, list) and any(map(_is_thought, message.content))
+    return [_text_block(UNANSWERED)] if thought else ""
 
 
 def _only_text(content: Any) -> bool:

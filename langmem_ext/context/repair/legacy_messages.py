@@ -3,8 +3,7 @@
 | found | becomes |
 |---|---|
 | `ChatMessage` | the message of its role; of a role that no provider has, the user's |
-| `function_call` in an answer's kwargs, `FunctionMessage` | a tool call and its result |
-| `tool_use` and `tool_call` blocks that are no `tool_calls` | tool calls |
+| blocks of a content that call and are no `tool_calls` | tool calls |
 | `tool_result` blocks in a user's message or a result (Anthropic) | results, a user's message |
 | `RemoveMessage` | nothing: it is an instruction to the reducer, not a message |
 """
@@ -19,13 +18,14 @@ from langchain_core.messages import (
     AIMessage,
     BaseMessage,
     ChatMessage,
-    FunctionMessage,
     HumanMessage,
     RemoveMessage,
     SystemMessage,
     ToolCall,
     ToolMessage,
 )
+
+from langmem_ext.messages.blocks import blocks_of, read_block
 
 _ROLES: Final[Mapping[str, type[BaseMessage]]] = {
     "assistant": AIMessage,
@@ -34,9 +34,6 @@ _ROLES: Final[Mapping[str, type[BaseMessage]]] = {
     "system": SystemMessage,
     "developer": SystemMessage,
 }
-_FORMS: Final = (ChatMessage, FunctionMessage, RemoveMessage)
-_NO_CALL: Final = "function"
-"""Id of what an older result answers that is behind no call of its function."""
 
 
 def in_sent_forms(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -45,21 +42,11 @@ def in_sent_forms(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     Those that already are stay the same objects.
     """
     sent: list[BaseMessage] = []
-    calls: dict[str, str] = {}
-    for at, message in enumerate(messages):
-        if isinstance(message, FunctionMessage):
-            call = calls.pop(message.name, _NO_CALL)
-            sent.append(
-                ToolMessage(
-                    content=message.content, tool_call_id=call, name=message.name, id=message.id
-                )
-            )
-        elif isinstance(message, ChatMessage):
+    for message in messages:
+        if isinstance(message, ChatMessage):
             sent.append(_of_role(message))
         elif isinstance(message, AIMessage):
-            sent.append(answer := _with_calls(message, at))
-            if answer is not message and (legacy := _function_of(message)):
-                calls[legacy["name"]] = _function_id(at)
+            sent.append(_with_calls(message))
         elif isinstance(message, HumanMessage | ToolMessage) and _results_in(message):
             sent += _unpacked(message)
         elif not isinstance(message, RemoveMessage):
@@ -70,10 +57,10 @@ def in_sent_forms(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 def is_sent_form(message: BaseMessage) -> bool:
     """Whether `in_sent_forms` would leave the message as it is."""
     if isinstance(message, AIMessage):
-        return _with_calls(message, 0) is message
+        return _with_calls(message) is message
     if isinstance(message, HumanMessage | ToolMessage):
         return not _results_in(message)
-    return not isinstance(message, _FORMS)
+    return not isinstance(message, ChatMessage | RemoveMessage)
 
 
 def _of_role(message: ChatMessage) -> BaseMessage:
@@ -89,42 +76,23 @@ def _of_role(message: ChatMessage) -> BaseMessage:
 # -- calls that are elsewhere ----------------------------------------------------------------------
 
 
-def _with_calls(message: AIMessage, at: int) -> AIMessage:
+def _with_calls(message: AIMessage) -> AIMessage:
     """An answer with all of its calls among its `tool_calls`."""
-    if message.content.__class__ is str and not message.additional_kwargs:
-        return message
     known = {call.get("id") for call in (*message.tool_calls, *message.invalid_tool_calls)}
     calls = [call for call in _calls_in(message.content) if call["id"] not in known]
-    if not calls and (legacy := _function_of(message)):
-        calls = [
-            ToolCall(
-                name=legacy["name"], args=_arguments(legacy.get("arguments")), id=_function_id(at)
-            )
-        ]
-    return (
-        message.model_copy(update={"tool_calls": [*message.tool_calls, *calls]})
-        if calls
-        else message
-    )
+    if not calls:
+        return message
+    return message.model_copy(update={"tool_calls": [*message.tool_calls, *calls]})
 
 
 def _calls_in(content: Any) -> Iterator[ToolCall]:
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call"):
-            arguments = block.get("input") or block.get("args") or block.get("partial_json")
-            yield ToolCall(
-                name=str(block.get("name") or ""), args=_arguments(arguments), id=block.get("id")
-            )
-
-
-def _function_of(message: AIMessage) -> dict[str, Any] | None:
-    call = message.additional_kwargs.get("function_call")
-    legacy = isinstance(call, dict) and isinstance(call.get("name"), str)
-    return call if legacy and not message.tool_calls and not message.invalid_tool_calls else None
-
-
-def _function_id(at: int) -> str:
-    return f"function_{at}"
+    for block in blocks_of(content):
+        kind, fields = read_block(block) if isinstance(block, dict) else (None, {})
+        if kind is not None and kind.what == "call":
+            given = (fields.get(name) for name in ("input", "args", "partial_json", "arguments"))
+            arguments = next(filter(None, given), None)
+            name = str(fields.get("name") or "")
+            yield ToolCall(name=name, args=_arguments(arguments), id=fields.get(kind.id))
 
 
 def _arguments(value: object) -> dict[str, Any]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.messages import BaseMessage
+
+from langmem_ext.messages.blocks import Kind
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-Kinds: TypeAlias = Mapping[str, frozenset[str]]
-"""The types of content blocks that a message may hold, by its type (`human`, `ai`, `system`,
-`tool`)."""
+_WRITERS: Final[Mapping[str, frozenset[str]]] = {
+    "A": frozenset({"anthropic", "google_anthropic_vertex"}),
+    "C": frozenset({"openai", "azure", "azure_ai"}),
+    "R": frozenset({"openai", "azure", "azure_ai"}),
+    "G": frozenset({"google_genai", "google_vertexai"}),
+}
+"""What a message's `response_metadata["model_provider"]` says, by who wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +40,11 @@ class ProviderRules:
         signs_calls: It wants the signatures of its calls back as long as the calls are shown.
         signed: Thoughts without what proves them are refused.
         longest_id: Characters of a call's id, at most.
-        kinds: The blocks that a message may hold; None: whatever there is.
-        own: What a message's `response_metadata["model_provider"]` says where the provider wrote
-            it: it is sent its own blocks back.
+        calls_last: A model's calls are behind all else that it says.
+        letters: Who all must take a block, as `messages.blocks` calls them; none: it is sent
+            whatever there is.
+        perhaps: Who may be asked as well: what is its alone is sent, as nobody else can have
+            written it.
     """
 
     name: str
@@ -48,99 +55,44 @@ class ProviderRules:
     signs_calls: bool = False
     signed: bool = False
     longest_id: int = 64
-    kinds: Kinds | None = None
-    own: frozenset[str] = frozenset()
+    calls_last: bool = True
+    letters: str = ""
+    perhaps: str = ""
 
-    def wrote(self, message: BaseMessage) -> bool:
-        """Whether the provider wrote the message, and so knows all of its blocks."""
-        return bool(self.own) and message.response_metadata.get("model_provider") in self.own
+    def wrote(self, message: BaseMessage) -> bool | None:
+        """Whether the provider wrote the message; None if that does not say who did."""
+        writer = message.response_metadata.get("model_provider")
+        if writer is None or not self.letters:
+            return None
+        return all(writer in _WRITERS[letter] for letter in self.letters)
 
-    def takes(self, role: str, block: Mapping[str, Any]) -> bool:
-        """Whether a message of the type `role` may hold the block."""
-        allowed = self.kinds.get(role) if self.kinds is not None else None
-        kind = str(block.get("type"))
-        return (
-            allowed is None
-            or kind in allowed
-            or (SERVER_RESULT in allowed and kind.endswith(SERVER_RESULT))
+    def takes(self, message: BaseMessage, role: str, kind: Kind) -> bool:
+        """Whether a message of the type `role` may hold a block of this kind."""
+        if kind.what == "piece" or not self.letters:
+            return kind.what != "piece"
+        takers: str = getattr(kind, role, "")
+        writer = message.response_metadata.get("model_provider")
+
+        def taken(letter: str) -> bool:
+            return letter in takers or (letter.lower() in takers and writer in _WRITERS[letter])
+
+        return all(map(taken, self.letters)) or any(
+            taken(letter) and (letter not in takers or kind.is_only_of(letter))
+            for letter in self.perhaps
         )
 
-
-SERVER_RESULT: Final = "_tool_result"
-"""How the types of what a provider's own tools found end."""
-
-THOUGHTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
-"""Types of blocks that hold what a model thought, in every provider's writing and in
-LangChain's."""
 
 CALL_SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
 """Key, in `additional_kwargs`, of what Gemini wants back with its calls: signatures by the calls'
 ids."""
 
-SIGNED: Final = MappingProxyType({"thinking": "signature", "redacted_thinking": "data"})
-"""Thoughts that are sent back as they came or not at all, each with the field that proves it."""
+_CHAT: Final = ProviderRules("openai-chat", longest_id=40, calls_last=False, letters="C")
+_RESPONSES: Final = replace(_CHAT, name="openai-responses", letters="R")
+OPENAI: Final = replace(_CHAT, name="openai", perhaps="R")
+"""Either of its interfaces: what both take, and what only the Responses API can have written."""
 
-_FILES = frozenset({"image_url", "image", "file", "document", "text-plain"})
-_OPENAI: Final[Kinds] = {
-    "system": frozenset({"text"}),
-    "human": frozenset({"text", "image_url", "image", "file", "audio", "input_audio"}),
-    # LangChain's integration leaves all but the first two out itself. It does not know what is
-    # redacted, nor others' reasoning.
-    "ai": frozenset({"text", "refusal", "tool_use", "tool_call", "thinking", "reasoning_content"}),
-    "tool": frozenset({"text"}),
-}
-_ANTHROPIC: Final[Kinds] = {
-    "system": frozenset({"text"}),
-    "human": _FILES | {"text", "search_result", "container_upload"},
-    "ai": frozenset(
-        {
-            "text",
-            "tool_use",
-            "tool_call",
-            "thinking",
-            "redacted_thinking",
-            "server_tool_use",
-            SERVER_RESULT,
-        }
-    ),
-    "tool": _FILES | {"text", "search_result", "tool_reference"},
-}
-_BOTH: Final[Kinds] = {role: _OPENAI[role] & _ANTHROPIC[role] for role in _OPENAI}
-_MEDIA = frozenset({"text", "image_url", "image", "audio", "video", "file", "text-plain", "media"})
-_GOOGLE: Final[Kinds] = {
-    "system": frozenset({"text"}),
-    "human": _MEDIA,
-    "ai": (
-        _MEDIA
-        | {
-            "tool_use",
-            "tool_call",
-            "thinking",
-            "reasoning",
-            "executable_code",
-            "code_execution_result",
-            "function_call_signature",
-        }
-    ),
-    "tool": _MEDIA,
-}
-
-_RESPONSES: Final = frozenset({"input_text", "input_image", "input_file"})
-
-OPENAI: Final = ProviderRules(
-    "openai",
-    longest_id=40,
-    kinds={**_OPENAI, "human": _OPENAI["human"] | _RESPONSES, "tool": _OPENAI["tool"] | _RESPONSES},
-    own=frozenset({"openai", "azure", "azure_ai"}),
-)
 ANTHROPIC: Final = ProviderRules(
-    "anthropic",
-    first_is_user=True,
-    system_first=True,
-    bare_end=True,
-    signed=True,
-    kinds=_ANTHROPIC,
-    own=frozenset({"anthropic", "google_anthropic_vertex"}),
+    "anthropic", first_is_user=True, system_first=True, bare_end=True, signed=True, letters="A"
 )
 GOOGLE: Final = ProviderRules(
     "google",
@@ -148,13 +100,10 @@ GOOGLE: Final = ProviderRules(
     system_first=True,
     alternates=True,
     signs_calls=True,
-    kinds=_GOOGLE,
-    own=frozenset({"google_genai", "google_vertexai"}),
+    letters="G",
 )
-MISTRAL: Final = ProviderRules(
-    "mistral", first_is_user=True, system_first=True, alternates=True, own=frozenset({"mistralai"})
-)
-LLAMA: Final = ProviderRules("llama", first_is_user=True, system_first=True, alternates=True)
+MISTRAL: Final = ProviderRules("mistral", first_is_user=True, system_first=True, alternates=True)
+LLAMA: Final = replace(MISTRAL, name="llama")
 """Chat templates of open models, many of which know a user and an assistant in turn and nothing
 else."""
 
@@ -169,16 +118,7 @@ OTHER: Final = ProviderRules(
 )
 """A provider that no rules are known of: an order that all take, and whatever blocks there are."""
 
-BOTH: Final = ProviderRules(
-    "openai and anthropic",
-    first_is_user=True,
-    system_first=True,
-    bare_end=True,
-    signed=True,
-    longest_id=40,
-    kinds=_BOTH,
-    own=OPENAI.own | ANTHROPIC.own,
-)
+BOTH: Final = replace(ANTHROPIC, name="openai and anthropic", longest_id=40, letters="AC")
 """What OpenAI and Anthropic both take, for a request whose provider is not known."""
 
 _BY_WORD: Final[Mapping[str, ProviderRules]] = {
@@ -203,18 +143,32 @@ def rules_for(provider: str | None) -> ProviderRules:
 
     Args:
         provider: As in `init_chat_model("anthropic:…")`, a model's `ls_provider` or a message's
-            `model_provider`; what follows a colon does not count. None: valid for OpenAI and
-            Anthropic both.
+            `model_provider`; what follows a colon does not count. `openai-chat` and
+            `openai-responses` name an interface. None: valid for OpenAI and Anthropic both.
     """
     if provider is None:
         return BOTH
     words = re.split(r"[^a-z]+", provider.split(":")[0].lower())
-    return next((rules for word, rules in _BY_WORD.items() if word in words), OTHER)
+    known = next((rules for word, rules in _BY_WORD.items() if word in words), OTHER)
+    finer = {"chat": _CHAT, "responses": _RESPONSES}.get(words[-1]) if known is OPENAI else None
+    return finer or known
 
 
-def provider_of(model: BaseChatModel | None) -> str | None:
-    """The provider of a model, as LangChain reports it to LangSmith; None if unknown."""
+def provider_of(model: BaseChatModel | None, tools: Sequence[Any] = (), **asked: Any) -> str | None:
+    """The provider of a model, as LangChain reports it to LangSmith; None if unknown.
+
+    Of OpenAI's it says which interface a request with these tools and options is sent to.
+    """
     try:
-        return None if model is None else model._get_ls_params().get("ls_provider")
+        provider = None if model is None else model._get_ls_params().get("ls_provider")
+        uses_responses = getattr(model, "_use_responses_api", None)
+        if provider is None or uses_responses is None or rules_for(provider) is not OPENAI:
+            return provider
+        function = {"type": "function"}
+        schemas = [
+            tool if isinstance(tool, dict) and "type" in tool else function for tool in tools
+        ]
+        payload = asked | ({"tools": schemas} if schemas else {})
+        return f"{provider}-{'responses' if uses_responses(payload) else 'chat'}"
     except (AttributeError, TypeError):
         return None

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Final
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from langmem_ext.context.repair.blocks import answered_in_place, sent_message
+from langmem_ext.context.repair.blocks import paired, sent_message
 from langmem_ext.context.repair.legacy_messages import in_sent_forms, is_sent_form
 from langmem_ext.context.repair.provider import BOTH, ProviderRules
 from langmem_ext.context.repair.role_order import in_order, is_in_order, roles_of
@@ -25,9 +24,10 @@ from langmem_ext.context.repair.sent_calls import (
     SentCall,
     is_plain,
     sent_calls,
-    without_screens,
+    without_own_calls,
 )
 from langmem_ext.messages.annotations import inserted
+from langmem_ext.messages.blocks import KINDS
 from langmem_ext.messages.pairing import call_ids
 
 NO_RESULT: Final = (
@@ -74,11 +74,8 @@ def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repa
     if not messages or _is_valid(messages, rules):
         return Repaired(messages)
     rounds = _Rounds(rules)
-    current = in_sent_forms(messages)
-    for message, following in zip_longest(current, current[1:]):
-        rounds.take(
-            answered_in_place(message, following) if isinstance(message, AIMessage) else message
-        )
+    for message in paired(in_sent_forms(messages), rules):
+        rounds.take(message)
     answered = list(rounds.answered())
     sent = [result for message in answered if (result := sent_message(message, rules)) is not None]
     ordered, added, moved = in_order(sent, rules)
@@ -151,11 +148,8 @@ class _Rounds:
             return
         sent, calls = sent_calls(message, self._ids)
         known = {call.id for call in calls}
-        screens = (
-            [name for name in call_ids(sent) if name not in known]
-            if self._rules.wrote(sent)
-            else []
-        )
+        takes = self._rules.takes(sent, "ai", KINDS["computer_call"])
+        screens = [name for name in call_ids(sent) if name not in known] if takes else []
         if not calls and not screens:
             self._taken.append(sent)
             return
@@ -191,7 +185,8 @@ class _Rounds:
             if not isinstance(entry, _Round):
                 yield entry
                 continue
-            yield without_screens(entry.message, entry.screens)
+            unanswered = [*entry.screens, *(call.id for call in entry.open)]
+            yield without_own_calls(entry.message, unanswered)
             yield from entry.results
             yield from map(_no_result, entry.open)
             self.added += len(entry.open)
@@ -259,11 +254,7 @@ def _is_sound(
             if calls and not _take_calls(calls, waiting, used, rules.longest_id):
                 return False
             plain = plain and (not content.isspace() if content else bool(calls))
-            plain = (
-                plain
-                and not fields["invalid_tool_calls"]
-                and "function_call" not in fields["additional_kwargs"]
-            )
+            plain = plain and not fields["invalid_tool_calls"]
         else:
             plain = plain and content and not content.isspace()
         if not plain and not _is_sent_as_it_is(messages, at, rules):
@@ -289,18 +280,16 @@ def _take_calls(
     return True
 
 
+_FOLLOWING: Final = HumanMessage("(The user goes on.)")
+
+
 def _is_sent_as_it_is(messages: Sequence[BaseMessage], at: int, rules: ProviderRules) -> bool:
     message = messages[at]
     if not is_sent_form(message) or sent_message(message, rules) is not message:
         return False
-    following = messages[at + 1] if at + 1 < len(messages) else None
-    return not isinstance(message, AIMessage) or _asks_as_it_is(message, following, rules)
-
-
-def _asks_as_it_is(message: AIMessage, following: BaseMessage | None, rules: ProviderRules) -> bool:
-    """Whether what a message asks, in its calls and in its content, can be sent as it is."""
-    if answered_in_place(message, following) is not message or len(call_ids(message)) > len(
-        message.tool_calls
-    ):
+    if paired([message, _FOLLOWING], rules)[0] is not message:
         return False
-    return sent_calls(message, CallIds(rules.longest_id))[0] is message
+    return not isinstance(message, AIMessage) or (
+        len(call_ids(message)) <= len(message.tool_calls)
+        and sent_calls(message, CallIds(rules.longest_id))[0] is message
+    )

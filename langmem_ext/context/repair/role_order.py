@@ -8,14 +8,12 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from langmem_ext.context.repair.blocks import UNANSWERED
 from langmem_ext.context.repair.provider import ProviderRules
 from langmem_ext.messages.annotations import inserted, is_inserted
 
 OPENING: Final = "(The conversation begins.)"
 """What the user says where the model would speak first."""
-
-UNANSWERED: Final = "(no answer)"
-"""What the model says where it said nothing to results before the user continued."""
 
 
 def roles_of(messages: Sequence[BaseMessage]) -> list[type[BaseMessage]]:

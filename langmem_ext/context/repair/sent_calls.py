@@ -8,7 +8,7 @@ before it, so it is the same in every request.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.utils.json import parse_partial_json
 
 from langmem_ext.context.repair.provider import CALL_SIGNATURES
+from langmem_ext.messages.blocks import blocks_of, read_block
 
 PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 """What OpenAI's names of functions and Anthropic's ids of calls consist of."""
@@ -24,15 +25,6 @@ PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 LONGEST_NAME: Final = 64
 
 _NOT_PLAIN: Final = re.compile(r"[^a-zA-Z0-9_-]+")
-_ID_KEYS: Final[Mapping[str, str]] = {
-    "tool_use": "id",
-    "tool_call": "id",
-    "tool_call_chunk": "id",
-    "invalid_tool_call": "id",
-    "function_call": "call_id",
-    "custom_tool_call": "call_id",
-}
-"""Blocks of a content that repeat a call, each with the key of its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +116,20 @@ def sent_calls(message: AIMessage, ids: CallIds) -> tuple[AIMessage, list[SentCa
     return message.model_copy(update=changes), calls
 
 
-def without_screens(message: AIMessage, names: Sequence[str]) -> AIMessage:
-    """The message without these calls, which only its provider knows; unchanged if it has none."""
-    if not names:
-        return message
-    kept = [
-        block
-        for block in message.content
-        if not (isinstance(block, dict) and block.get("call_id") in names)
-    ]
-    return message.model_copy(update={"content": kept})
+def without_own_calls(message: AIMessage, names: Collection[str]) -> AIMessage:
+    """The message without its provider's own form of these calls; unchanged if it has none.
+
+    What no result of that form answers is gone, or an ordinary call.
+    """
+    content = blocks_of(message.content) if names else []
+    kept = [block for block in content if not _is_own(block, names)]
+    same = len(kept) == len(content)
+    return message if same else message.model_copy(update={"content": kept})
+
+
+def _is_own(block: object, names: Collection[str]) -> bool:
+    kind, fields = read_block(block) if isinstance(block, dict) else (None, {})
+    return kind is not None and kind.is_only_of("R") and fields.get(kind.id) in names
 
 
 def plain_name(name: str) -> str:
@@ -183,12 +179,12 @@ def _repeated(content: Any, calls: list[SentCall]) -> Any:
 
 def _repeated_block(block: Any, left: list[SentCall]) -> Any:
     """A repeated call block as it is sent; None if it repeats no call, or one already repeated."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    key = _ID_KEYS.get(str(kind))
-    if key is None:
+    kind = read_block(block)[0] if isinstance(block, dict) else None
+    if kind is None or kind.what != "call":
         return block
+    key = kind.id
     repeated = next((repeated for repeated in left if repeated.was == (block.get(key) or "")), None)
-    if repeated is None or kind in ("invalid_tool_call", "tool_call_chunk"):
+    if repeated is None:
         return None
     left.remove(repeated)
     sent = (
@@ -196,7 +192,7 @@ def _repeated_block(block: Any, left: list[SentCall]) -> Any:
         if "name" in block
         else {**block, key: repeated.id}
     )
-    if kind == "tool_use" and not isinstance(block.get("input"), dict):
+    if block["type"] == "tool_use" and not isinstance(block.get("input"), dict):
         sent["input"] = repeated.call["args"]
     return block if sent == block else sent
 

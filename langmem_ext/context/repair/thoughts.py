@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langmem_ext.context.repair.provider import BOTH, CALL_SIGNATURES, THOUGHTS, ProviderRules
+from langmem_ext.context.repair.provider import BOTH, CALL_SIGNATURES, ProviderRules
+from langmem_ext.messages.blocks import is_a, read_block
 from langmem_ext.messages.pairing import latest_round
+from langmem_ext.messages.text import words_in
 from langmem_ext.messages.turns import is_users
 
 _KWARGS: Final = (
@@ -30,9 +32,7 @@ _CALL_SIGNATURE: Final = "function_call_signature"
 """The block of a signature that is beside its call, in older messages of Gemini."""
 
 _SIGNATURES: Final = ("signature", "thought_signature")
-_FREE_ITEMS: Final = frozenset(
-    {"text", "output_text", "refusal", "function_call", "tool_call", "tool_use"}
-)
+_FREE: Final = ("words", "call")
 """OpenAI's items that it takes without their thought, once they have no id; the others cannot do
 without either."""
 
@@ -88,8 +88,8 @@ def _is_bound(message: AIMessage) -> bool:
     kwargs, blocks = message.additional_kwargs, _blocks(message.content)
     if isinstance(kwargs.get("reasoning"), Mapping):
         return "tool_outputs" in kwargs or str(message.id).startswith("msg_")
-    return any(map(_is_item, blocks)) and any(
-        block.get("type") not in _FREE_ITEMS | THOUGHTS for block in blocks
+    return any(map(_is_item, blocks)) and not all(
+        is_a(block, *_FREE, "thought") for block in blocks
     )
 
 
@@ -123,24 +123,20 @@ def _without_blocks(content: list[Any], rules: ProviderRules) -> list[Any]:
 
 def _bare(block: dict[str, Any], rules: ProviderRules, *, bound: bool) -> dict[str, Any] | None:
     """A block without what belongs to a thought; None if nothing else is left of it."""
-    kind, value = block.get("type"), block.get("value")
-    if kind in THOUGHTS or (
-        kind == "non_standard" and isinstance(value, dict) and value.get("type") in THOUGHTS
-    ):
+    kind = read_block(block)[0]
+    if kind is not None and kind.what == "thought":
         return None
-    if kind == _CALL_SIGNATURE:
+    if block.get("type") == _CALL_SIGNATURE:
         return block if rules.signs_calls else None
-    of_text = kind == "text"
+    of_text = kind is not None and kind.what == "words"
     drop = {
         *(_SIGNATURES if of_text or not rules.signs_calls else ()),
-        *(_ITEM_IDS if bound and kind in _FREE_ITEMS else ()),
-    }
-    if kind in ("tool_call", "tool_use"):
-        drop.discard("id")
+        *(_ITEM_IDS if bound and is_a(block, *_FREE) else ()),
+    } - {kind.id if kind is not None else ""}
     extras = block.get("extras")
     bare = {key: value for key, value in block.items() if key not in drop}
     if isinstance(extras, dict) and drop & extras.keys():
         bare["extras"] = {key: value for key, value in extras.items() if key not in drop}
-    if of_text and not block.get("text"):
+    if of_text and not words_in(block):
         return None
     return block if bare == block else bare

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langmem_ext.messages.annotations import HIDDEN, marked_for, notes_of, shown_text
+from langmem_ext.messages.text import words_of
 
 LABEL: Final = "Extract of the earlier conversation (extractive: sentences as they were said):"
 LONGEST_LINE: Final = 160
@@ -85,7 +86,7 @@ def _line(message: BaseMessage) -> str:
 
 def _tool_summary(message: ToolMessage) -> str:
     summary = notes_of(vars(message)).get("summary")
-    return summary if isinstance(summary, str) else _first_sentence(message.text)
+    return summary if isinstance(summary, str) else _first_sentence(words_of(vars(message)))
 
 
 def _first_sentence(text: str) -> str:

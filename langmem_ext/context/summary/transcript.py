@@ -16,25 +16,14 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langmem_ext.context.tool_output.output_text import as_json, output_text
 from langmem_ext.messages.annotations import HIDDEN, is_marked, shown_text
+from langmem_ext.messages.blocks import is_a
+from langmem_ext.messages.text import words_in
 
 _SPEAKERS: Final[Mapping[type[BaseMessage], str]] = {
     HumanMessage: "user",
     AIMessage: "agent",
     SystemMessage: "system",
 }
-_SHOWN_ELSEWHERE: Final = frozenset(
-    {
-        "text",
-        "tool_use",
-        "tool_call",
-        "tool_call_chunk",
-        "invalid_tool_call",
-        "function_call",
-        "input_json_delta",
-    }
-    | {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
-)
-"""Blocks that are in the text or among the calls, and thoughts."""
 
 
 class Entry(NamedTuple):
@@ -91,7 +80,8 @@ def _parts(message: BaseMessage) -> Iterator[str]:
     if not isinstance(content, str | list):
         yield HIDDEN if marked else output_text(content).text
     for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") not in _SHOWN_ELSEWHERE:
+        elsewhere = words_in(block) is not None or is_a(block, "call", "piece", "thought", "mark")
+        if isinstance(block, dict) and not elsewhere:
             yield HIDDEN if marked else output_text([block]).text
     if isinstance(message, AIMessage):
         for call in message.tool_calls:

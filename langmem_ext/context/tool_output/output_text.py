@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from langmem_ext.messages.token_costs.media import Medium, medium_of, text_in
+from langmem_ext.messages.text import words_in
+from langmem_ext.messages.token_costs.media import Medium, medium_of
 
 _LONGEST_NAME: Final = 200
 """Characters of a name or URL that a note shows."""
@@ -68,7 +69,7 @@ def _read(block: object) -> tuple[str, int, bool]:
     if not isinstance(block, Mapping):
         text = block if isinstance(block, str) else as_json(block)
         return text, len(text), False
-    if (plain := text_in(block)) is not None:
+    if (plain := words_in(block)) is not None:
         return plain, len(plain), False
     if medium := medium_of(block):
         note = _note(medium)

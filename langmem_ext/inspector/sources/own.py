@@ -37,6 +37,7 @@ from langmem_ext.memory.facts.facts import Facts
 from langmem_ext.memory.memories import ConversationMemories
 from langmem_ext.messages.manifest import LONGEST_LIST
 from langmem_ext.messages.snapshot import FIELD_CODES
+from langmem_ext.messages.written import as_message
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.rows.clock import unix_ms
 from langmem_ext.storage.threads import list as listing_ops
@@ -271,7 +272,9 @@ class OwnSource(Source):
         )
         if read is None:
             return Conversation()
-        messages = self._saver.codec.load_value(PackedValue(messages=read.messages))
+        messages = self._saver.codec.load_value(
+            PackedValue(messages=[*map(as_message, read.messages)])
+        )
         return Conversation(
             read.channel,
             read.first,

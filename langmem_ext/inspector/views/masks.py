@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 
 from langmem_ext.inspector.sources.source import Path
 from langmem_ext.messages.annotations import HIDDEN, is_marked, shown_text
+from langmem_ext.messages.text import words_of
 from langmem_ext.waiting.sensitive import Secrets, secrets_in
 
 DECLARED: Final = "sensitive_params"
@@ -76,7 +77,7 @@ class Masks:
 
     def message_text(self, message: BaseMessage) -> str:
         """What a message says, as views show it."""
-        return str(message.text) if self.revealed else self.text(shown_text(vars(message)))
+        return words_of(vars(message)) if self.revealed else self.text(shown_text(vars(message)))
 
     def hides_data(self, message: BaseMessage) -> bool:
         """Whether a message's data besides its text (arguments, images) is hidden."""

@@ -18,9 +18,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from langmem_ext.messages.token_costs.media import KINDS, data_of, media_type_of, size_of, source_of
+from langmem_ext.messages.blocks import MEDIA, Block, read_block
+from langmem_ext.messages.token_costs.media import data_of, media_type_of, size_of, source_of
 
 CountText: TypeAlias = Callable[[str], int]
 
@@ -73,19 +74,21 @@ def tokens_of_block(block: object, count: CountText, call_ids: Collection[str] =
         return count(block)
     if not isinstance(block, Mapping):
         return 0 if block is None else count(str(block))
-    fields: Mapping[str, Any] = block
-    kind = fields.get("type")
-    if kind is None:  # Bedrock names the kind by the field: {"text": …}, {"image": {…}}
-        kind = next((name for name in fields if name in _KINDS), None)
-        fields = fields[kind] if kind is not None and isinstance(fields[kind], Mapping) else fields
-    if not isinstance(kind, str):
+    kind, fields = read_block(block)
+    if kind is None:
         return _unknown(fields, count)
-    if kind in _CALLS and any(
-        isinstance(name, str) and name in call_ids
-        for name in (fields.get("id"), fields.get("call_id"))
-    ):
+    name = fields.get(kind.id)
+    if kind.what == "piece" or (kind.what == "call" and isinstance(name, str) and name in call_ids):
         return 0
-    return _KINDS.get(kind, _unknown)(fields, count)
+    if kind.what in MEDIA:
+        return _MEDIA.get(kind.what, _file)(fields, count)
+    if not kind.words and not kind.secret:
+        return 0 if kind.what == "mark" else _unknown(fields, count)
+    hidden = fields.get(kind.secret)
+    tokens = -(-len(hidden) // SECRET_LETTERS) if isinstance(hidden, str) else 0
+    return tokens + sum(
+        tokens_of_content(fields[key], count) for key in kind.words if fields.get(key)
+    )
 
 
 def tokens_of_content(content: object, count: CountText, call_ids: Collection[str] = ()) -> int:
@@ -95,46 +98,16 @@ def tokens_of_content(content: object, count: CountText, call_ids: Collection[st
     return tokens_of_block(content, count, call_ids)
 
 
-_CALLS: Final = frozenset(
-    {
-        "tool_use",
-        "tool_call",
-        "tool_call_chunk",
-        "function_call",
-        "custom_tool_call",
-        "input_json_delta",
-        "invalid_tool_call",
-    }
-)
-"""Blocks that say what `tool_calls` of the message says too."""
+# -- media: one function for each way of counting --------------------------------------------------
 
 
-# -- the rows of the table: one function for each way of counting ----------------------------------
-
-_Block: TypeAlias = Mapping[str, Any]
-_Row: TypeAlias = Callable[[_Block, CountText], int]
-
-
-def _fields(*names: str, secret: str = "") -> _Row:
-    """Counts what is in some fields, texts or blocks; an encrypted field by its length."""
-
-    def row(block: _Block, count: CountText) -> int:
-        hidden = block.get(secret)
-        tokens = -(-len(hidden) // SECRET_LETTERS) if isinstance(hidden, str) else 0
-        return tokens + sum(
-            tokens_of_content(block[name], count) for name in names if block.get(name)
-        )
-
-    return row
-
-
-def _image(block: _Block, count: CountText) -> int:
+def _image(block: Block, count: CountText) -> int:
     inner = block.get("image_url")
     detail = inner.get("detail") if isinstance(inner, Mapping) else block.get("detail")
     return SMALL_IMAGE if detail == "low" else IMAGE
 
 
-def _audio(block: _Block, count: CountText) -> int:
+def _audio(block: Block, count: CountText) -> int:
     data = data_of(block)
     if data is None:
         return AUDIO_SECOND * UNSEEN_SECONDS
@@ -145,14 +118,14 @@ def _audio(block: _Block, count: CountText) -> int:
     return AUDIO_SECOND * max(1, -(-size_of(data) // per_second))
 
 
-def _video(block: _Block, count: CountText) -> int:
+def _video(block: Block, count: CountText) -> int:
     data = data_of(block)
     return VIDEO_SECOND * (
         UNSEEN_SECONDS if data is None else max(1, -(-size_of(data) // VIDEO_SECOND_BYTES))
     )
 
 
-def _file(block: _Block, count: CountText) -> int:
+def _file(block: Block, count: CountText) -> int:
     """A document: its pages and other fields; a text or another medium is counted as that."""
     source, kind = source_of(block), media_type_of(block)
     tokens = sum(
@@ -173,16 +146,7 @@ def _file(block: _Block, count: CountText) -> int:
     )
 
 
-def _foreign(block: _Block, count: CountText) -> int:
-    """What LangChain wraps because it is not a standard block."""
-    return tokens_of_block(block.get("value"), count)
-
-
-def _nothing(block: _Block, count: CountText) -> int:
-    return 0
-
-
-def _unknown(block: _Block, count: CountText) -> int:
+def _unknown(block: Block, count: CountText) -> int:
     """A block of a kind that is not in the table: its JSON, but for what is data and not text."""
     data: list[int] = []
     shown = _readable(
@@ -191,32 +155,11 @@ def _unknown(block: _Block, count: CountText) -> int:
     return count(json.dumps(shown, ensure_ascii=False, default=str)) + sum(data)
 
 
-_KINDS: Final[Mapping[str, _Row]] = (
-    dict.fromkeys(
-        ("text", "input_text", "output_text", "summary_text", "reasoning_text"), _fields("text")
-    )
-    | {
-        name: {"image": _image, "audio": _audio, "video": _video}.get(kind, _file)
-        for name, kind in KINDS.items()
-    }
-    | {"text-plain": _file}
-    | dict.fromkeys(
-        ("tool_result", "web_search_tool_result", "web_fetch_tool_result", "server_tool_result"),
-        _fields("content", "output"),
-    )
-    | dict.fromkeys(("cachePoint", "cache_point"), _nothing)
-    | {
-        "refusal": _fields("refusal"),
-        "thinking": _fields("thinking"),
-        "redacted_thinking": _fields(secret="data"),
-        "reasoning": _fields("reasoning", "summary", "content", "text", secret="encrypted_content"),
-        "reasoning_content": _fields("reasoning_content", "text"),
-        "search_result": _fields("title", "source", "content"),
-        "web_search_result": _fields("title", "url", secret="encrypted_content"),
-        "function_call_output": _fields("output"),
-        "non_standard": _foreign,
-    }
-)
+_MEDIA: Final[Mapping[str, Callable[[Block, CountText], int]]] = {
+    "image": _image,
+    "audio": _audio,
+    "video": _video,
+}
 
 
 # -- what of a block is data -----------------------------------------------------------------------

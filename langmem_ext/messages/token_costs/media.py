@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-Block: TypeAlias = Mapping[str, Any]
-
-KINDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("image", "image_url", "input_image", "computer_screenshot", "image_generation_call"),
-        "image",
-    ),
-    **dict.fromkeys(("audio", "input_audio", "output_audio"), "audio"),
-    **dict.fromkeys(("video", "video_url", "input_video"), "video"),
-    **dict.fromkeys(("file", "input_file", "media"), "file"),
-    "document": "document",
-}
-"""What a block is, by its `type`; a file or document may be one of the others after all."""
+from langmem_ext.messages.blocks import MEDIA, Block, places_of, read_block
 
 _INNER: Final = ("source", "file", "input_audio", "image_url", "video_url")
 _NAMES: Final = (
@@ -55,22 +43,15 @@ class Medium:
 
 def medium_of(block: Block) -> Medium | None:
     """The medium that a block holds or names; None for texts, unknown kinds and empty blocks."""
-    kind = block.get("type")
-    if kind is None:  # Bedrock names the kind by the field: {"image": {…}}
-        kind = next((name for name in block if name in KINDS), None)
-        block = inner if kind is not None and isinstance(inner := block[kind], Mapping) else block
-    if (
-        not isinstance(kind, str)
-        or kind not in KINDS
-        or text_in(block) is not None
-        or source_of(block).get("content")
-    ):
+    worded = any(places_of([block]))
+    kind, block = read_block(block)
+    if kind is None or kind.what not in MEDIA or worded or source_of(block).get("content"):
         return None
     data, media_type, name = data_of(block), media_type_of(block), name_of(block)
     if data is None and not name:
         return None
     of_type = media_type.partition("/")[0]
-    general = KINDS[kind]
+    general = kind.what
     return Medium(
         kind=(
             of_type
@@ -81,18 +62,6 @@ def medium_of(block: Block) -> Medium | None:
         size=None if data is None else size_of(data),
         name=name,
         written=len(name if data is None else data),
-    )
-
-
-def text_in(block: Block) -> str | None:
-    """The text of a block that is one, or of a document that holds text; None of any other."""
-    for place in (block, source := source_of(block)):
-        if isinstance(text := place.get("text"), str):
-            return text
-    return (
-        str(source["data"])
-        if source.get("type") == "text" and isinstance(source.get("data"), str)
-        else None
     )
 
 

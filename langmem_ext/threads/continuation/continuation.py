@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNotFound
 from langmem_ext.log.shown import ReprFacts, Showing
 from langmem_ext.messages.annotations import NAMESPACE, FileReference, notes_of
-from langmem_ext.messages.text import text_of
+from langmem_ext.messages.text import words_of
 from langmem_ext.messages.turns import ConversationTurn
 from langmem_ext.storage.checkpoints.thread_row import hold_thread
 from langmem_ext.storage.operation import Op, Operation, operation
@@ -287,7 +287,7 @@ class Continuation(Showing):
     def result(self, text: str | BaseMessage) -> ToolResult:
         """A tool's result: the text, and the id with which any other tool can continue."""
         return {
-            "text": text_of(text.content) if isinstance(text, BaseMessage) else text,
+            "text": words_of(vars(text)) if isinstance(text, BaseMessage) else text,
             "continuation_id": self.id,
         }
 

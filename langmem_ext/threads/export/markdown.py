@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from langmem_ext.messages.annotations import HIDDEN, notes_of, shown_text
+from langmem_ext.messages.blocks import is_a, read_block, unwrapped
 from langmem_ext.messages.escapes import legible
 from langmem_ext.messages.packed import pack
-from langmem_ext.messages.text import text_of
+from langmem_ext.messages.text import words_in, words_of
+from langmem_ext.messages.token_costs.media import data_of, media_type_of, size_of
 from langmem_ext.storage.rows.clock import moment_of
 from langmem_ext.threads.export.fields import shown
 
@@ -34,19 +36,6 @@ _WHO: Final = {
     "ChatMessageChunk": "Chat",
 }
 _RESULTS: Final = frozenset({"tool", "function", "ToolMessageChunk", "FunctionMessageChunk"})
-_CALLS: Final = frozenset(
-    {
-        "tool_use",
-        "tool_call",
-        "tool_call_chunk",
-        "input_json_delta",
-        "function_call",
-        "text",
-        "non_standard",
-    }
-)
-"""Blocks that are no attachments: they are elsewhere in the message, or are its text."""
-
 _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _PICTURE: Final = re.compile(r"!(?=\[)")
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]#|~])")
@@ -90,13 +79,14 @@ def _parts(fields: Mapping[str, Any], seconds: int, include_sensitive: bool) -> 
     )
     secret = bool(notes_of(fields).get("sensitive")) and not include_sensitive
     content = fields.get("content")
-    text = text_of(content) if include_sensitive else shown_text(fields)
+    text = words_of(fields) if include_sensitive else shown_text(fields)
     if text and kind in _RESULTS:
         yield _folded("Result", text, "")
     elif text:
         yield f"{_quoted(text)}\n"
     for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") not in _CALLS:
+        elsewhere = words_in(block) is not None or is_a(block, "call", "piece", "mark")
+        if isinstance(block, dict) and not elsewhere:
             yield f"- attached: {_attachment(block)}\n"
     calls = fields.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
@@ -136,44 +126,9 @@ def _folded(title: str, text: str, language: str) -> str:
 
 def _attachment(block: Mapping[str, Any]) -> str:
     """A block that is not text: its kind and its size, never its content."""
-    kind = next(
-        (block[name] for name in ("mime_type", "media_type") if isinstance(block.get(name), str)),
-        None,
-    )
-    data = next(
-        (
-            value
-            for name in ("data", "base64", "image_url", "source", "file", "input_audio")
-            if (value := block.get(name))
-        ),
-        None,
-    )
-    if isinstance(data, dict):
-        kind = kind or next(
-            (
-                data[name]
-                for name in ("mime_type", "media_type", "format")
-                if isinstance(data.get(name), str)
-            ),
-            None,
-        )
-        data = next(
-            (
-                data[name]
-                for name in ("url", "data", "file_data")
-                if isinstance(data.get(name), str)
-            ),
-            None,
-        )
-    if isinstance(data, str) and data.startswith("data:"):
-        head, _, data = data.partition(",")
-        kind = kind or head[len("data:") :].split(";")[0]
-    size = (
-        len(data) * 3 // 4
-        if isinstance(data, str) and "://" not in data
-        else len(data)
-        if isinstance(data, bytes)
-        else len(pack(block))
-    )
-    named = f" ({_inline(str(kind))})" if kind else ""
-    return f"{_inline(str(block.get('type', 'block')))}{named}, {size} bytes"
+    native = unwrapped(block)
+    fields = read_block(block)[1]
+    kind, data = media_type_of(fields), data_of(fields)
+    size = len(pack(block)) if data is None else size_of(data)
+    named = f" ({_inline(kind)})" if kind else ""
+    return f"{_inline(str(native.get('type', 'block')))}{named}, {size} bytes"

@@ -20,6 +20,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 
 from langmem_ext._internal.stepping import aperform, perform
+from langmem_ext.messages.text import words_of
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.graph.answerer import Answerer
@@ -199,8 +200,10 @@ class Nodes:
             return message
         harmless = declared.keys() - self.playbook.sensitive
         others = secrets_in(harmless, after.params)
-        spans = None  # of another graph's parameter, nothing says which words may be its value
-        if names <= declared.keys():
+        # Of another graph's parameter, nothing says which words may be its value; nor of words
+        # that were not read, as those of a document.
+        spans = None
+        if names <= declared.keys() and heard.text == words_of(vars(message)):
             held_params = [declared[name] for name in names]
             risky_params = (
                 [declared[name] for name in risky if name in declared]

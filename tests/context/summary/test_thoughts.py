@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
 from benchmarks.provider_rules import anthropic_problems, openai_problems
-from langmem_ext.context.repair.provider import ANTHROPIC, BOTH, GOOGLE, OPENAI, THOUGHTS
+from langmem_ext.context.repair.provider import ANTHROPIC, BOTH, GOOGLE, OPENAI
 from langmem_ext.context.repair.repair import repair
 from langmem_ext.context.repair.thoughts import strippable, without_thoughts
+from langmem_ext.messages.blocks import is_a
 from langmem_ext.messages.pairing import call_ids, latest_round
 
 EXAMPLES = settings(max_examples=10 * settings().max_examples)
@@ -41,7 +42,7 @@ def test_no_thought_is_left_and_nothing_else_is_taken(
         assert without_thoughts(bare, rules) is bare
         assert (bare.text, bare.id, call_ids(bare)) == (message.text, message.id, call_ids(message))
         if isinstance(message, AIMessage) and isinstance(message.content, list):
-            left = [block for block in message.content if block["type"] not in THOUGHTS]
+            left = [block for block in message.content if not is_a(block, "thought")]
             assert bare.content == left
             assert (bare is message) == (left == message.content)
     assert messages == before

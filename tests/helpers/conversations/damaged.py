@@ -11,7 +11,6 @@ from langchain_core.messages import (
     AnyMessage,
     BaseMessage,
     ChatMessage,
-    FunctionMessage,
     HumanMessage,
     RemoveMessage,
     SystemMessage,
@@ -92,11 +91,7 @@ def answers(draw: st.DrawFn) -> AIMessage:
             for call in repeated
         ]
         content = draw(st.permutations([*content, *blocks]))
-    kwargs = draw(
-        st.sampled_from(
-            [{}, {}, {"refusal": "No."}, {"function_call": {"name": "look", "arguments": "{}"}}]
-        )
-    )
+    kwargs = draw(st.sampled_from([{}, {}, {"refusal": "No."}]))
     said = draw(st.sampled_from([AIMessage, AIMessage, AIMessageChunk]))
     return said(content, tool_calls=asked, invalid_tool_calls=bad, additional_kwargs=kwargs)
 
@@ -133,7 +128,6 @@ SAID: st.SearchStrategy[BaseMessage] = st.one_of(
     st.sampled_from(["user", "assistant", "system", "critic"]).map(
         lambda role: ChatMessage("hi", role=role)
     ),
-    st.just(FunctionMessage("found", name="look")),
     st.just(RemoveMessage(id="gone")),
     IDS.map(
         lambda id_: HumanMessage(

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from pydantic import JsonValue
 
 from langmem_ext.messages.annotations import HIDDEN, marked_for, shown_text
+from langmem_ext.messages.text import words_of
 
 _ROLES: Final[Mapping[str, type[BaseMessage]]] = {
     "human": HumanMessage,
@@ -47,7 +48,7 @@ class Line:
         )
         data: dict[str, JsonValue] = {"id": message.id, "role": role, "text": self.text}
         if isinstance(message, AIMessage) and message.tool_calls:
-            data["text"] = self.text if message.text else ""
+            data["text"] = self.text if words_of(vars(message)) else ""
             data["calls"] = [call["name"] for call in message.tool_calls]
         if isinstance(message, ToolMessage):
             data["name"], data["tool_call_id"] = message.name, message.tool_call_id
@@ -56,7 +57,7 @@ class Line:
 
 def line_of(message: BaseMessage) -> Line:
     """A message as it is shown."""
-    role, text = message.type, str(message.text)
+    role, text = message.type, words_of(vars(message))
     if isinstance(message, ToolMessage):
         role = f"tool {message.name or ''}".strip()
     elif isinstance(message, AIMessage):
