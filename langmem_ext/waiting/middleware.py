@@ -12,6 +12,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.runtime import Runtime
 
 from langmem_ext.errors import InvalidInput, MissingExtra
+from langmem_ext.messages.call_ids import with_arguments
 from langmem_ext.waiting.catalog.param import NONE, Extensions, Param
 from langmem_ext.waiting.interrupts.ask import ask
 from langmem_ext.waiting.interrupts.question import for_all_clients
@@ -111,7 +112,9 @@ class AskUserMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 def _update(message: AIMessage, asking: Asking) -> dict[str, Any]:
     """The message with complete calls; each dropped call has a result that tells the model why."""
-    complete: AnyMessage = message.model_copy(update={"tool_calls": [*asking.calls]})
+    calls = [*asking.calls]
+    content = with_arguments(message.content, calls)
+    complete: AnyMessage = message.model_copy(update={"tool_calls": calls, "content": content})
     if not asking.refused:
         return {"messages": [complete]}
     reasons = "; ".join(f"{name}: {why}" for name, why in asking.refused.items())

@@ -18,6 +18,7 @@ from langchain_core.utils.json import parse_partial_json
 
 from langmem_ext.context.repair.provider import CALL_SIGNATURES
 from langmem_ext.messages.blocks import blocks_of, read_block
+from langmem_ext.messages.call_ids import restated
 
 PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 """What OpenAI's names of functions and Anthropic's ids of calls consist of."""
@@ -194,6 +195,7 @@ def _repeated_block(block: Any, left: list[SentCall]) -> Any:
     )
     if block["type"] == "tool_use" and not isinstance(block.get("input"), dict):
         sent["input"] = repeated.call["args"]
+    sent = restated(sent, repeated.call)
     return block if sent == block else sent
 
 

@@ -5,6 +5,8 @@ Pure functions.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,6 +21,7 @@ from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.catalog.parse import complete
 from langmem_ext.waiting.catalog.tool_params import completed
 from langmem_ext.waiting.catalog.tool_schema import (
+    Schema,
     ToolArgument,
     field_error,
     param_from,
@@ -34,8 +37,8 @@ from langmem_ext.waiting.understand.answers.structured_answer import read_value
 from langmem_ext.waiting.understand.commands import Refuse
 from langmem_ext.waiting.understand.values import Reading, read_values
 
-_UNASKABLE: Final = frozenset({"object", "array", "null"})
-"""Types of arguments that nobody can be asked for in words."""
+_SEPARATOR: Final = re.compile(r"\s*(?:[,;\n]|\s(?:and|&)\s)\s*")
+"""What is between the entries of a list that a user writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,30 @@ class Gap:
     attempt: int = 1
     problem: str = ""
 
+    @property
+    def schema(self) -> Schema:
+        """The JSON schema of the argument."""
+        return tool_arguments(self.tool)[self.argument].schema
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether the value is a list or an object, not one value that is read from words."""
+        return self.schema.get("type") in ("array", "object")
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a form asks for: the parts of an object, or the value."""
+        parts = self.schema.get("properties")
+        if not isinstance(parts, Mapping):
+            field = form_field(self.param)
+            spelled = "with commas between them" if self.is_composed else ""
+            return {self.param.name: {**field, "description": spelled} if spelled else field}
+        return {
+            name: form_field(param_from(ToolArgument(name, False, schema), name))
+            for name, schema in parts.items()
+            if isinstance(schema, Mapping)
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Asking:
@@ -74,8 +101,8 @@ class Asking:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def current(self) -> tuple[Gap, ...]:
-        """The gaps asked about now: all that a form may hold, then sensitive ones, each alone."""
-        plain = tuple(gap for gap in self.gaps if not gap.param.sensitive)
+        """The gaps asked about now: all single values, then composed or sensitive ones, alone."""
+        plain = tuple(gap for gap in self.gaps if not gap.param.sensitive and not gap.is_composed)
         return plain or self.gaps[:1]
 
 
@@ -142,7 +169,7 @@ class Tools:
 def _problem(tool: BaseTool, argument: ToolArgument, args: Mapping[str, Any]) -> str | None:
     """What is wrong with an argument, as a sentence; empty if missing, None if nothing is."""
     value = args.get(argument.name)
-    if argument.schema.get("type") in _UNASKABLE:
+    if argument.schema.get("type") == "null":
         return None
     if value is None or (isinstance(value, str) and not value.strip()):
         return "" if argument.required else None
@@ -180,8 +207,8 @@ def form_for(asking: Asking) -> Form | None:
     if any(gap.param.sensitive for gap in gaps):
         return None
     tools = dict.fromkeys(gap.tool.name for gap in gaps)
-    fields = {gap.param.name: form_field(gap.param) for gap in gaps}
-    return Form(", ".join(tools), fields, dict.fromkeys(fields, ""))
+    fields = {name: field for gap in gaps for name, field in gap.fields.items()}
+    return Form(", ".join(tools), fields, dict.fromkeys((gap.param.name for gap in gaps), ""))
 
 
 def answered(asking: Asking, answer: Answer, now: datetime) -> Asking:
@@ -198,7 +225,10 @@ def answered(asking: Asking, answer: Answer, now: datetime) -> Asking:
     if answer.act == "decline" or _is_declined(gaps, answer, now):
         return _without(asking, gaps, "The user will not give it.")
     params = [gap.param for gap in gaps]
-    if answer.act == "values":
+    values: dict[str, JsonValue | Refuse]
+    if gaps[0].is_composed:
+        values = {gaps[0].param.name: _composed(gaps[0], answer)}
+    elif answer.act == "values":
         values = {
             param.name: read_value(param, answer.values[param.name], now)
             for param in params
@@ -210,6 +240,24 @@ def answered(asking: Asking, answer: Answer, now: datetime) -> Asking:
     for gap in gaps:
         asking = _taken(asking, gap, values.get(gap.param.name))
     return asking
+
+
+def _composed(gap: Gap, answer: Answer) -> JsonValue | Refuse:
+    """A list or an object: as values, the parts of a form, JSON, or a list in words."""
+    name, given = gap.param.name, answer.values
+    value: JsonValue = given.get(name, {**given}) if answer.act == "values" else answer.text
+    if not isinstance(value, str):
+        return value
+    try:
+        read = json.loads(value)
+    except ValueError:
+        read = None
+    if isinstance(read, list | dict):
+        return read
+    if gap.schema.get("type") == "array":
+        return [entry for entry in _SEPARATOR.split(value.strip(" .")) if entry]
+    parts = ", ".join(f'"{part}": …' for part in gap.fields)
+    return Refuse(name, f"it must be JSON, like {{{parts}}}", by="client")
 
 
 def _is_declined(gaps: Sequence[Gap], answer: Answer, now: datetime) -> bool:

@@ -1,0 +1,99 @@
+"""A desk whose tools are confirmed: it pays, cancels and refunds orders, and notes what it did."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from langchain_core.tools import tool
+
+from langmem_ext import IntentCatalog, build_waiting_graph
+
+CATALOG = """
+intents:
+  - id: pay
+    description: Pay money
+    examples: [pay somebody]
+    patterns: ['\\bpay\\b']
+    required: [amount]
+    tool: pay
+    confirm: "Pay {amount}?"
+    reply: "Paid {amount}."
+  - id: cancel_order
+    description: Cancel an order
+    examples: [cancel my order]
+    patterns: ['\\bcancel\\b.*\\border\\b']
+    required: [order_id]
+    tool: cancel_order
+    confirm: "Cancel {order_id}?"
+    reply: "Cancelled {order_id}."
+  - id: refund
+    description: Refund an order
+    examples: [refund my order]
+    patterns: ['\\brefund\\b']
+    required: [order_id]
+    tool: refund
+    confirm: "Refund {order_id}?"
+    reply: "Refunded {order_id}."
+  - id: send_note
+    description: Send a note
+    examples: [send a note]
+    required: [note]
+    tool: send_note
+    reply: "Sent."
+params:
+  amount: {type: money, prompt: "How much?"}
+  order_id: {type: identifier, prompt: "Which order?", pattern: 'O-\\d{3,6}', examples: [O-123], keep: plan}
+  note: {type: text, prompt: "What shall I write?"}
+"""  # noqa: E501
+
+
+class Payments:
+    """The desk.
+
+    Args:
+        folder: Where its catalog is put.
+        note: What the free text of its last intent is called.
+        refunds_take: Seconds that a refund takes.
+    """
+
+    def __init__(self, folder: Path, *, note: str = "note", refunds_take: float = 0) -> None:
+        self.ran: list[tuple[str, object]] = []
+        path = folder / "intents.yaml"
+        path.write_text(
+            CATALOG.replace("[note]", f"[{note}]").replace("  note:", f"  {note}:"),
+            encoding="utf-8",
+        )
+        self._catalog, self._note, self._takes = IntentCatalog.from_yaml(path), note, refunds_take
+
+    def graph(self, saver: Any) -> Any:
+        """The waiting graph."""
+
+        @tool
+        def pay(amount: float) -> dict[str, int]:
+            """Pay."""
+            self.ran.append(("paid", amount))
+            return {"ok": 1}
+
+        @tool
+        def cancel_order(order_id: str) -> dict[str, int]:
+            """Cancel."""
+            self.ran.append(("cancelled", order_id))
+            return {"ok": 1}
+
+        @tool
+        def refund(order_id: str) -> dict[str, int]:
+            """Refund."""
+            self.ran.append(("refunded", order_id))
+            time.sleep(self._takes)
+            return {"ok": 1}
+
+        space: dict[str, Any] = {"ran": self.ran}
+        exec(  # an argument of any name
+            f"def send_note({self._note}: str) -> dict:\n"
+            f"    'Send.'\n    ran.append(('sent', {self._note}))\n    return {{'ok': 1}}",
+            space,
+        )
+        tools = [pay, cancel_order, refund, tool(space["send_note"])]
+        return build_waiting_graph(self._catalog, tools).compile(checkpointer=saver)
