@@ -1,9 +1,10 @@
 """Names that look like those of secrets, whose values are kept out of metadata and displays.
 
-A name looks secret if it contains one of the words of LangGraph's own tracing (`author` and
-`max_tokens` do, too), or if one of its words, or two in a row, is in the list: `dbPwd`,
-`session-cookies`, `PIN_2` and `connection_string` do, `spinner` and `mapping` do not. One word is
-enough, so `cookie_consent` does: a missing value is noticed, a leaked one is not.
+A name looks secret if one of its whole words, or two in a row, is in the list: `dbPwd`, `PIN_2`,
+`session-cookies`, `access_tokens` and `connection_string` do; `author`, `monkey`, `spinner`, and
+`max_tokens`, which counts, do not. One word is enough, so `cookie_consent` does: a missing value is
+noticed, a leaked one is not. `auth` is a secret where it ends a name, as in `basic_auth`; before
+other words it says whose they are, as in `langgraph_auth_user_id`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
-
-_ANYWHERE: Final = ("key", "token", "secret", "password", "auth")
-"""The words that LangGraph keeps out of its traces' metadata, anywhere in a name."""
 
 _STORES: Final = (
     *(
@@ -32,15 +30,26 @@ _STORES: Final = (
     *("redis", "amqp", "broker"),
 )
 
+_USES: Final = (
+    *("access", "api", "auth", "bearer", "client", "csrf", "encryption", "id", "master", "private"),
+    *("refresh", "secret", "session", "signing", "user", "xsrf"),
+)
+
 _PAIRS: Final = frozenset(
     {
         *("passphrase", "passcode", "conninfo", "connstr"),
         *(f"{store}{kind}" for store in _STORES for kind in ("url", "uri", "string")),
+        *(f"{use}key" for use in _USES),
+        *(f"{use}{word}" for use in _USES for word in ("token", "tokens", "secret")),
     }
 )
 """Two words, also written as one."""
 
+_EXACT: Final = frozenset({"token", "pat"})
+"""Not in the plural: tokens are counted."""
+
 _WORDS: Final = _PAIRS | {
+    *("key", "secret", "password", "authorization", "authentication", "oauth", "ssn"),
     *("pass", "passwd", "pwd", "pw", "pin", "otp", "totp", "cvv", "cvc"),
     *(
         "credential",
@@ -72,15 +81,18 @@ _CODED_VALUE: Final = re.compile(r"(?:(?!%26)[^&\s])*")
 def is_secret_name(name: str) -> bool:
     """Whether a name looks like that of a secret.
 
-    >>> names = ("userPin", "spinner", "DATABASE_URLS", "mapping")
+    >>> names = ("userPin", "spinner", "DATABASE_URLS", "author", "max_tokens", "access_tokens")
     >>> [name for name in names if is_secret_name(name)]
-    ['userPin', 'DATABASE_URLS']
+    ['userPin', 'DATABASE_URLS', 'access_tokens']
     """
-    if any(part in name.casefold() for part in _ANYWHERE):
-        return True
     words = [word.casefold() for word in _WORD.findall(name)]
     pairs = [f"{first}{second}" for first, second in pairwise(words)]
-    return _holds_one_of(_WORDS, words) or _holds_one_of(_PAIRS, pairs)
+    return (
+        words[-1:] == ["auth"]
+        or not _EXACT.isdisjoint(words)
+        or _holds_one_of(_WORDS, words)
+        or _holds_one_of(_PAIRS, pairs)
+    )
 
 
 def _holds_one_of(known: frozenset[str], words: Iterable[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Callable, Collection
 from functools import lru_cache
@@ -13,6 +14,8 @@ from langgraph.checkpoint.base import EXCLUDED_METADATA_KEYS, CheckpointMetadata
 
 from langmem_ext._internal.secret_names import is_secret_name
 from langmem_ext.messages.size_limits import load_json
+
+_log = logging.getLogger(__name__)
 
 EXPECTED_HEAD: Final = "expected_head"
 """Name in `configurable`: the id of the checkpoint that must be the thread's newest, or empty for a
@@ -141,4 +144,18 @@ _loaded: Final[Callable[[bytes], dict[str, Any]]] = lru_cache(maxsize=1024)(load
 def _is_shown(name: str, names: Collection[str] | None) -> bool:
     if names is not None:
         return name in names
-    return name != EXPECTED_HEAD and not is_secret_name(name)
+    if not is_secret_name(name):
+        return name != EXPECTED_HEAD
+    warn_left_out(name)
+    return False
+
+
+@lru_cache(maxsize=1024)
+def warn_left_out(name: str) -> None:
+    """Say once that a name is kept out of metadata."""
+    _log.warning(
+        "%r looks like the name of a secret: its value in 'configurable' does not become metadata,"
+        " and no filter finds it. If it is none, name all that may be metadata:"
+        " DeltaSaver(…, metadata_keys=[…])",
+        name,
+    )

@@ -32,10 +32,11 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langmem_ext._internal.secret_names import is_secret_name
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext._internal.url import Address
 from langmem_ext.checkpointer import bulk, pruner
-from langmem_ext.checkpointer.metadata import EXPECTED_HEAD
+from langmem_ext.checkpointer.metadata import EXPECTED_HEAD, warn_left_out
 from langmem_ext.checkpointer.opening import Done, Opening, SaverOptions
 from langmem_ext.checkpointer.pages import CheckpointPages, NamedCheckpoints
 from langmem_ext.checkpointer.validation import (
@@ -493,7 +494,11 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         before: RunnableConfig | None,
     ) -> read_ops.Query | None:
         """The query of a list; None if nothing can be found."""
-        plain, step = split_filter(filter or {})
+        wanted = filter or {}
+        plain, step = split_filter(wanted)
+        for name in wanted if self.metadata_keys is None else ():
+            if is_secret_name(name):
+                warn_left_out(name)
         key = ThreadKey("", self.owner) if config is None else self._key_to_read(config)
         if key is None:
             return None

@@ -19,7 +19,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from langchain_core.runnables import Runnable
-from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
+from langgraph.checkpoint.serde._msgpack import (
+    SAFE_MSGPACK_METHODS,
+    SAFE_MSGPACK_TYPES,
+    STRICT_MSGPACK_ENABLED,
+)
 from langgraph.checkpoint.serde.jsonplus import (
     EXT_CONSTRUCTOR_KW_ARGS,
     EXT_CONSTRUCTOR_POS_ARGS,
@@ -62,10 +66,13 @@ class RestorePolicy:
 
     Args:
         allow: Further types, as classes or `(module, name)`; they may be anything.
-        strict: Only LangGraph's safe types and `allow`, no data types of the application.
+        strict: Only LangGraph's safe types and `allow`, no data types of the application. Default:
+            as LangGraph has it, whether the variable `LANGGRAPH_STRICT_MSGPACK` was set.
     """
 
-    def __init__(self, allow: Iterable[TypeName | type] = (), *, strict: bool = False) -> None:
+    def __init__(
+        self, allow: Iterable[TypeName | type] = (), *, strict: bool = STRICT_MSGPACK_ENABLED
+    ) -> None:
         self.strict = strict
         self.allow = frozenset(
             (item.__module__, item.__name__) if isinstance(item, type) else tuple(item)
@@ -243,10 +250,17 @@ class DataSerializer(JsonPlusSerializer):
 
     Args:
         allow: Additional types to restore, as classes or `(module, name)`.
-        strict: Restore only LangGraph's safe types and `allow`.
+        strict: Restore only LangGraph's safe types and `allow`; of a graph that is compiled with
+            the saver, also the types of its state. Default: whether the environment variable
+            `LANGGRAPH_STRICT_MSGPACK` was set when LangGraph was imported.
     """
 
-    def __init__(self, *, allow: Iterable[TypeName | type] = (), strict: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        allow: Iterable[TypeName | type] = (),
+        strict: bool = STRICT_MSGPACK_ENABLED,
+    ) -> None:
         self.policy = RestorePolicy(allow, strict=strict)
         super().__init__(__unpack_ext_hook__=RestoreHook(self.policy))
 

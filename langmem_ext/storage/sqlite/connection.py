@@ -139,6 +139,15 @@ def _damaged(code: str, place: str, text: str) -> StorageError:
     )
 
 
+def identity_of(path: str) -> tuple[int, int] | None:
+    """What tells a file from another one at the same path; None if there is none."""
+    try:
+        found = os.stat(path) if path and path != ":memory:" else None
+    except OSError:
+        return None
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another connection holds a lock that is needed, by SQLite's error code.
 

@@ -53,6 +53,7 @@ from langmem_ext.storage.sqlite.connection import (
     absolute,
     adopt,
     connect,
+    identity_of,
     is_busy,
     lock_of,
     path_of,
@@ -148,6 +149,7 @@ class SqliteDriver:
         self._close_connection = (
             weakref.finalize(self, self._connection.close) if self._owned else None
         )
+        self._file = identity_of(self.path)
         on_disk = bool(self.path) and self.path != ":memory:"
         self._leases = FileLeases(self.path) if on_disk else Leases()
 
@@ -280,6 +282,7 @@ class SqliteDriver:
             try:
                 result = self._drive(op, begin)
                 if connection.in_transaction:
+                    self._require_file()
                     self._cursor.execute("COMMIT")
                 return result
             except (Stale, sqlite3.IntegrityError) as error:
@@ -314,6 +317,7 @@ class SqliteDriver:
             self._once_unlocked(partial(self._connection.execute, WRITE))
             for job in jobs:
                 self._run_one(job)
+            self._require_file()
             self._cursor.execute("COMMIT")
         except BaseException as error:
             known = self._known(error)
@@ -355,6 +359,20 @@ class SqliteDriver:
                     job.fail(self._known(error))
                     break
         self._connection.execute("RELEASE operation")
+
+    def _require_file(self) -> None:
+        """Require that the open file is still the one at its path.
+
+        SQLite goes on writing to a file that was deleted or replaced, and all of it is lost.
+
+        Raises:
+            StorageUnavailable: It is not.
+        """
+        if self._file is not None and identity_of(self.path) != self._file:
+            raise StorageUnavailable(
+                f"the database {self.path} was deleted, or replaced by another file, while it was"
+                " open, and nothing was stored: open it again (restart the process)"
+            )
 
     def _known(self, error: BaseException) -> Exception:
         """The error that an operation's caller gets."""
