@@ -16,11 +16,12 @@ from pydantic import Field
 
 from langmem_ext import __version__
 from langmem_ext._internal.json import json_bytes
+from langmem_ext.errors import ThreadNotFound
 from langmem_ext.server import wire
 from langmem_ext.server.guard import AtDesk
 from langmem_ext.server.problems import NotServed
 from langmem_ext.server.routes.threads import Body, Checkpoint, Limit, Note, Offset, ThreadId
-from langmem_ext.server.runs import Run, Work, command_of, config_of
+from langmem_ext.server.runs import Run, Work, check, command_of, config_of
 from langmem_ext.server.service import Assistant, Desk
 
 RunId: TypeAlias = Annotated[str, Path(description="A run's id.", max_length=100)]
@@ -214,18 +215,17 @@ async def _begin(
         await not_served()
     if body.command is not None and body.input is not None:
         raise HTTPException(422, "a run has an input or a command, not both")
-    if body.if_not_exists == "create":
-        await desk.threads.acreate(thread_id, exist_ok=True)
-    thread = await desk.threads.aget(thread_id)
     strategy = body.multitask_strategy or "enqueue"
-    run = Run(
-        thread_id,
-        assistant.id,
-        desk.owner if desk.owner is not None else thread.owner,
-        body.metadata or {},
-        strategy,
-    )
+    run = Run(thread_id, assistant.id, desk.owner, body.metadata or {}, strategy)
     work = _work(run, assistant, body)
+    try:
+        thread = await desk.threads.aget(thread_id)
+    except ThreadNotFound:
+        if body.if_not_exists != "create":
+            raise
+        await check(graph, work.config, work.input)  # else there would be a thread of nothing
+        thread = await desk.threads.acreate(thread_id, exist_ok=True)
+    run.owner = thread.owner if desk.owner is None else desk.owner
     patience = 0 if strategy == "reject" else desk.limits.wait
     await desk.runs.begin(run, graph, desk.saver.log, work, emit, wait=patience)
     return run
