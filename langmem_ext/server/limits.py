@@ -22,6 +22,7 @@ class Limits:
     Attributes:
         body: The maximum bytes of a request.
         body_seconds: How long a request may take to arrive.
+        reader_seconds: How long the reader of a stream may take nothing, until it is dropped.
         rate: Requests a minute of one caller (an owner, or else an address), on average; as many
             may come at once. None for any number.
         wait: Seconds that a request waits for another caller that is using the thread.
@@ -29,6 +30,7 @@ class Limits:
 
     body: int = 8 * 1024 * 1024
     body_seconds: float = 60.0
+    reader_seconds: float = 30.0
     rate: int | None = 1200
     wait: float = 10.0
 
