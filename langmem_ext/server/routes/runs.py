@@ -291,7 +291,7 @@ class _Streamed(StreamingResponse):
 
         try:
             await super().__call__(scope, receive, sent)
-        except TimeoutError:  # its server closes the connection, for the response is unfinished
+        except* TimeoutError:  # its server closes the connection, for the response is unfinished
             _log.warning("a reader took nothing for %g s: it was dropped", self._patience)
         finally:
             if self._left is not None:
