@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from langmem_ext.errors import InvalidInput
@@ -112,6 +112,24 @@ def plain_text(value: str, place: str) -> str:
     return text
 
 
+def requirewhole_characters(value: object, place: str) -> None:
+    """Require that no text in a value, and no name, holds half of a character.
+
+    Raises:
+        InvalidInput: One does.
+    """
+    left, seen = [value], set[int]()
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            if not part.isascii():
+                plain_text(part, place)
+        elif isinstance(part, dict | list | tuple | set | frozenset) and id(part) not in seen:
+            seen.add(id(part))
+            left += part
+            left += part.values() if isinstance(part, dict) else ()
+
+
 _AS_JSON: Final[dict[str, Any]] = {"inf_nan_mode": "null", "bytes_mode": "base64"}
 
 
@@ -119,13 +137,16 @@ def json_bytes(value: object) -> bytes:
     """Any value as JSON: messages and models by their fields, other objects by their class."""
     try:
         return to_json(value, fallback=_as_data, **_AS_JSON)
-    except PydanticSerializationError:  # half of a character in a text
+    except (PydanticSerializationError, UnicodeEncodeError):  # half of a character in a text
         return to_json(whole_characters(jsonable(value)), **_AS_JSON)
 
 
 def jsonable(value: object) -> Any:
     """The Python value of `json_bytes`."""
-    return to_jsonable_python(value, fallback=_as_data, **_AS_JSON)
+    try:
+        return to_jsonable_python(value, fallback=_as_data, **_AS_JSON)
+    except UnicodeEncodeError:  # half of a character in a name
+        return to_jsonable_python(whole_characters(value), fallback=_as_data, **_AS_JSON)
 
 
 def _as_data(value: Any) -> Any:
@@ -137,13 +158,11 @@ def _as_data(value: Any) -> Any:
 
 
 def whole_characters(value: Any) -> Any:
-    """A text, or JSON, with a question mark for each half of a character."""
+    """A value with a question mark for each half of a character."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [whole_characters(item) for item in value]
-    return (
-        {whole_characters(name): whole_characters(item) for name, item in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
+    if isinstance(value, dict):
+        return {whole_characters(name): whole_characters(item) for name, item in value.items()}
+    return whole_characters(value.model_dump()) if isinstance(value, BaseModel) else value

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import EXCLUDED_METADATA_KEYS, CheckpointMetadata
 
+from langmem_ext._internal.json import require_whole
 from langmem_ext._internal.secret_names import is_secret_name
 from langmem_ext.messages.size_limits import load_json
 
@@ -70,6 +71,9 @@ def split_metadata(
     """Metadata in three parts: its scalars as JSON text, its step, and the rest.
 
     No text among the scalars has a NUL character, which not every database accepts.
+
+    Raises:
+        InvalidInput: A text or a name holds half of a character, which no reader of JSON takes.
     """
     labels: dict[str, Any] = {}
     details: dict[str, Any] = {}
@@ -84,6 +88,8 @@ def split_metadata(
             labels[name] = value
         else:
             details[name] = value
+    if details not in _USUAL:
+        require_whole(details, "a checkpoint's metadata")
     # 1, 1.0 and True are equal, and the cache does not distinguish them inside a tuple.
     if _NUMBERS.isdisjoint(map(type, labels.values())):
         return _label(tuple(labels.items())), step, details
@@ -101,6 +107,9 @@ def is_scalar(value: Any) -> bool:
     )
 
 
+_USUAL: Final[Sequence[dict[str, Any]]] = ({"parents": {}}, {})
+"""What most checkpoints have beside scalars."""
+
 _encoded: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 
@@ -113,6 +122,8 @@ def _label(items: tuple[tuple[str, Any], ...]) -> bytes:
 def _text_of(labels: dict[str, Any]) -> bytes:
     """Scalars as JSON text, without NUL characters."""
     label = _encoded(labels).encode()
+    if b"\\ud" in label:  # a character of two halves, or half of one
+        require_whole(labels, "a checkpoint's metadata")
     if b"\\u0000" in label:
         for name, value in labels.items():
             labels[name] = value.replace("\0", "") if isinstance(value, str) else value

@@ -6,10 +6,13 @@ import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fastapi import HTTPException, Request
 from starlette.types import Message, Receive
+
+from langmem_ext._internal.json import require_whole
+from langmem_ext.errors import InvalidInput
 
 CALLERS: Final = 10_000
 """How many callers are remembered; a forgotten one starts with a full bucket."""
@@ -22,6 +25,7 @@ class Limits:
     Attributes:
         body: The maximum bytes of a request.
         body_seconds: How long a request may take to arrive.
+        reader_seconds: How long the reader of a stream may take nothing, until it is dropped.
         rate: Requests a minute of one caller (an owner, or else an address), on average; as many
             may come at once. None for any number.
         wait: Seconds that a request waits for another caller that is using the thread.
@@ -29,6 +33,7 @@ class Limits:
 
     body: int = 8 * 1024 * 1024
     body_seconds: float = 60.0
+    reader_seconds: float = 30.0
     rate: int | None = 1200
     wait: float = 10.0
 
@@ -77,7 +82,23 @@ def bounded(request: Request, limits: Limits) -> Request:
         raise HTTPException(
             415, "the content is to be JSON: send it with 'Content-Type: application/json'"
         )
-    return Request(request.scope, _counted(request.receive, limits))
+    return _WholeRequest(request.scope, _counted(request.receive, limits))
+
+
+class _WholeRequest(Request):
+    """A request whose JSON holds no half of a character, in no text and no name.
+
+    JSON can spell one as an escape; no database and no reader of JSON takes it.
+    """
+
+    async def json(self) -> Any:
+        value, sent = await super().json(), await self.body()
+        if b"\\u" in sent or b"\xed" in sent:  # it may hold one
+            try:
+                require_whole(value, "the content")
+            except InvalidInput as error:
+                raise HTTPException(422, str(error)) from None
+        return value
 
 
 def _counted(receive: Receive, limits: Limits) -> Receive:

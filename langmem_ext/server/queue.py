@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any, Final, Literal, Protocol, TypeAlias
 from uuid import uuid4
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from langmem_ext.errors import (
     ConversationError,
@@ -31,6 +32,10 @@ Status: TypeAlias = Literal["queued", "running", "done", "failed"]
 TASKS: Final = ("langmem", "tasks")
 """The namespace of tasks in a store."""
 
+LINES: Final = ("langmem", "lines")
+"""The namespace of lines in a store: a line has a namespace of its own, and in it the ids of its
+open tasks, by their places."""
+
 KEPT: Final = 7 * 24 * 60.0
 """How many minutes a task is kept after its last step, in a store with a TTL."""
 
@@ -43,7 +48,10 @@ AT_ONCE: Final = 4
 EVERY: Final = 15.0
 """Seconds between two searches for tasks that another process has left, or that must be retried."""
 
-PAGE: Final = 100
+PATIENCE: Final = 30.0
+"""Seconds that a task waits for others that are taken into its line."""
+
+PAGE: Final = 1000
 
 _log = logging.getLogger(__name__)
 
@@ -56,13 +64,15 @@ class Task:
         kind: The kind of task, like `GENERATE_MEMORY_BATCH`.
         payload: Its arguments, as JSON.
         owner: The owner for whom it is done.
-        id: Its id.
+        id: Its id; a task with the id of one that is known is not taken again.
+        line: Tasks of one line are done one at a time, in the order in which they were taken.
     """
 
     kind: str
     payload: Mapping[str, Any]
     owner: str | None = None
     id: str = field(default_factory=lambda: str(uuid4()))
+    line: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +123,13 @@ Perform: TypeAlias = Callable[[Task], Awaitable[Any]]
 class StoreQueue:
     """A queue that keeps its tasks in a store, and runs them in this process.
 
-    Several processes may work on one queue: a task is run under a lease, so by one of them at a
-    time. A process that dies leaves its tasks to the others, or to itself after a restart.
+    Several processes may work on one queue. A line is worked off under a lease, so by one of them
+    at a time, the oldest task first. A process that dies leaves its lines to the others, or to
+    itself after a restart: its task comes before those behind it.
 
     Args:
         store: Where the tasks are kept.
-        log: The database, which has the leases of tasks.
+        log: The database, which has the leases of lines.
         perform: Runs a task.
     """
 
@@ -126,14 +137,21 @@ class StoreQueue:
         self._store = store
         self._log = log
         self._perform = perform
-        self._known: asyncio.Queue[str] = asyncio.Queue()
+        self._lines: asyncio.Queue[str] = asyncio.Queue()
+        self._listed: set[str] = set()
         self._workers: list[asyncio.Task[None]] = []
-        self._at_work: set[str] = set()
+        self._taking = asyncio.Lock()
 
     async def put(self, task: Task) -> None:
-        """Take a task."""
-        await self._write(TaskState(task))
-        self._known.put_nowait(task.id)
+        """Take a task, at the end of its line; one that is known is not taken again."""
+        line = blake2b((task.line or task.id).encode(), digest_size=16).hexdigest()
+        # One at a time, for a lease is a connection on PostgreSQL.
+        async with self._taking, self._lease("end", line, wait=PATIENCE):
+            if await self.get(task.id) is None:
+                before = await self._places(line)
+                place = f"{int(before[-1].key) + 1 if before else 0:020d}"
+                await self._write(TaskState(task), (*LINES, line), place, {"task": task.id})
+        self._list(line)
 
     async def get(self, task_id: str) -> TaskState | None:
         """The state of a task."""
@@ -153,67 +171,100 @@ class StoreQueue:
         await asyncio.gather(*self._workers, return_exceptions=True)
         self._workers = []
 
+    def _list(self, line: str) -> None:
+        if line not in self._listed:
+            self._listed.add(line)
+            self._lines.put_nowait(line)
+
+    def _lease(self, what: str, line: str, *, wait: float) -> AbstractAsyncContextManager[None]:
+        return self._log.driver.alease(f"langmem-{what}:{line}", wait=wait)
+
     async def _look(self) -> None:
-        """Find tasks that nobody works on, again and again."""
+        """Find lines that nobody works on, again and again."""
         while True:
             try:
-                for item in await self._store.asearch(
-                    TASKS, filter={"over": False}, limit=PAGE, refresh_ttl=False
-                ):
-                    if item.key not in self._at_work:
-                        self._known.put_nowait(item.key)
+                for name in await self._store.alist_namespaces(prefix=LINES, limit=PAGE):
+                    self._list(name[-1])
             except Exception:  # the database may come back
                 _log.warning("the queue cannot be read", exc_info=True)
             await asyncio.sleep(EVERY)
 
     async def _work(self) -> None:
         while True:
-            task_id = await self._known.get()
-            self._at_work.add(task_id)
+            line = await self._lines.get()
+            self._listed.discard(line)
             try:
-                with suppress(ThreadBusy):  # another process is working on it
-                    async with self._log.driver.alease(f"langmem-task:{task_id}", wait=0):
-                        await self._attempt(task_id)
+                with suppress(ThreadBusy):  # who works on it looks at it again when it has ended
+                    await self._work_off(line)
             except Exception:  # the next search finds it again
-                _log.warning("task %s could not be worked on", task_id, exc_info=True)
-            finally:
-                self._at_work.discard(task_id)
+                _log.warning("tasks could not be worked on", exc_info=True)
 
-    async def _attempt(self, task_id: str) -> None:
-        state = await self.get(task_id)
-        if state is None or state.is_over:
-            return
-        if state.attempts >= ATTEMPTS:
-            await self._write(
-                _moved(
-                    state,
-                    "failed",
-                    error=state.error or "every process that tried it has ended in the midst of it",
-                )
+    async def _work_off(self, line: str) -> None:
+        """Run a line's tasks in order, until one must be tried again later."""
+        while await self._places(line):
+            async with self._lease("line", line, wait=0):
+                for place in await self._places(line):
+                    if not await self._attempt(place):
+                        return
+
+    async def _places(self, line: str) -> list[SearchItem]:
+        """The open tasks of a line, the oldest first."""
+        places: list[SearchItem] = []
+        while True:
+            page = await self._store.asearch(
+                (*LINES, line), limit=PAGE, offset=len(places), refresh_ttl=False
             )
-            return
+            places += page
+            if len(page) < PAGE:
+                return sorted(places, key=lambda place: place.key)
+
+    async def _attempt(self, place: SearchItem) -> bool:
+        """Try a task; whether it has ended."""
+        state = await self.get(place.value["task"])
+        if state is not None and not state.is_over:
+            state = await self._tried(state)
+            if not state.is_over:
+                await self._write(state)
+                return False
+        await self._write(state, place.namespace, place.key, None)
+        return True
+
+    async def _tried(self, state: TaskState) -> TaskState:
+        """The state of a task after one more attempt."""
+        if state.attempts >= ATTEMPTS:
+            ended = "every process that tried it has ended in the midst of it"
+            return _moved(state, "failed", error=state.error or ended)
         state = _moved(state, "running", attempts=state.attempts + 1)
         await self._write(state)
         try:
             result = await self._perform(state.task)
         except Exception as error:  # whatever a model or a graph raises
-            await self._failed(state, error)
-        else:
-            await self._write(_moved(state, "done", result=result))
+            return _failed(state, error)
+        return _moved(state, "done", result=result)
 
-    async def _failed(self, state: TaskState, error: Exception) -> None:
-        """Note why a task failed; it is tried again if that may help."""
-        if not isinstance(error, LangmemExtError):
-            _log.warning("task %s failed", state.task.id, exc_info=error)
-        final = (
-            isinstance(error, InvalidInput | ConversationError | LookupError)
-            or state.attempts >= ATTEMPTS
-        )
-        await self._write(_moved(state, "failed" if final else "queued", error=safe_text(error)))
+    async def _write(
+        self,
+        state: TaskState | None,
+        line: tuple[str, ...] = (),
+        place: str = "",
+        value: dict[str, Any] | None = None,
+    ) -> None:
+        """Write a task's state, and its place in its line (None: it has none any more)."""
+        ttl = KEPT if self._store.supports_ttl else None
+        puts = [] if state is None else [(TASKS, state.task.id, _value_of(state))]
+        changes = [*puts, *([(line, place, value)] if line else [])]
+        await self._store.abatch([PutOp(*change, index=False, ttl=ttl) for change in changes])
 
-    async def _write(self, state: TaskState) -> None:
-        ttl = {"ttl": KEPT} if self._store.supports_ttl else {}
-        await self._store.aput(TASKS, state.task.id, _value_of(state), index=False, **ttl)
+
+def _failed(state: TaskState, error: Exception) -> TaskState:
+    """The state of a task that failed; it is tried again if that may help."""
+    if not isinstance(error, LangmemExtError):
+        _log.warning("task %s failed", state.task.id, exc_info=error)
+    final = (
+        isinstance(error, InvalidInput | ConversationError | LookupError)
+        or state.attempts >= ATTEMPTS
+    )
+    return _moved(state, "failed" if final else "queued", error=safe_text(error))
 
 
 def _moved(
@@ -237,8 +288,8 @@ def _value_of(state: TaskState) -> dict[str, Any]:
         "kind": state.task.kind,
         "payload": dict(state.task.payload),
         "owner": state.task.owner,
+        "line": state.task.line,
         "status": state.status,
-        "over": state.is_over,
         "attempts": state.attempts,
         "result": state.result,
         "error": state.error,
@@ -249,7 +300,7 @@ def _value_of(state: TaskState) -> dict[str, Any]:
 
 def _state_in(value: Mapping[str, Any]) -> TaskState:
     return TaskState(
-        task=Task(value["kind"], value["payload"], value["owner"], value["id"]),
+        task=Task(value["kind"], value["payload"], value["owner"], value["id"], value["line"]),
         status=value["status"],
         attempts=value["attempts"],
         result=value["result"],

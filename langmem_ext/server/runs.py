@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
@@ -19,12 +19,14 @@ from uuid import UUID, uuid4
 from fastapi import HTTPException
 from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels.delta import DeltaChannel
 from langgraph.errors import GraphRecursionError, InvalidUpdateError
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Send
 
 from langmem_ext.errors import LangmemExtError, safe_text
 from langmem_ext.log.message_log import MessageLog
+from langmem_ext.threads.states.taken import AS_INPUT, require_taken
 
 Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
 Status: TypeAlias = Literal["pending", "running", "error", "success", "interrupted"]
@@ -147,12 +149,22 @@ class Runs:
 
         Raises:
             ThreadBusy: Another caller is still using it.
+            InvalidInput: The graph does not take the input; nothing was stored.
+            HTTPException: The run was stopped before it began.
         """
         self._runs[run.id] = run
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         run.task = asyncio.create_task(_drive(run, graph, log, work, emit, begun, wait))
         run.task.add_done_callback(lambda _: self._forget())
-        await asyncio.shield(begun)
+        try:
+            await asyncio.shield(begun)
+        except asyncio.CancelledError:
+            if begun.cancelled():
+                raise HTTPException(409, "the run was stopped before its thread was free") from None
+            raise
+        except Exception:
+            del self._runs[run.id]
+            raise
 
     async def aclose(self) -> None:
         """Stop all runs; their threads go on from their last step."""
@@ -181,6 +193,7 @@ async def _drive(
     """Run a run; the only error raised is its cancellation."""
     try:
         async with log.driver.alease(run.thread_id, wait=wait):
+            await check(graph, work.config, work.input)
             run.become("running")
             begun.set_result(None)
             await emit("metadata", {"run_id": run.id, "attempt": 1})
@@ -349,6 +362,28 @@ def reason_of(error: Exception) -> str:
     )
 
 
+async def check(
+    graph: Graph, config: RunnableConfig, value: Any, *, as_node: str | None = AS_INPUT
+) -> None:
+    """Require that a graph takes an input, a command or an update; see `require_taken`.
+
+    Raises:
+        InvalidInput: It does not.
+    """
+    saver: Any = graph.checkpointer
+    configurable = config["configurable"]
+    names = (configurable.get("checkpoint_ns") or "").split("|")
+    path = "|".join(name.partition(":")[0] for name in names if not name.isdigit())
+    inner = next(iter(graph.get_subgraphs(namespace=path, recurse=True)), None) if path else None
+    held = await saver.aget_tuple(config)
+    rebuilt: Any = None
+    if held is not None and any(isinstance(one, DeltaChannel) for one in graph.channels.values()):
+        with suppress(Exception):  # a state that cannot be rebuilt tells nothing about the value
+            rebuilt = (await graph.aget_state(held.config)).values
+    subject: Any = graph if inner is None else inner[1]
+    await asyncio.to_thread(require_taken, subject, held, value, as_node=as_node, rebuilt=rebuilt)
+
+
 async def update_state(
     graph: Graph,
     log: MessageLog,
@@ -370,9 +405,11 @@ async def update_state(
 
     Raises:
         ThreadBusy: Another caller is still using it.
-        HTTPException: The graph refuses the values; nothing was changed.
+        InvalidInput: The graph does not take the values; nothing was changed.
+        HTTPException: The graph does not take them as this node's; nothing was changed.
     """
     async with log.driver.alease(config["configurable"]["thread_id"], wait=wait):
+        await check(graph, config, values, as_node=as_node)
         try:
             return await graph.aupdate_state(config, values, as_node=as_node)
         except LangmemExtError:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -27,7 +29,7 @@ from langmem_ext import (
 )
 from langmem_ext._internal.models import make_model
 from langmem_ext.checkpointer.saver import DeltaSaver
-from langmem_ext.errors import InvalidInput
+from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.log.message_log import Database, MessageLog, is_address
 from langmem_ext.log.sweeper import EVERY, AsyncSweeper, checked_interval
 from langmem_ext.server.access import Access
@@ -43,6 +45,8 @@ from langmem_ext.threads.threads import Threads
 
 if TYPE_CHECKING:
     from langmem_ext.waiting.turn import Turn
+
+_log = logging.getLogger(__name__)
 
 MakeGraph: TypeAlias = Callable[[DeltaSaver], Graph]
 
@@ -104,7 +108,7 @@ class Desk:
     @cached_property
     def states(self) -> ThreadStates:
         """The threads with their states."""
-        return ThreadStates(self.saver)
+        return ThreadStates(self.saver, None if self.assistant is None else self.graph)
 
     @cached_property
     def graph(self) -> Graph:
@@ -230,25 +234,30 @@ class Desk:
     ) -> StateSnapshot | None:
         """The state of a thread, by the graph or else its checkpoint; None if there is none.
 
+        It is that of the checkpoint, too, where the graph cannot apply what was written last.
+
         Args:
             thread_id: The thread.
             checkpoint_id: The checkpoint; None for the newest.
             namespace: A subgraph's namespace.
             subgraphs: Whether to include the states of subgraphs; needs a graph.
         """
-        if self.assistant is None:
+        state = None
+        if self.assistant is not None:
+            with _failing(thread_id):
+                state = await self.graph.aget_state(
+                    place(thread_id, checkpoint_id, namespace), subgraphs=subgraphs
+                )
+        if state is None:
             return await self.states.astate(
                 thread_id, checkpoint_id=checkpoint_id, namespace=namespace
             )
-        state = await self.graph.aget_state(
-            place(thread_id, checkpoint_id, namespace), subgraphs=subgraphs
-        )
         if checkpoint_id is None and not namespace and state.interrupts:
             checkpoint = await self.saver.aget_tuple(state.config)
             return Standing.of(state, checkpoint).snapshot
         return state if state.created_at is not None else None
 
-    def history(
+    async def history(
         self,
         thread_id: str,
         *,
@@ -256,18 +265,22 @@ class Desk:
         before: str | None,
         metadata: Mapping[str, Any] | None,
         limit: int,
-    ) -> AsyncGenerator[StateSnapshot, None]:
+    ) -> list[StateSnapshot]:
         """The states of a thread, newest first, by the graph or else its checkpoints."""
-        if self.assistant is None:
-            return self.states.ahistory(
+        if self.assistant is not None:
+            of = None if before is None else place(thread_id, before, namespace)
+            filter = None if metadata is None else dict(metadata)
+            with _failing(thread_id):
+                return await _listed(
+                    self.graph.aget_state_history(
+                        place(thread_id, None, namespace), filter=filter, before=of, limit=limit
+                    )
+                )
+        return await _listed(
+            self.states.ahistory(
                 thread_id, namespace=namespace, before=before, metadata=metadata, limit=limit
             )
-        of = None if before is None else place(thread_id, before, namespace)
-        filter = None if metadata is None else dict(metadata)
-        states = self.graph.aget_state_history(
-            place(thread_id, None, namespace), filter=filter, before=of, limit=limit
         )
-        return cast("AsyncGenerator[StateSnapshot, None]", states)
 
     @property
     def graph_metadata(self) -> Mapping[str, Any]:
@@ -277,6 +290,27 @@ class Desk:
             if self.assistant is None
             else {"graph_id": self.assistant.name, "assistant_id": self.assistant.id}
         )
+
+
+@contextmanager
+def _failing(thread_id: str) -> Iterator[None]:
+    """Let a thread be read without its graph where the graph raises."""
+    try:
+        yield
+    except LangmemExtError:
+        raise
+    except Exception as error:  # whatever a reducer of somebody's graph raises
+        _log.warning(
+            "thread %r is shown as it was stored: the graph raises %s",
+            thread_id,
+            type(error).__name__,
+        )
+
+
+async def _listed(states: AsyncIterator[StateSnapshot]) -> list[StateSnapshot]:
+    # Closed at once if it fails: it may hold the database.
+    async with aclosing(cast("AsyncGenerator[StateSnapshot, None]", states)) as each:
+        return [state async for state in each]
 
 
 def _import_converse() -> Callable[..., Awaitable[Turn]]:

@@ -48,7 +48,7 @@ async def perform_task(service: Service, task: Task) -> Any:
     if task.kind == GENERATE:
         return await generate(desk, task.payload)
     if task.kind == DELIVER:
-        return await deliver(desk, task.payload)
+        return await deliver(desk, task)
     raise InvalidInput(
         f"there are no tasks of the kind {task.kind!r}: use one of {', '.join(KINDS)}"
     )
@@ -73,9 +73,11 @@ async def generate(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
     return asdict(await generator.agenerate_needing(**wanted))
 
 
-async def deliver(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
+async def deliver(desk: Desk, task: Task) -> dict[str, Any]:
     """Deliver a message; its answer. The prompts that models were sent are kept with it."""
+    payload = task.payload
     thread_id, message_id = payload["conversation_id"], payload["message_id"]
+    await desk.threads.aget(thread_id)  # a conversation that was deleted since then stays deleted
     seen = PromptsSeen()
     config: RunnableConfig = {
         "configurable": allowed_of(payload.get("config") or {}),
@@ -96,7 +98,7 @@ async def deliver(desk: Desk, payload: Mapping[str, Any]) -> dict[str, Any]:
         "message_id": message_id,
         "steps": seen.steps,
     }
-    for key in (message_id, answer["id"]):
+    for key in (task.id, answer["id"]):
         if key is not None:
             await desk.keeping.aput(MESSAGES, key, record, index=False)
     return answer

@@ -55,6 +55,7 @@ LANGGRAPH_MODULES = {
     "threads.states.rewind": "reads and replaces what a step's tasks were answered",
     "threads.states.snapshot": "reads its checkpoints as a graph does",
     "threads.states.states": "gives its snapshots",
+    "threads.states.taken": "rehearses what a graph does with a value",
     "threads.session.channels": "reads what a graph was about to do",
     "waiting.graph.nodes": "its nodes let interrupts pass",
     "waiting.interrupts.ask": "interrupts",

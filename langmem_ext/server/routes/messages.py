@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final, TypeAlias
-from uuid import uuid4
+from uuid import UUID, uuid4, uuid5
 
 from fastapi import APIRouter, HTTPException, Path, Query, Response
 from pydantic import Field
@@ -20,6 +20,9 @@ from langmem_ext.server.service import Desk
 from langmem_ext.server.tasks import DELIVER, MESSAGES
 
 MessageId: TypeAlias = Annotated[str, Path(description="A message's id.", max_length=1000)]
+
+MESSAGE_IDS: Final = UUID("6f2c8a52-8f0e-4c50-9d55-6f5f0c1f6a0b")
+"""The namespace of the ids of tasks whose messages were named by their senders."""
 
 LOOK: Final = 0.1
 """Seconds between two checks of a task while waiting for it."""
@@ -34,6 +37,9 @@ class NewMessage(Body):
     content: str = Field(examples=["Hello"], max_length=100_000)
     purpose: Annotated[str, Field(max_length=100)] = Field(
         "chat", description="Returned with the message."
+    )
+    message_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="A message that is sent again with the same id is delivered only once."
     )
     config: Note | None = Field(None, examples=[{"tz": "Europe/Rome"}])
 
@@ -54,26 +60,33 @@ def add_message_routes(router: APIRouter) -> None:
 
 
 async def send(thread_id: ThreadId, body: NewMessage, desk: AtDesk) -> Response:
-    """Accept a message; once accepted, it is delivered, even if the server dies."""
+    """Accept a message; once accepted, it is delivered, even if the server dies.
+
+    Messages of a conversation are delivered in the order in which they were accepted.
+    """
     desk.graph  # noqa: B018 - raises if there is no graph
-    await desk.threads.acreate(thread_id, exist_ok=True)
-    message_id = str(uuid4())
-    payload = {
-        "conversation_id": thread_id,
-        "message_id": message_id,
-        "content": body.content,
-        "config": body.config,
-    }
+    message_id = body.message_id or str(uuid4())
     # The task has the message's id, so that its answer is found by it.
-    await desk.queue.put(Task(DELIVER, payload, desk.owner, message_id))
+    task_id = message_id if body.message_id is None else _name(desk.owner, message_id)
+    payload = {**body.model_dump(), "conversation_id": thread_id, "message_id": message_id}
+    state = None if body.message_id is None else await desk.queue.get(task_id)
+    if state is None:
+        await desk.threads.acreate(thread_id, exist_ok=True)
+        task = Task(DELIVER, payload, desk.owner, task_id, line=thread_id)
+        await desk.queue.put(task)
+        state = await desk.queue.get(task_id) or TaskState(task)
+    if state.task.payload != payload:
+        raise HTTPException(
+            409, f"another message was sent with the id {message_id!r}: send this one with its own"
+        )
     message = {
         "id": message_id,
         "conversation_id": thread_id,
         "content": body.content,
         "purpose": body.purpose,
-        "created_at": datetime.now(UTC).isoformat(),
+        "created_at": state.created_at.isoformat(),
     }
-    return await wire.answer({"message": message, "task_id": message_id}, status=202)
+    return await wire.answer({"message": message, "task_id": task_id}, status=202)
 
 
 async def response(
@@ -84,7 +97,7 @@ async def response(
     """The answer to a message; until there is one, 202 with the state of its delivery."""
     deadline = time.monotonic() + wait
     while True:
-        state = await task_of(desk, message_id)
+        state = await task_of(desk, _name(desk.owner, message_id), message_id)
         if state.status == "done":
             return await wire.answer(state.result)
         if state.status == "failed":
@@ -102,20 +115,27 @@ async def pipeline_steps(message_id: MessageId, desk: AtDesk) -> Response:
 
     Sensitive values are hidden.
     """
-    item = await desk.keeping.aget(MESSAGES, message_id)
+    own = await desk.keeping.aget(MESSAGES, _name(desk.owner, message_id))
+    item = own or await desk.keeping.aget(MESSAGES, message_id)
     if item is None or desk.owner not in (None, item.value["owner"]):
         raise HTTPException(404, f"there is no message {message_id!r} here that was answered")
     await desk.threads.aget(item.value["conversation_id"])
     return await wire.answer(item.value["steps"])
 
 
-async def task_of(desk: Desk, task_id: str) -> TaskState:
-    """The state of a task that the caller may see.
+async def task_of(desk: Desk, *task_ids: str) -> TaskState:
+    """The state of the first of these tasks that the caller may see.
 
     Raises:
-        HTTPException: The task is not found.
+        HTTPException: None is found.
     """
-    state = await desk.queue.get(task_id)
-    if state is None or desk.owner not in (None, state.task.owner):
-        raise HTTPException(404, f"there is no task {task_id!r} here, or it has ended long ago")
-    return state
+    for task_id in task_ids:
+        state = await desk.queue.get(task_id)
+        if state is not None and desk.owner in (None, state.task.owner):
+            return state
+    raise HTTPException(404, f"there is no task {task_ids[-1]!r} here, or it has ended long ago")
+
+
+def _name(owner: str | None, message_id: str) -> str:
+    """The task of a message whose sender chose its id: other owners may choose the same."""
+    return str(uuid5(MESSAGE_IDS, json.dumps([owner, message_id])))

@@ -6,21 +6,25 @@ They are enough for Agent Chat UI, deep-agents-ui and Agent Inbox.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
+from starlette.types import Message, Receive, Scope, Send
 
 from langmem_ext import __version__
 from langmem_ext._internal.json import json_bytes
+from langmem_ext.errors import ThreadNotFound
 from langmem_ext.server import wire
 from langmem_ext.server.guard import AtDesk
 from langmem_ext.server.problems import NotServed
 from langmem_ext.server.routes.threads import Body, Checkpoint, Limit, Note, Offset, ThreadId
-from langmem_ext.server.runs import Run, Work, command_of, config_of
+from langmem_ext.server.runs import Run, Work, check, command_of, config_of
 from langmem_ext.server.service import Assistant, Desk
 
 RunId: TypeAlias = Annotated[str, Path(description="A run's id.", max_length=100)]
@@ -76,6 +80,8 @@ class AssistantSearch(Body):
     limit: Limit = 10
     offset: Offset = 0
 
+
+_log = logging.getLogger(__name__)
 
 NEEDS_A_QUEUE: Final = (
     ("POST", "/runs"),
@@ -135,17 +141,18 @@ async def create(thread_id: ThreadId, body: NewRun, desk: AtDesk) -> Response:
 async def wait(thread_id: ThreadId, body: NewRun, desk: AtDesk) -> Response:
     """Run the graph until it ends or waits; its values, with interrupts under `__interrupt__`."""
     run = await _begin(desk, thread_id, body, _pass_over)
-    content = _until_over(run, stop=body.on_disconnect == "cancel")
-    return StreamingResponse(content, media_type="application/json", headers=_headers(run, "/join"))
+    left = partial(_leave, run, body)
+    headers = _headers(run, "/join")
+    return _Streamed(_until_over(run), desk, left, media_type="application/json", headers=headers)
 
 
 async def stream(thread_id: ThreadId, body: NewRun, desk: AtDesk) -> Response:
     """Run the graph, and stream it as server-sent events."""
     events = _Events()
     run = await _begin(desk, thread_id, body, events.put)
-    content = events.read(run, stop=body.on_disconnect == "cancel")
+    left = partial(_leave, run, body, events)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", **_headers(run, "/stream")}
-    return StreamingResponse(content, media_type="text/event-stream", headers=headers)
+    return _Streamed(events.read(), desk, left, media_type="text/event-stream", headers=headers)
 
 
 async def list_runs(
@@ -171,14 +178,14 @@ async def get(thread_id: ThreadId, run_id: RunId, desk: AtDesk) -> Response:
 async def join(thread_id: ThreadId, run_id: RunId, desk: AtDesk) -> Response:
     """Wait for a run to end; its values, and under `__interrupt__` what it waits for."""
     run = desk.runs.get(thread_id, run_id, desk.owner)
-    return StreamingResponse(_until_over(run, stop=False), media_type="application/json")
+    return _Streamed(_until_over(run), desk, media_type="application/json")
 
 
 async def cancel(
     thread_id: ThreadId,
     run_id: RunId,
     desk: AtDesk,
-    wait: Annotated[bool, Query(description="Answer when it has ended.")] = False,
+    wait: Annotated[bool, Query(description="Answer with 204 when it has ended.")] = False,
     action: Annotated[Literal["interrupt", "rollback"], Query()] = "interrupt",
 ) -> Response:
     """Stop a run; its thread goes on from its last step."""
@@ -188,11 +195,11 @@ async def cancel(
             " back by a checkpoint"
         )
     run = desk.runs.get(thread_id, run_id, desk.owner)
-    if run.task is not None:
-        run.task.cancel()
-        if wait:
-            await asyncio.wait([run.task])
-    return Response(status_code=204 if wait else 202)
+    assert run.task is not None
+    run.task.cancel()
+    # A node may take its time to end: until then it is accepted, no more.
+    ended = wait and (await asyncio.wait([run.task], timeout=desk.limits.wait))[0]
+    return Response(status_code=204 if ended else 202)
 
 
 async def _begin(
@@ -214,18 +221,17 @@ async def _begin(
         await not_served()
     if body.command is not None and body.input is not None:
         raise HTTPException(422, "a run has an input or a command, not both")
-    if body.if_not_exists == "create":
-        await desk.threads.acreate(thread_id, exist_ok=True)
-    thread = await desk.threads.aget(thread_id)
     strategy = body.multitask_strategy or "enqueue"
-    run = Run(
-        thread_id,
-        assistant.id,
-        desk.owner if desk.owner is not None else thread.owner,
-        body.metadata or {},
-        strategy,
-    )
+    run = Run(thread_id, assistant.id, desk.owner, body.metadata or {}, strategy)
     work = _work(run, assistant, body)
+    try:
+        thread = await desk.threads.aget(thread_id)
+    except ThreadNotFound:
+        if body.if_not_exists != "create":
+            raise
+        await check(graph, work.config, work.input)  # else there would be a thread of nothing
+        thread = await desk.threads.acreate(thread_id, exist_ok=True)
+    run.owner = thread.owner if desk.owner is None else desk.owner
     patience = 0 if strategy == "reject" else desk.limits.wait
     await desk.runs.begin(run, graph, desk.saver.log, work, emit, wait=patience)
     return run
@@ -257,61 +263,94 @@ async def _pass_over(name: str, data: Any) -> None:
     """Nobody listens."""
 
 
+class _Streamed(StreamingResponse):
+    """A response whose reader is dropped if it takes nothing for too long.
+
+    Args:
+        content: What is sent.
+        desk: Says for how long.
+        left: Called in the end, even if nothing was read.
+        options: Of the response.
+    """
+
+    def __init__(
+        self,
+        content: AsyncIterator[bytes],
+        desk: Desk,
+        left: Callable[[], None] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(content, **options)
+        self._patience = desk.limits.reader_seconds
+        self._left = left
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            async with asyncio.timeout(self._patience):
+                await send(message)
+
+        try:
+            await super().__call__(scope, receive, sent)
+        except* TimeoutError:  # its server closes the connection, for the response is unfinished
+            _log.warning("a reader took nothing for %g s: it was dropped", self._patience)
+        finally:
+            if self._left is not None:
+                self._left()
+
+
 class _Events:
     """The events of a run on their way to a reader; without one, they are dropped."""
 
     def __init__(self) -> None:
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(AHEAD)
         self._read = True
 
     async def put(self, name: str, data: Any) -> None:
-        """Queue an event; an empty name is the end."""
-        if not self._read:
-            return
+        """Queue an event once there is room; an empty name is the end, which waits for nobody."""
         if not name:
-            await self._queue.put(None)
-            return
-        content = await asyncio.to_thread(json_bytes, data)
-        if self._read:
-            await self._queue.put(b"event: " + name.encode() + b"\ndata: " + content + b"\n\n")
+            self._queue.put_nowait(None)
+        elif self._read:
+            content = await asyncio.to_thread(json_bytes, data)
+            await self._room.acquire()
+            self._queue.put_nowait(b"event: " + name.encode() + b"\ndata: " + content + b"\n\n")
 
-    async def read(self, run: Run, *, stop: bool) -> AsyncGenerator[bytes, None]:
-        """The events as they are sent.
+    async def read(self) -> AsyncIterator[bytes]:
+        """The events as they are sent."""
+        while True:
+            try:
+                event = await asyncio.wait_for(self._queue.get(), HEARTBEAT)
+            except TimeoutError:
+                yield b": still at work\n\n"
+                continue
+            if event is None:
+                return
+            self._room.release()
+            yield event
 
-        Args:
-            run: The run.
-            stop: Whether to cancel it when nobody reads any more.
-        """
-        try:
-            while True:
-                try:
-                    event = await asyncio.wait_for(self._queue.get(), HEARTBEAT)
-                except TimeoutError:
-                    yield b": still at work\n\n"
-                    continue
-                if event is None:
-                    return
-                yield event
-        finally:
-            self._read = False
-            while not self._queue.empty():
-                self._queue.get_nowait()
-            if stop and run.task is not None:
-                run.task.cancel()
+    def close(self) -> None:
+        """Drop all events: nobody reads any more."""
+        self._read = False
+        self._queue = asyncio.Queue()
+        self._room.release()  # for the event that may wait: no other one is put
 
 
-async def _until_over(run: Run, *, stop: bool) -> AsyncGenerator[bytes, None]:
+def _leave(run: Run, body: NewRun, events: _Events | None = None) -> None:
+    """Let a run go on without its reader, or stop it, as was asked for."""
+    if events is not None:
+        events.close()
+    if body.on_disconnect == "cancel" and run.task is not None:
+        run.task.cancel()
+
+
+async def _until_over(run: Run) -> AsyncIterator[bytes]:
     """A run's result, once it has ended; until then white space."""
     assert run.task is not None
-    try:
-        while not run.task.done():
-            await asyncio.wait([run.task], timeout=HEARTBEAT)
-            if not run.task.done():
-                yield b"\n"
-        yield await asyncio.to_thread(json_bytes, {} if run.result is None else run.result)
-    finally:
-        if stop:
-            run.task.cancel()
+    while not run.task.done():
+        await asyncio.wait([run.task], timeout=HEARTBEAT)
+        if not run.task.done():
+            yield b"\n"
+    yield await asyncio.to_thread(json_bytes, {} if run.result is None else run.result)
 
 
 def _headers(run: Run, end: str) -> dict[str, str]:

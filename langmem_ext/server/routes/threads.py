@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -282,13 +281,12 @@ async def history(thread_id: ThreadId, body: History, desk: AtDesk) -> Response:
     await desk.threads.aget(thread_id)
     before = body.before.checkpoint_id if isinstance(body.before, Checkpoint) else body.before
     namespace = body.checkpoint.checkpoint_ns if body.checkpoint is not None else ""
-    states = desk.history(
+    states = await desk.history(
         thread_id, namespace=namespace, before=before, metadata=body.metadata, limit=body.limit
     )
-    async with aclosing(states):
-        return await wire.answer(
-            [wire.selected_state(wire.state_shape(state), body.select) async for state in states]
-        )
+    return await wire.answer(
+        [wire.selected_state(wire.state_shape(state), body.select) for state in states]
+    )
 
 
 # -- parts -----------------------------------------------------------------------------------------

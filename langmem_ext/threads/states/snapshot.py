@@ -26,7 +26,7 @@ ROOT: Final = "__root__"
 INTERRUPT: Final = "__interrupt__"
 ERROR: Final = "__error__"
 RESUME: Final = "__resume__"
-_INNER: Final = (BRANCH, JOIN, "__")
+INNER: Final = (BRANCH, JOIN, "__")
 """Prefixes of LangGraph's own channels."""
 
 
@@ -66,7 +66,7 @@ def values_of(channels: Mapping[str, Any]) -> Any:
     """The values of a graph's own channels; if it has one nameless channel, that one's value."""
     if ROOT in channels:
         return channels[ROOT]
-    return {name: value for name, value in channels.items() if not name.startswith(_INNER)}
+    return {name: value for name, value in channels.items() if not name.startswith(INNER)}
 
 
 def _next_nodes(channels: Mapping[str, Any]) -> Iterator[str]:
@@ -112,9 +112,7 @@ def _tasks(
         if name in left:
             left.remove(name)
         if ERROR not in kinds and kinds - {INTERRUPT, RESUME}:  # it has ended
-            result = {
-                channel: value for channel, value in written if not channel.startswith(_INNER)
-            }
+            result = {channel: value for channel, value in written if not channel.startswith(INNER)}
             yield PregelTask(task, name, _path(name), None, () if live else asked, None, result)
         else:
             yield PregelTask(task, name, _path(name), error, asked)

@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import StateSnapshot
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.types import PregelTask, StateSnapshot
 
 from langmem_ext._internal import html
 from langmem_ext._internal.json import jsonable
@@ -27,7 +28,8 @@ from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.threads import list as listing_ops
 from langmem_ext.storage.threads.list import ThreadFilter, metadata_text
 from langmem_ext.threads.rows import ThreadId
-from langmem_ext.threads.states.snapshot import Status, snapshot_of, status_of
+from langmem_ext.threads.states.snapshot import INPUT, Status, snapshot_of, status_of
+from langmem_ext.threads.states.taken import Graph, refusal_of
 from langmem_ext.threads.validation import checked_limit, checked_metadata
 from langmem_ext.types import ThreadInfo, ThreadKey
 
@@ -123,14 +125,16 @@ class ThreadStates:
 
     Args:
         saver: The saver; threads of other owners than its own are not found.
+        graph: The graph of the threads, if there is one: what it cannot apply is a thread's error.
 
     Example:
         `[thread.info.title for thread in
         ThreadStates(saver).search(ThreadQuery(status="interrupted"))]`
     """
 
-    def __init__(self, saver: DeltaSaver) -> None:
+    def __init__(self, saver: DeltaSaver, graph: Graph | None = None) -> None:
         self.saver = saver
+        self._graph = graph
 
     # -- one thread --------------------------------------------------------------------------------
 
@@ -158,14 +162,14 @@ class ThreadStates:
             DamagedRow: The state does not decode.
         """
         checkpoint = self.saver.get_tuple(_config(thread_id, namespace, checkpoint_id))
-        return None if checkpoint is None else snapshot_of(checkpoint, live=checkpoint_id is None)
+        return self._snapshot(checkpoint, live=checkpoint_id is None)
 
     async def astate(
         self, thread_id: ThreadId, *, checkpoint_id: str | None = None, namespace: str = ""
     ) -> StateSnapshot | None:
         """Async twin of `state`."""
         checkpoint = await self.saver.aget_tuple(_config(thread_id, namespace, checkpoint_id))
-        return None if checkpoint is None else snapshot_of(checkpoint, live=checkpoint_id is None)
+        return self._snapshot(checkpoint, live=checkpoint_id is None)
 
     def history(
         self,
@@ -305,6 +309,18 @@ class ThreadStates:
             for row, state in zip(rows, states, strict=True)
         ]
 
+    def _snapshot(
+        self, checkpoint: CheckpointTuple | None, *, live: bool = True
+    ) -> StateSnapshot | None:
+        """A checkpoint's state; with an error if the graph cannot go on from it."""
+        if checkpoint is None:
+            return None
+        snapshot = snapshot_of(checkpoint, live=live)
+        if self._graph is None or not live or (why := refusal_of(self._graph, checkpoint)) is None:
+            return snapshot
+        failed = PregelTask("", INPUT, ("__pregel_pull", INPUT), why)
+        return snapshot._replace(tasks=(*snapshot.tasks, failed))
+
     # -- running the steps -------------------------------------------------------------------------
 
     def _answer(self, asked: Page) -> Any:
@@ -317,9 +333,7 @@ class ThreadStates:
                 for checkpoint in self.saver.get_all(
                     [_config(name) for name in asked[len(states) :]]
                 ):
-                    states.append(
-                        None if checkpoint is None else snapshot_of(checkpoint, live=True)
-                    )
+                    states.append(self._snapshot(checkpoint))
             except DamagedRow as error:
                 states.append(error)
         return states
@@ -334,9 +348,7 @@ class ThreadStates:
                 async for checkpoint in self.saver.aget_all(
                     [_config(name) for name in asked[len(states) :]]
                 ):
-                    states.append(
-                        None if checkpoint is None else snapshot_of(checkpoint, live=True)
-                    )
+                    states.append(self._snapshot(checkpoint))
             except DamagedRow as error:
                 states.append(error)
         return states

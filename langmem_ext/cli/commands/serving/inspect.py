@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRouter
 
 from langmem_ext.cli.chat.graph_choice import choose_graph
+from langmem_ext.cli.commands.serving.connections import TimedProtocol
 from langmem_ext.cli.config import database
 from langmem_ext.cli.errors import note
 from langmem_ext.errors import InvalidInput
@@ -115,7 +116,9 @@ def _serve(router: APIRouter, port: int | None, first: str, browser: bool, what:
         note(f"{what} is at {url}; Ctrl-C ends it")
         if browser:
             threading.Thread(target=_open, args=(webbrowser.open, url), daemon=True).start()
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False))
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_level="warning", server_header=False, http=TimedProtocol)
+        )
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
 

@@ -11,6 +11,7 @@ from mcp.server.stdio import stdio_server
 
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.cli.chat.graph_choice import choose_graph
+from langmem_ext.cli.commands.serving.connections import TimedProtocol
 from langmem_ext.cli.errors import note
 from langmem_ext.example import keep_shop_beside
 from langmem_ext.log.message_log import MessageLog
@@ -50,7 +51,11 @@ def mcp_with(settings: Settings, *, graph: str | None, port: int | None) -> None
                 f" http://127.0.0.1:{port}/mcp; Ctrl-C stops it"
             )
             uvicorn.run(
-                server.streamable_http_app(), host="127.0.0.1", port=port, log_level="warning"
+                server.streamable_http_app(),
+                host="127.0.0.1",
+                port=port,
+                log_level="warning",
+                http=TimedProtocol,
             )
 
 

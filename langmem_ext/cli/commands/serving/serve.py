@@ -14,6 +14,7 @@ from fastapi.responses import RedirectResponse
 from langmem_ext._internal.models import make_model
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.cli.chat.graph_choice import Graph, choose_graph
+from langmem_ext.cli.commands.serving.connections import TimedProtocol
 from langmem_ext.cli.errors import note
 from langmem_ext.errors import InvalidInput
 from langmem_ext.inspector import inspector_router
@@ -85,7 +86,7 @@ def serve_with(
             _add_inspector(app, saver, runs, settings.owner or None)
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         _announce(address, settings.storage_path, mcp=mcp, inspector=tokens is None)
-        uvicorn.run(app, host=host, port=port, log_level="warning")
+        uvicorn.run(app, host=host, port=port, log_level="warning", http=TimedProtocol)
     finally:
         log.close()
 

@@ -1,0 +1,231 @@
+"""Messages that were accepted one after the other reach the conversation in that order, each once.
+
+This holds over workers and processes, and after the death of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from calling import Caller, another, calling
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from patience import auntil, until
+
+from langmem_ext.server import by_token, create_app
+
+ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
+
+PROGRAM = """
+import asyncio, sys, time
+from pathlib import Path
+import uvicorn
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langmem_ext.server import create_app
+
+database, port, stop = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+
+
+async def answer(state: MessagesState):
+    await asyncio.sleep(0.02)
+    while stop.exists() and state["messages"][-1].text == "2":
+        await asyncio.sleep(0.02)
+    return {"messages": [AIMessage("ok")]}
+
+
+graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
+uvicorn.run(create_app(database, graph=graph, sweep_every=None), port=port, log_level="critical")
+"""
+
+
+@contextmanager
+def server(database: str, stop: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
+    """A server in a process of its own; whose graph hangs at "2" as long as a file is there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    running = subprocess.Popen([sys.executable, "-c", PROGRAM, database, str(port), str(stop)])
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        until(answers)
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            yield client, running
+    finally:
+        running.kill()
+        running.wait()
+
+
+def answering(*, fail_once: bool = False) -> Any:
+    """A graph that takes a moment for each message; that fails with the first one once."""
+    tries: list[str] = []
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        tries.append(state["messages"][-1].text)
+        await asyncio.sleep(0.01)
+        if fail_once and len(tries) == 1:
+            raise RuntimeError("try again")
+        return {"messages": [AIMessage("ok")]}
+
+    return StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
+
+
+async def send(caller: Caller, text: str, thread: str = "t", **more: Any) -> httpx.Response:
+    body = {"content": text, **more}
+    return await caller.http.post(f"/langmem/conversations/{thread}/messages", json=body)
+
+
+async def said(caller: Caller, thread: str = "t") -> list[str]:
+    values: Any = (await caller.sdk.threads.get(thread))["values"] or {}
+    return [one["content"] for one in values.get("messages", ()) if one["type"] == "human"]
+
+
+async def test_messages_of_each_conversation_are_delivered_in_the_order_they_were_sent(
+    url: str,
+) -> None:
+    async with calling(create_app(url, graph=answering(), sweep_every=None)) as caller:
+        wanted = [str(number) for number in range(8)]
+        for text in wanted:
+            for thread in ("t", "a.b"):
+                assert (await send(caller, text, thread)).status_code == 202
+
+        async def all_said() -> bool:
+            return len(await said(caller)) == len(await said(caller, "a.b")) == len(wanted)
+
+        await auntil(all_said)
+        assert await said(caller) == await said(caller, "a.b") == wanted
+
+
+async def test_a_message_that_must_be_tried_again_is_not_overtaken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("langmem_ext.server.queue.EVERY", 0.05)
+    async with calling(create_app(":memory:", graph=answering(fail_once=True))) as caller:
+        for text in ("one", "two", "three"):
+            await send(caller, text)
+
+        async def all_said() -> bool:
+            return len(await said(caller)) == 3
+
+        await auntil(all_said)
+        assert await said(caller) == ["one", "two", "three"]
+
+
+async def test_a_message_that_is_sent_twice_is_delivered_once(url: str) -> None:
+    async with calling(create_app(url, graph=answering(), sweep_every=None)) as caller:
+        sent = [await send(caller, "hello", message_id="m1") for _ in range(2)]
+        sent += await asyncio.gather(*(send(caller, "hello", message_id="m1") for _ in range(5)))
+        assert {answer.status_code for answer in sent} == {202}
+        assert {answer.text for answer in sent} == {sent[0].text}
+        assert sent[0].json()["message"]["id"] == "m1"
+        answer = await caller.http.get("/langmem/messages/m1/response")
+        assert (answer.status_code, answer.json()["in_reply_to"]) == (200, "m1")
+        assert (await caller.http.get("/langmem/messages/m1/pipeline_steps")).status_code == 200
+        assert (await send(caller, "hello", message_id="m1")).text == sent[0].text
+        await send(caller, "goodbye")
+
+        async def twice() -> bool:
+            return len(await said(caller)) == 2
+
+        await auntil(twice)
+        assert await said(caller) == ["hello", "goodbye"]
+        for other in (
+            await send(caller, "another", message_id="m1"),
+            await send(caller, "hello", "other", message_id="m1"),
+        ):
+            assert (other.status_code, "with its own" in other.text) == (409, True)
+
+
+async def test_owners_choose_the_same_ids_without_seeing_each_other(url: str) -> None:
+    app = create_app(url, graph=answering(), access=by_token({ANN: "ann", BOB: "bob"}))
+    async with (
+        calling(app, headers={"X-Api-Key": ANN}) as ann,
+        another(app, headers={"X-Api-Key": BOB}) as bob,
+    ):
+        first = (await send(ann, "of ann", "a", message_id="m1")).json()
+        assert (await bob.http.get("/langmem/messages/m1/response")).status_code == 404
+        assert (await bob.http.get(f"/langmem/tasks/{first['task_id']}")).status_code == 404
+        await send(bob, "of bob", "b", message_id="m1")
+        for caller, thread, text in ((ann, "a", "of ann"), (bob, "b", "of bob")):
+            answer = (await caller.http.get("/langmem/messages/m1/response")).json()
+            assert answer["conversation_id"] == thread
+            steps = await caller.http.get("/langmem/messages/m1/pipeline_steps")
+            assert steps.status_code == 200
+            assert await said(caller, thread) == [text]
+
+
+async def test_a_message_to_a_conversation_that_was_deleted_does_not_bring_it_back() -> None:
+    gate = asyncio.Event()
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        await gate.wait()
+        return {"messages": [AIMessage("ok")]}
+
+    graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
+    async with calling(create_app(":memory:", graph=graph)) as caller:
+        await send(caller, "one")
+        second = (await send(caller, "two")).json()["message"]["id"]
+
+        async def begun() -> bool:
+            return await said(caller) == ["one"]
+
+        await auntil(begun)
+        await caller.sdk.threads.delete("t")
+        gate.set()
+        answer_to_it = await caller.http.get(f"/langmem/messages/{second}/response")
+        assert (answer_to_it.status_code, "not answered" in answer_to_it.text) == (409, True)
+        assert await caller.sdk.threads.count() == 0
+
+
+@pytest.mark.process
+def test_two_processes_deliver_in_the_order_of_acceptance(url: str, tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    with ExitStack() as stack:
+        clients = [stack.enter_context(server(url, stop))[0] for _ in range(2)]
+        wanted = [str(number) for number in range(12)]
+        for number, text in enumerate(wanted):
+            answer = clients[number % 2].post(
+                "/langmem/conversations/t/messages", json={"content": text, "message_id": text}
+            )
+            assert answer.status_code == 202, answer.text
+        assert texts(clients[0], len(wanted)) == wanted
+
+
+@pytest.mark.process
+def test_what_a_dead_process_had_begun_comes_before_what_follows(url: str, tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    stop.touch()
+    with server(url, stop) as (client, running):
+        for text in ("1", "2", "3"):
+            client.post("/langmem/conversations/t/messages", json={"content": text})
+        until(lambda: texts(client, 2) == ["1", "2"])
+        with server(url, stop) as (other, _):
+            other.post("/langmem/conversations/t/messages", json={"content": "4"})
+            running.kill()
+            running.wait()
+            stop.unlink()
+            assert texts(other, 4) == ["1", "2", "3", "4"]
+
+
+def texts(client: httpx.Client, number: int) -> list[str]:
+    """What users said in the conversation, as soon as it is so much."""
+
+    def found() -> list[str] | None:
+        values = client.get("/threads/t").json()["values"] or {}
+        spoken = [one["content"] for one in values.get("messages", ()) if one["type"] == "human"]
+        return spoken if len(spoken) >= number else None
+
+    return until(found) or []
