@@ -19,6 +19,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import Interrupt, Send
 
 from langmem_ext.checkpointer.saver import DeltaSaver
+from langmem_ext.inspector.routes.look import masks_of
 from langmem_ext.inspector.sources.source import Source
 from langmem_ext.inspector.views.masks import Masks
 from langmem_ext.maintenance.copy import copy_saver
@@ -70,22 +71,23 @@ def bundle(source: Source, thread_id: str, what: What = "words") -> Iterator[str
     """
     source.thread(thread_id)
     with DeltaSaver.open(":memory:") as target:
-        copy_saver(RedactedSaver(source.saver, what), target, threads=[thread_id])
+        copy_saver(RedactedSaver(source, what), target, threads=[thread_id])
         yield from Threads(target).export_lines(thread_id)
 
 
 class RedactedSaver(BaseCheckpointSaver[Any]):
-    """Reads what another saver holds, without what was said.
+    """Reads what a database holds, without what was said.
 
     Args:
-        saver: The saver.
+        source: The database.
         what: What is redacted.
     """
 
-    def __init__(self, saver: BaseCheckpointSaver[Any], what: What) -> None:
+    def __init__(self, source: Source, what: What) -> None:
         super().__init__()
-        self._saver = saver
+        self._source, self._saver = source, source.saver
         self._what = what
+        self._heads: dict[tuple[str, str], str] = {}
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, redacted."""
@@ -112,7 +114,13 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
 
     def _redacted(self, stored: CheckpointTuple) -> CheckpointTuple:
         values = stored.checkpoint["channel_values"]
-        redaction = Redaction(Masks.of(values), self._what)
+        at = stored.config["configurable"]
+        key = thread, space = at["thread_id"], at.get("checkpoint_ns", "")
+        if key not in self._heads:
+            self._heads[key] = self._source.outline(thread, space)[0].id
+        shown = {at["checkpoint_id"]}
+        masks = masks_of(self._source, thread, shown, self._heads[key], space, revealed=False)
+        redaction = Redaction(masks, self._what)
         checkpoint: Any = {
             **stored.checkpoint,
             "channel_values": {
@@ -135,19 +143,26 @@ class Redaction:
     Attributes:
         masks: What of a state is sensitive.
         what: What is redacted.
+        whole: Whether every text is hidden.
     """
 
     masks: Masks
     what: What
+    whole: bool = False
 
     def channel(self, name: str, value: Any) -> Any:
         """What a channel holds, redacted; of a channel of LangGraph's own, as it is."""
-        return value if name in KEPT or name.startswith(CHANNELS) else self.value(value)
+        if name in KEPT or name.startswith(CHANNELS):
+            return value
+        hidden = dataclasses.replace(self, whole=self.masks.hides_channel(name))
+        return hidden.value(value)
 
     def value(self, value: Any) -> Any:
         """A value of the same shape without what was said."""
         if isinstance(value, str):
-            return blanked(value) if self.what == "words" else self.masks.text(value)
+            if self.what == "words":
+                return blanked(value)
+            return HIDDEN if self.whole else self.masks.text(value)
         if isinstance(value, BaseMessage):
             return self._message(value)
         if isinstance(value, Mapping):
@@ -188,7 +203,7 @@ class Redaction:
         return value if key in NAMES and isinstance(value, str) else self.value(value)
 
     def _message(self, message: BaseMessage) -> BaseMessage:
-        hidden = self.masks.hides_data(message)
+        hidden = self.whole or self.masks.hides_data(message)
         content: Any = (
             self.masks.message_text(message)
             if isinstance(message.content, str) or hidden
