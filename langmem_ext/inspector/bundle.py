@@ -19,9 +19,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import Interrupt, Send
 
 from langmem_ext.checkpointer.saver import DeltaSaver
-from langmem_ext.inspector.routes.look import masks_of
 from langmem_ext.inspector.sources.source import Source
-from langmem_ext.inspector.views.masks import Masks
+from langmem_ext.inspector.views.masks import INPUTS, Masks, later_of
 from langmem_ext.maintenance.copy import copy_saver
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.threads.threads import Threads
@@ -71,23 +70,31 @@ def bundle(source: Source, thread_id: str, what: What = "words") -> Iterator[str
     """
     source.thread(thread_id)
     with DeltaSaver.open(":memory:") as target:
-        copy_saver(RedactedSaver(source, what), target, threads=[thread_id])
+        heads = {
+            space: stored.checkpoint["channel_values"]
+            for space in ("", *source.namespaces(thread_id))
+            if (stored := source.checkpoint(thread_id, None, space)) is not None
+        }
+        copy_saver(RedactedSaver(source.saver, what, heads), target, threads=[thread_id])
         yield from Threads(target).export_lines(thread_id)
 
 
 class RedactedSaver(BaseCheckpointSaver[Any]):
-    """Reads what a database holds, without what was said.
+    """Reads what another saver holds of a thread, without what was said.
 
     Args:
-        source: The database.
+        saver: The saver.
         what: What is redacted.
+        heads: The values of the newest checkpoint of each namespace.
     """
 
-    def __init__(self, source: Source, what: What) -> None:
+    def __init__(
+        self, saver: BaseCheckpointSaver[Any], what: What, heads: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         super().__init__()
-        self._source, self._saver = source, source.saver
+        self._saver = saver
         self._what = what
-        self._heads: dict[tuple[str, str], str] = {}
+        self._heads = heads
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, redacted."""
@@ -114,13 +121,8 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
 
     def _redacted(self, stored: CheckpointTuple) -> CheckpointTuple:
         values = stored.checkpoint["channel_values"]
-        at = stored.config["configurable"]
-        key = thread, space = at["thread_id"], at.get("checkpoint_ns", "")
-        if key not in self._heads:
-            self._heads[key] = self._source.outline(thread, space)[0].id
-        shown = {at["checkpoint_id"]}
-        masks = masks_of(self._source, thread, shown, self._heads[key], space, revealed=False)
-        redaction = Redaction(masks, self._what)
+        namespace = stored.config["configurable"].get("checkpoint_ns", "")
+        redaction = Redaction(_masks(values, self._heads.get(namespace, values)), self._what)
         checkpoint: Any = {
             **stored.checkpoint,
             "channel_values": {
@@ -134,6 +136,25 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
         return CheckpointTuple(
             stored.config, checkpoint, stored.metadata, stored.parent_config, writes
         )
+
+
+def _masks(values: Mapping[str, Any], newest: Mapping[str, Any]) -> Masks:
+    """What of a checkpoint's values is hidden, by them and those of the newest one."""
+
+    def read(name: str) -> object:
+        lists = [value for value in newest.values() if isinstance(value, list)]
+        return next((item for items in lists for item in items if _is_called(item, name)), None)
+
+    masks = Masks.of(newest) | Masks.of(values)
+    later: dict[str | None, BaseMessage] = {}
+    for value in values.values():
+        last = value[-1] if isinstance(value, list) and value else None
+        later |= later_of(last, values, read, newest)
+    return dataclasses.replace(masks, later=later, waits=masks.waits or newest.keys() <= {*INPUTS})
+
+
+def _is_called(item: object, name: str) -> bool:
+    return isinstance(item, BaseMessage) and item.id == name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, marked_for, notes_of
-from langmem_ext.messages.search.spans import Span, find_spans, joined, squeezed, windows
+from langmem_ext.messages.search.spans import Span, find_spans, joined, squeezed, widened, windows
 from langmem_ext.messages.text import text_of
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
@@ -218,7 +218,7 @@ def _spans_of(text: str, values: Iterable[str]) -> list[Span]:
 KNOWN: Final = "known_secrets"
 """The channel in which a thread keeps its `Known`."""
 
-MOST: Final = 1_000
+MOST: Final = 200
 """Values that a thread knows, at most: the latest."""
 
 
@@ -273,7 +273,7 @@ class Known:
         found: dict[str, list[Span]] = {}
         for word, span in windows(text, {length for _, length, _ in self.values}):
             for name in names.get(self._digest(word), ()):
-                found.setdefault(name, []).append(span)
+                found.setdefault(name, []).append(widened(text, *span))
         return found
 
     def hide(self, text: str) -> str:

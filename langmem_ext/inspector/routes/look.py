@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Query, Request
@@ -20,8 +21,7 @@ from langmem_ext.inspector.views.masks import (
     READS,
     WAITING,
     Masks,
-    is_unread,
-    unread,
+    later_of,
 )
 from langmem_ext.inspector.views.question import Question, questions_in
 from langmem_ext.inspector.views.timeline import Timeline, label_of, timeline_of, window_of
@@ -194,17 +194,18 @@ def masks_of(
     """
     masks, later = Masks(revealed=revealed), dict[str | None, BaseMessage]()
     facts = source.facts(thread_id, [*checkpoints, head], namespace)
-    for at in dict.fromkeys((head, *checkpoints)):  # the head says how messages were marked at last
+    held = {name: facts[name].held if name in facts else READS for name in (*checkpoints, head)}
+
+    def read(channel: str, name: str) -> object:
+        return source.part(thread_id, head, channel, (name,), namespace)
+
+    for at in held:
         only = (DECLARED, WAITING, *HOLDERS)
         masks |= Masks.of(source.values(thread_id, at, namespace, only=only))
         part = source.conversation(thread_id, at, -1, 1, namespace)
         last = part.messages[-1] if part.messages else None
-        held = facts[at].held if at in facts else READS
-        if is_unread(last, held) and last.id not in later:
-            path = (str(last.id),)
-            read = at != head and source.part(thread_id, head, part.channel, path, namespace)
-            later[last.id] = read if isinstance(read, BaseMessage) else unread(last)
-    begins = head in facts and {*facts[head].held} <= {*INPUTS}
+        later |= later_of(last, held[at], partial(read, part.channel), held[head])
+    begins = {*held[head]} <= {*INPUTS}
     return replace(masks, later=later, waits=masks.waits or begins)
 
 

@@ -7,7 +7,7 @@ the steps before, it is hidden as it was marked at last.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
@@ -127,21 +127,34 @@ class Masks:
         return not self.revealed and name in self.names
 
 
-def is_unread(last: BaseMessage | None, held: Container[str]) -> TypeGuard[HumanMessage]:
-    """Whether the last message of a step was still to be read.
+def later_of(
+    last: BaseMessage | None,
+    held: Container[str],
+    read: Callable[[str], object],
+    newest: Container[str],
+) -> dict[str | None, BaseMessage]:
+    """The last message of a step, if it was still to be read, as it was marked at last.
+
+    Of one that was never read, all is hidden: nothing says what it holds.
 
     Args:
         last: The message.
-        held: The channels that hold something.
+        held: The channels that hold something at the step.
+        read: Gives the message, by its id, as the newest checkpoint has it; None if it has not.
+        newest: The channels that hold something there.
     """
+    if not _is_unread(last, held):
+        return {}
+    message = read(last.id) if last.id else None
+    if not isinstance(message, BaseMessage) or _is_unread(message, newest):
+        notes = {NAMESPACE: {"sensitive": ["not read yet"]}}
+        message = last.model_copy(update={"additional_kwargs": notes})
+    return {last.id: message}
+
+
+def _is_unread(message: BaseMessage | None, held: Container[str]) -> TypeGuard[HumanMessage]:
     return (
-        isinstance(last, HumanMessage)
-        and not is_marked(vars(last))
+        isinstance(message, HumanMessage)
+        and not is_marked(vars(message))
         and any(channel in held for channel in READS)
     )
-
-
-def unread(message: HumanMessage) -> HumanMessage:
-    """A message that was never read: all of it is hidden, for nothing says what it holds."""
-    notes = {NAMESPACE: {"sensitive": ["not read yet"]}}
-    return message.model_copy(update={"additional_kwargs": notes})

@@ -40,7 +40,7 @@ def find_spans(text: str, value: str) -> list[Span]:
     line, places = _line(text)
     spans, start = [], line.find(word)
     while start >= 0:
-        spans.append(_widened(text, places[start], places[start + len(word) - 1] + 1))
+        spans.append(widened(text, places[start], places[start + len(word) - 1] + 1))
         start = line.find(word, start + 1)
     return joined(text, spans)
 
@@ -48,9 +48,8 @@ def find_spans(text: str, value: str) -> list[Span]:
 def windows(text: str, lengths: Collection[int]) -> Iterator[tuple[str, Span]]:
     """The whole words and runs of words that have so many letters and digits.
 
-    Each as it is compared, with its place, widened as `find_spans` does. A number that touches
-    letters, and a capital after a small letter, begin a word; in scripts without spaces every
-    character does.
+    Each as it is compared, with its place. A number that touches letters, and a capital after a
+    small letter, begin a word; in scripts without spaces every character does.
     """
     if not lengths:
         return
@@ -62,7 +61,7 @@ def windows(text: str, lengths: Collection[int]) -> Iterator[tuple[str, Span]]:
         for length in lengths:
             end = start + length
             if end in edges:
-                yield line[start:end], _widened(text, places[start], places[end - 1] + 1)
+                yield line[start:end], (places[start], places[end - 1] + 1)
 
 
 def _line(text: str) -> tuple[str, list[int]]:
@@ -86,7 +85,7 @@ def _parts(text: str, before: int, after: int) -> bool:
     )
 
 
-def _widened(text: str, start: int, end: int) -> Span:
+def widened(text: str, start: int, end: int) -> Span:
     """To the blanks around it: what is written in one with a value tells of it."""
     while (
         start > 0
