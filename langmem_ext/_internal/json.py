@@ -112,7 +112,7 @@ def plain_text(value: str, place: str) -> str:
     return text
 
 
-def requirewhole_characters(value: object, place: str) -> None:
+def require_whole(value: object, place: str) -> None:
     """Require that no text in a value, and no name, holds half of a character.
 
     Raises:

@@ -20,7 +20,7 @@ from langgraph.types import Interrupt, Send
 
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.inspector.sources.source import Source
-from langmem_ext.inspector.views.masks import Masks
+from langmem_ext.inspector.views.masks import INPUTS, Masks, later_of
 from langmem_ext.maintenance.copy import copy_saver
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.threads.threads import Threads
@@ -70,22 +70,31 @@ def bundle(source: Source, thread_id: str, what: What = "words") -> Iterator[str
     """
     source.thread(thread_id)
     with DeltaSaver.open(":memory:") as target:
-        copy_saver(RedactedSaver(source.saver, what), target, threads=[thread_id])
+        heads = {
+            space: stored.checkpoint["channel_values"]
+            for space in ("", *source.namespaces(thread_id))
+            if (stored := source.checkpoint(thread_id, None, space)) is not None
+        }
+        copy_saver(RedactedSaver(source.saver, what, heads), target, threads=[thread_id])
         yield from Threads(target).export_lines(thread_id)
 
 
 class RedactedSaver(BaseCheckpointSaver[Any]):
-    """Reads what another saver holds, without what was said.
+    """Reads what another saver holds of a thread, without what was said.
 
     Args:
         saver: The saver.
         what: What is redacted.
+        heads: The values of the newest checkpoint of each namespace.
     """
 
-    def __init__(self, saver: BaseCheckpointSaver[Any], what: What) -> None:
+    def __init__(
+        self, saver: BaseCheckpointSaver[Any], what: What, heads: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         super().__init__()
         self._saver = saver
         self._what = what
+        self._heads = heads
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, redacted."""
@@ -112,7 +121,8 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
 
     def _redacted(self, stored: CheckpointTuple) -> CheckpointTuple:
         values = stored.checkpoint["channel_values"]
-        redaction = Redaction(Masks.of(values), self._what)
+        namespace = stored.config["configurable"].get("checkpoint_ns", "")
+        redaction = Redaction(_masks(values, self._heads.get(namespace, values)), self._what)
         checkpoint: Any = {
             **stored.checkpoint,
             "channel_values": {
@@ -128,6 +138,25 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
         )
 
 
+def _masks(values: Mapping[str, Any], newest: Mapping[str, Any]) -> Masks:
+    """What of a checkpoint's values is hidden, by them and those of the newest one."""
+
+    def read(name: str) -> object:
+        lists = [value for value in newest.values() if isinstance(value, list)]
+        return next((item for items in lists for item in items if _is_called(item, name)), None)
+
+    masks = Masks.of(newest) | Masks.of(values)
+    later: dict[str | None, BaseMessage] = {}
+    for value in values.values():
+        last = value[-1] if isinstance(value, list) and value else None
+        later |= later_of(last, values, read, newest)
+    return dataclasses.replace(masks, later=later, waits=masks.waits or newest.keys() <= {*INPUTS})
+
+
+def _is_called(item: object, name: str) -> bool:
+    return isinstance(item, BaseMessage) and item.id == name
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Redaction:
     """How values are redacted.
@@ -135,19 +164,26 @@ class Redaction:
     Attributes:
         masks: What of a state is sensitive.
         what: What is redacted.
+        whole: Whether every text is hidden.
     """
 
     masks: Masks
     what: What
+    whole: bool = False
 
     def channel(self, name: str, value: Any) -> Any:
         """What a channel holds, redacted; of a channel of LangGraph's own, as it is."""
-        return value if name in KEPT or name.startswith(CHANNELS) else self.value(value)
+        if name in KEPT or name.startswith(CHANNELS):
+            return value
+        hidden = dataclasses.replace(self, whole=self.masks.hides_channel(name))
+        return hidden.value(value)
 
     def value(self, value: Any) -> Any:
         """A value of the same shape without what was said."""
         if isinstance(value, str):
-            return blanked(value) if self.what == "words" else self.masks.text(value)
+            if self.what == "words":
+                return blanked(value)
+            return HIDDEN if self.whole else self.masks.text(value)
         if isinstance(value, BaseMessage):
             return self._message(value)
         if isinstance(value, Mapping):
@@ -188,7 +224,7 @@ class Redaction:
         return value if key in NAMES and isinstance(value, str) else self.value(value)
 
     def _message(self, message: BaseMessage) -> BaseMessage:
-        hidden = self.masks.hides_data(message)
+        hidden = self.whole or self.masks.hides_data(message)
         content: Any = (
             self.masks.message_text(message)
             if isinstance(message.content, str) or hidden

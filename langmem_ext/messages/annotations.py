@@ -20,7 +20,7 @@ provider is sent them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -169,6 +169,18 @@ def _is_span(span: Any, length: int) -> bool:
         and set(map(type, span)) == {int}
         and 0 <= span[0] < span[1] <= length
     )
+
+
+def unplaced(kwargs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The `additional_kwargs` of a message with another text, which holds these parameters' values.
+
+    Where they were says nothing of where they are now: all of it is hidden.
+    """
+    marks = sorted(names)
+    if not marks:
+        return dict(kwargs)
+    notes = {**notes_of({"additional_kwargs": kwargs}), "sensitive": marks}
+    return {**kwargs, NAMESPACE: {key: note for key, note in notes.items() if key != "spans"}}
 
 
 def without_files(fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -473,7 +473,18 @@ class _Job:
                 "the graph has no channel 'messages' for the message: call graph.invoke with"
                 " its own input"
             )
-        return {"messages": [_noted(message, messages_of(snapshot))]}
+        return {"messages": [self._noted(message, snapshot)]}
+
+    def _noted(self, message: HumanMessage, snapshot: StateSnapshot) -> HumanMessage:
+        """The message, marked for what it may hold before it is stored first."""
+        if self._records:
+            # Imported late: a graph that is none of ours does not need it.
+            from langmem_ext.waiting.graph import marks, nodes  # noqa: PLC0415
+
+            if (playbook := nodes.playbook_of(self.graph)) is not None:
+                now = self.written.replace(tzinfo=None)
+                return marks.as_stored(playbook, snapshot.values, message, now)
+        return _noted(message, messages_of(snapshot))
 
     def _answers(
         self, here: Standing, message: HumanMessage, seen: Container[Interrupt]

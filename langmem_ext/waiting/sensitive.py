@@ -9,18 +9,19 @@ and rather a whole message hidden than a part of a value shown.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from hashlib import blake2b
+from typing import Any, Final, TypeAlias, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, marked_for, notes_of
-from langmem_ext.messages.search.spans import Span, find_spans, joined, squeezed
+from langmem_ext.messages.search.spans import Span, find_spans, joined, squeezed, widened, windows
 from langmem_ext.messages.text import words_of
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
@@ -214,57 +215,99 @@ def _spans_of(text: str, values: Iterable[str]) -> list[Span]:
     return [span for spans in spans_by_value for span in spans] if all(spans_by_value) else []
 
 
-def held(message: BaseMessage, secrets: Secrets) -> set[str]:
-    """The values that the message contains, in text or tool arguments, however spaced."""
-    text = words_of(vars(message))
+KNOWN: Final = "known_secrets"
+"""The channel in which a thread keeps its `Known`."""
+
+MOST: Final = 200
+"""Values that a thread knows, at most: the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The sensitive values of a thread, to be recognised and not to be read.
+
+    They stay known when the request that asked for them is over.
+
+    Attributes:
+        salt: Makes the digests those of one thread.
+        values: Each value's parameter, its letters and digits (how many), and their digest.
+    """
+
+    salt: str = ""
+    values: tuple[tuple[str, int, str], ...] = ()
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Known:
+        """What a thread knows, whatever was edited into its state."""
+        noted = state.get(KNOWN)
+        salt = noted.get("salt") if isinstance(noted, dict) else None
+        if not isinstance(noted, dict) or not isinstance(salt, str):
+            return cls()
+        values = noted.get("values")
+        sound = [
+            (value[0], value[1], value[2])
+            for value in (values if isinstance(values, list) else ())
+            if isinstance(value, list | tuple) and [*map(type, value)] == [str, int, str]
+        ]
+        return cls(salt, tuple(sound))
+
+    def channel(self) -> dict[str, JsonValue]:
+        """The same as a channel keeps it."""
+        return {"salt": self.salt, "values": [list(value) for value in self.values]}
+
+    def with_values(self, secrets: Secrets) -> Known:
+        """The same, and these values."""
+        new = [
+            (name, len(word), self._digest(word))
+            for name, value in secrets
+            if (word := squeezed(value))
+        ]
+        known = tuple(dict.fromkeys((*self.values, *new)))[-MOST:]
+        return self if known == self.values else Known(self.salt, known)
+
+    def find(self, text: str) -> dict[str, list[Span]]:
+        """Where the values are in a text, by parameter, however they are spaced."""
+        names: dict[str, list[str]] = {}
+        for name, _, digest in self.values:
+            names.setdefault(digest, []).append(name)
+        found: dict[str, list[Span]] = {}
+        for word, span in windows(text, {length for _, length, _ in self.values}):
+            for name in names.get(self._digest(word), ()):
+                found.setdefault(name, []).append(widened(text, *span))
+        return found
+
+    def hide(self, text: str) -> str:
+        """A text with the values hidden."""
+        spans = joined(text, [span for places in self.find(text).values() for span in places])
+        for start, end in reversed(spans):
+            text = f"{text[:start]}{HIDDEN}{text[end:]}"
+        return text
+
+    def _digest(self, word: str) -> str:
+        return blake2b(word.encode(), key=self.salt.encode()[:64], digest_size=16).hexdigest()
+
+
+NOTHING_KNOWN: Final = Known()
+
+
+def held(message: BaseMessage, known: Known) -> set[str]:
+    """The parameters whose values the message contains, in text or tool arguments."""
+    names = {*known.find(words_of(vars(message)))}
     if isinstance(message, AIMessage) and message.tool_calls:
-        text += json.dumps(
-            [call["args"] for call in message.tool_calls], ensure_ascii=False, default=str
-        )
-    line = squeezed(text) if secrets else ""
-    return {name for name, value in secrets if (word := squeezed(value)) and word in line}
+        arguments = "\n".join(_texts([call["args"] for call in message.tool_calls]))
+        names |= known.find(arguments).keys()
+    return names
 
 
-_SHORT = 4
-"""Letters and digits below which a sensitive value is looked for as a whole word only."""
-
-
-def without_secrets(text: str, secrets: Secrets) -> str:
-    """The text with the known sensitive values hidden, however they are spaced."""
-    spans = [
-        (start, end)
-        for _, value in secrets
-        for start, end in find_spans(text, value)
-        if len(squeezed(value)) >= _SHORT or squeezed(text[start:end]) == squeezed(value)
-    ]
-    for start, end in reversed(joined(text, spans)):
-        text = f"{text[:start]}{HIDDEN}{text[end:]}"
-    return text
-
-
-def covered(message: M, secrets: Secrets) -> M:
+def covered(message: M, known: Known) -> M:
     """The message, marked for the values that it holds, and their places in its text.
 
     For what a program has written: it says nothing of a value but the value.
     """
-    names, text = held(message, secrets), words_of(vars(message))
-    if not names:
-        return message
-    places = {
-        name: [
-            span for other, value in secrets if other == name for span in find_spans(text, value)
-        ]
-        for name in names
-    }
-    return marked(
-        message,
-        names,
-        (
-            joined(text, [span for spans in places.values() for span in spans])
-            if all(places.values())
-            else None
-        ),
-    )
+    names, text = held(message, known), words_of(vars(message))
+    places = known.find(text) if names else {}
+    spans = joined(text, [span for name in places for span in places[name]])
+    return marked(message, names, spans if places.keys() == names else None)
 
 
 _WHOLE = frozenset({ParamType.TEXT, ParamType.BOOLEAN})
@@ -308,8 +351,8 @@ def plan_spans(
     text: str,
     params: Iterable[Param],
     extractions: Mapping[str, Extraction],
-    secrets: Secrets,
-    known: Secrets,
+    places: Mapping[str, Sequence[Span]],
+    others: Secrets,
     familiar: frozenset[str],
     risky: Iterable[Param] = (),
 ) -> list[Span] | None:
@@ -323,8 +366,8 @@ def plan_spans(
         text: The user's message.
         params: The sensitive parameters that it holds a value of, or was asked for.
         extractions: What was read from it, by parameter.
-        secrets: All sensitive values that are known.
-        known: Values that are known and not sensitive.
+        places: Where sensitive values that are known are in it, by parameter.
+        others: Values that are known and not sensitive.
         familiar: Words that tell nothing (`familiar_words`).
         risky: The sensitive parameters that it may speak of, if all of their values are known
             already.
@@ -332,18 +375,13 @@ def plan_spans(
     hidden: list[Span] = []
     params = list(params)
     for param in params:
-        own = [
-            span
-            for name, value in secrets
-            if name == param.name
-            for span in find_spans(text, value)
-        ]
+        own = [*places.get(param.name, ())]
         read = extractions.get(param.name)
         own += [read.span] if read and read.span else []
         if not own or param.type in _WHOLE:
             return None
         hidden += own
-    harmless = {word for _, value in known if (word := squeezed(value))}
+    harmless = {word for _, value in others if (word := squeezed(value))}
     forms = {_form_of(param) for param in risky if not params} or {_ANY}
     covered = {place for start, end in hidden for place in range(start, end)}
     for token in _TOKEN.finditer(text):

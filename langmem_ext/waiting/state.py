@@ -113,6 +113,9 @@ class SessionState(SessionInput):
     sensitive_params: dict[str, bool]
     """Whether a parameter is sensitive, as declared by the catalogs of the graphs that have run on
     the thread. Once true, it stays true. A value whose parameter is not here is not shown."""
+    known_secrets: dict[str, JsonValue]
+    """Digests of all values of sensitive parameters that the thread was given, whichever request
+    took them (`Known`)."""
     waiting_for_param: str | None
     plan: PlanExecution | None
     suspended: list[Suspended]

@@ -14,6 +14,7 @@ from langmem_ext.messages.annotations import HIDDEN, shown_text, title_of, witho
 from langmem_ext.messages.search.spans import find_spans, squeezed
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.sensitive import (
+    Known,
     covered,
     familiar_words,
     marked,
@@ -97,15 +98,24 @@ def test_a_mark_that_makes_no_sense_is_refused_without_saying_what(given: Any) -
 
 
 def test_a_mark_that_changes_nothing_is_the_same_message() -> None:
-    message = covered(AIMessage("card 4111 it is"), [("card", "4111"), ("pin", "77")])
+    message = covered(
+        AIMessage("card 4111 it is"), Known().with_values([("card", "4111"), ("pin", "77")])
+    )
     assert shown(message) == "card ••• it is"
-    assert covered(message, [("card", "4111")]) is message
+    assert covered(message, Known().with_values([("card", "4111")])) is message
     assert marked(message, ()) is message
 
 
 def test_a_value_in_the_arguments_of_a_call_hides_the_text() -> None:
     call = {"name": "pay", "args": {"card": "4111"}, "id": "c", "type": "tool_call"}
-    assert shown(covered(AIMessage("one moment", tool_calls=[call]), [("card", "4111")])) == HIDDEN
+    assert (
+        shown(
+            covered(
+                AIMessage("one moment", tool_calls=[call]), Known().with_values([("card", "4111")])
+            )
+        )
+        == HIDDEN
+    )
 
 
 def test_spans_of_two_kinds_are_read() -> None:
@@ -159,7 +169,12 @@ CARD = CATALOG.params["card"]
 
 def rest_of(text: str, *params: Param, card: str = "4111111111111111") -> str:
     spans = plan_spans(
-        text, params or (CARD,), {}, [("card", card)], [("bill", "B-17")], familiar_words(CATALOG)
+        text,
+        params or (CARD,),
+        {},
+        Known().with_values([("card", card)]).find(text),
+        [("bill", "B-17")],
+        familiar_words(CATALOG),
     )
     mark = marked(HumanMessage(text), ["card"], spans)
     return shown(mark)
@@ -184,7 +199,7 @@ def test_an_answer_that_was_not_understood_is_hidden_whole() -> None:
         "keep going",
         [CATALOG.params["motto"]],
         {"motto": Extraction("filled", "keep", "keep", (0, 4))},
-        [],
+        {},
         [],
         frozenset(["going"]),
     )

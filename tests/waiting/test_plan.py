@@ -26,7 +26,7 @@ from langmem_ext.waiting.policy.plan import Decision, next_task
 from langmem_ext.waiting.policy.session import Session, read_session
 from langmem_ext.waiting.policy.turn import plan_turn
 from langmem_ext.waiting.policy.value_text import fill, in_text
-from langmem_ext.waiting.sensitive import held, marked, sensitive_names
+from langmem_ext.waiting.sensitive import Known, held, marked, sensitive_names
 from langmem_ext.waiting.understand.intents.classifier import RuleClassifier
 from langmem_ext.waiting.understand.message import Heard
 
@@ -508,7 +508,10 @@ def test_marks_add_up_and_leave_a_message_alone_that_has_them() -> None:
     message = HumanMessage(
         "pin 12 34", additional_kwargs={"langmem_ext": {"summary": "s"}, "other": 1}
     )
-    once = marked(message, held(message, [("pin", "1234"), ("name", "Ada"), ("empty", "")]))
+    once = marked(
+        message,
+        held(message, Known().with_values([("pin", "1234"), ("name", "Ada"), ("empty", "")])),
+    )
     assert sensitive_names(once) == {"pin"}
     assert once.additional_kwargs == {
         "langmem_ext": {"summary": "s", "sensitive": ["pin"]},

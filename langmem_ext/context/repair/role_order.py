@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langmem_ext.context.repair.blocks import UNANSWERED
 from langmem_ext.context.repair.provider import ProviderRules
-from langmem_ext.messages.annotations import inserted, is_inserted
+from langmem_ext.messages.annotations import inserted, is_inserted, marked_for, unplaced
 
 OPENING: Final = "(The conversation begins.)"
 """What the user says where the model would speak first."""
@@ -127,7 +127,10 @@ def _joined(first: BaseMessage, second: BaseMessage) -> BaseMessage:
     changes: dict[str, Any] = {
         "id": spoken[0].id,
         "content": _joined_content(first.content, second.content),
-        "additional_kwargs": spoken[0].additional_kwargs | spoken[-1].additional_kwargs,
+        "additional_kwargs": unplaced(
+            spoken[0].additional_kwargs | spoken[-1].additional_kwargs,
+            marked_for(vars(first)) | marked_for(vars(second)),
+        ),
     }
     if isinstance(first, AIMessage) and isinstance(second, AIMessage):
         changes["tool_calls"] = [*first.tool_calls, *second.tool_calls]

@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from langmem_ext.context.tool_output.json_head import json_head
 from langmem_ext.context.tool_output.output_text import OutputText, output_text
+from langmem_ext.messages.annotations import marked_for, unplaced
 from langmem_ext.messages.pairing import latest_round
 
 READ_TOOL: Final = "read_tool_output"
@@ -65,7 +66,7 @@ def trimmed(message: ToolMessage, chars: int | None) -> ToolMessage:
         return message
     head, tail, total = _ends(output, chars, at_end=message.status == "error")
     text = "\n".join(filter(None, (head, f"[…truncated, {total} chars total]", tail)))
-    return message.model_copy(update={"content": text}) if len(text) < output.length else message
+    return _shortened(message, text) if len(text) < output.length else message
 
 
 def _ends(output: OutputText, chars: int, *, at_end: bool) -> tuple[str, str, int]:
@@ -117,7 +118,7 @@ def previewed(
             + _BREAK
             + _preview(output.text, lines, chars, at_end=message.status == "error")
         )
-    return message.model_copy(update={"content": text}) if len(text) < output.length else message
+    return _shortened(message, text) if len(text) < output.length else message
 
 
 def _heading(text: str, ref: str) -> str:
@@ -218,3 +219,8 @@ def _length(message: ToolMessage) -> int:
         if isinstance(message.content, str)
         else output_text(message.content).length
     )
+
+
+def _shortened(message: ToolMessage, text: str) -> ToolMessage:
+    kwargs = unplaced(message.additional_kwargs, marked_for(vars(message)))
+    return message.model_copy(update={"content": text, "additional_kwargs": kwargs})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Query, Request
@@ -13,7 +14,15 @@ from langchain_core.messages import BaseMessage
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.inspector.site import AtSite, Site
 from langmem_ext.inspector.sources.source import OPEN, ListedThread, Source, Step, StepFacts
-from langmem_ext.inspector.views.masks import DECLARED, HOLDERS, WAITING, Masks
+from langmem_ext.inspector.views.masks import (
+    DECLARED,
+    HOLDERS,
+    INPUTS,
+    READS,
+    WAITING,
+    Masks,
+    later_of,
+)
 from langmem_ext.inspector.views.question import Question, questions_in
 from langmem_ext.inspector.views.timeline import Timeline, label_of, timeline_of, window_of
 
@@ -120,7 +129,7 @@ def look(
     shown = steps[window_of(steps, at)]
     wanted = dict.fromkeys(name for step in shown for name in (step.id, step.parent) if name)
     facts = source.facts(thread_id, [*wanted], ns)
-    masks = masks_of(source, thread_id, {at, head}, ns, site.revealed(request))
+    masks = masks_of(source, thread_id, {at}, head, ns, site.revealed(request))
     return Look(
         site=site,
         request=request,
@@ -166,18 +175,38 @@ def steps_of(
 
 
 def masks_of(
-    source: Source, thread_id: str, checkpoints: set[str], namespace: str, revealed: bool
+    source: Source,
+    thread_id: str,
+    checkpoints: Collection[str],
+    head: str,
+    namespace: str,
+    revealed: bool,
 ) -> Masks:
-    """What is hidden of a thread, by what it declares at any of some checkpoints."""
-    names: set[str] = set()
-    secrets: dict[tuple[str, str], None] = {}
-    for checkpoint in checkpoints:
-        masks = Masks.of(
-            source.values(thread_id, checkpoint, namespace, only=(DECLARED, WAITING, *HOLDERS))
-        )
-        names |= masks.names
-        secrets |= dict.fromkeys(masks.secrets)
-    return Masks(frozenset(names), tuple(secrets), revealed)
+    """What is hidden of a thread, by what it declares at any of some checkpoints.
+
+    Args:
+        source: The database.
+        thread_id: The thread.
+        checkpoints: Those that are shown.
+        head: The newest one.
+        namespace: That of a subgraph, or empty.
+        revealed: Whether nothing is hidden.
+    """
+    masks, later = Masks(revealed=revealed), dict[str | None, BaseMessage]()
+    facts = source.facts(thread_id, [*checkpoints, head], namespace)
+    held = {name: facts[name].held if name in facts else READS for name in (*checkpoints, head)}
+
+    def read(channel: str, name: str) -> object:
+        return source.part(thread_id, head, channel, (name,), namespace)
+
+    for at in held:
+        only = (DECLARED, WAITING, *HOLDERS)
+        masks |= Masks.of(source.values(thread_id, at, namespace, only=only))
+        part = source.conversation(thread_id, at, -1, 1, namespace)
+        last = part.messages[-1] if part.messages else None
+        later |= later_of(last, held[at], partial(read, part.channel), held[head])
+    begins = {*held[head]} <= {*INPUTS}
+    return replace(masks, later=later, waits=masks.waits or begins)
 
 
 def for_channel(masks: Masks, channel: str) -> Masks:

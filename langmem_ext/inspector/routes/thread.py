@@ -66,7 +66,12 @@ def conversation(look: AtLook, before: int | None = None) -> Response:
 def state(look: AtLook) -> Response:
     """What the channels hold."""
     trees = {
-        name: tree_of(value, for_channel(look.masks, name), name)
+        name: tree_of(
+            value,
+            for_channel(look.masks, name),
+            name,
+            hidden=look.masks.hides_channel(name),
+        )
         for name, value in look.source.values(look.thread.id, look.at, look.namespace).items()
     }
     own = {name: tree for name, tree in trees.items() if not name.startswith(INNER)}
@@ -81,8 +86,10 @@ def changes(look: AtLook, against: str = "") -> Response:
         raise ThreadNotFound(
             f"checkpoint {other!r} not found: the timeline shows those that there are"
         )
-    shown = {look.at, look.head, *([other] if other else ())}
-    masks = masks_of(look.source, look.thread.id, shown, look.namespace, look.masks.revealed)
+    shown = {look.at, *([other] if other else ())}
+    masks = masks_of(
+        look.source, look.thread.id, shown, look.head, look.namespace, look.masks.revealed
+    )
     differences = _changes(look, masks, other)
     more = len(differences) > CHANGES
     return look.page(
@@ -102,7 +109,11 @@ def _changes(look: Look, masks: Masks, other: str | None) -> list[Change]:
     differences: list[Change] = []
     for channel in held:
         versions = {facts[name].versions.get(channel) for name in names if name in facts}
-        if channel.startswith(INNER) or (len(names) == 2 and len(versions) == 1):
+        if (
+            channel.startswith(INNER)
+            or masks.hides_channel(channel)
+            or (len(names) == 2 and len(versions) == 1)
+        ):
             continue
         first, before, after = (
             source.differing(thread, look.at, other, channel, space)
@@ -130,9 +141,10 @@ def blamed(
     thread, steps, at = steps_of(source, thread_id, at, ns)
     origin = blame(source, thread_id, steps, at, channel, _path_of(path), ns)
     head, parent = steps[0].id, origin.step.parent
-    shown = {at, head, *([parent] if parent else ())}
-    masks = for_channel(masks_of(source, thread_id, shown, ns, site.revealed(request)), channel)
-    hidden = any(map(masks.hides_name, origin.path))
+    shown = {at, *([parent] if parent else ())}
+    masks = masks_of(source, thread_id, shown, head, ns, site.revealed(request))
+    hidden = masks.hides_channel(channel) or any(map(masks.hides_name, origin.path))
+    masks = for_channel(masks, channel)
     before, value = (
         tree_of(raw, masks, hidden=hidden and raw is not None)
         for raw in (origin.before, origin.value)

@@ -115,7 +115,7 @@ def conversation_of(part: Conversation, masks: Masks) -> list[ShownMessage]:
 
 def _shown(message: BaseMessage, place: int, at: datetime | None, masks: Masks) -> ShownMessage:
     role, who = who_of(message)
-    hidden = masks.hides_data(message)
+    message, hidden = masks.seen(message), masks.hides_data(message)
     text = masks.message_text(message)
     usage = message.usage_metadata if isinstance(message, AIMessage) else None
     return ShownMessage(

@@ -1,18 +1,22 @@
-"""Sensitive values are hidden: in messages by marks, elsewhere by names and values."""
+"""Sensitive values are hidden: in messages by marks, elsewhere by names and values.
+
+A message is marked when it is read, which may be a step after it was stored: until then, and at
+the steps before, it is hidden as it was marked at last.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeGuard
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from langmem_ext.inspector.sources.source import Path
-from langmem_ext.messages.annotations import HIDDEN, is_marked, shown_text
+from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, is_marked, shown_text
 from langmem_ext.messages.text import words_of
-from langmem_ext.waiting.sensitive import Secrets, secrets_in
+from langmem_ext.waiting.sensitive import KNOWN, Secrets, secrets_in
 
 DECLARED: Final = "sensitive_params"
 """The channel in which a thread says which of its parameters are sensitive."""
@@ -22,6 +26,12 @@ WAITING: Final = "waiting_for_param"
 
 HOLDERS: Final = ("params", "suspended", "last_result", "plan", "understood")
 """Channels in which a value may stand under its parameter's name."""
+
+INPUTS: Final = ("__start__", "__resume__")
+"""Where LangGraph keeps what a user said until it is in a message."""
+
+READS: Final = ("branch:to:classify", "branch:to:before_classify")
+"""The channels that hold something while a waiting graph is still to read the last message."""
 
 SHORTEST: Final = 4
 """Characters that a value has at least to be looked for inside other texts: a shorter one is hidden
@@ -36,11 +46,15 @@ class Masks:
         names: Parameters whose values are hidden.
         secrets: The values of these that are known, and are hidden wherever they stand.
         revealed: Whether nothing is hidden: who looks is the owner, and has asked for it.
+        waits: Whether a waiting graph runs on the thread, or perhaps will.
+        later: Messages that were not read yet, by id, as they were marked at last.
     """
 
     names: frozenset[str] = frozenset()
     secrets: Secrets = ()
     revealed: bool = False
+    waits: bool = False
+    later: Mapping[str | None, BaseMessage] = field(default_factory=dict)
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, revealed: bool = False) -> Masks:
@@ -61,6 +75,17 @@ class Masks:
             frozenset(names),
             tuple((name, secret) for name, secret in secrets if len(secret) >= SHORTEST),
             revealed,
+            waits=WAITING in values or DECLARED in values,
+        )
+
+    def __or__(self, other: Masks) -> Masks:
+        """What either of them hides."""
+        return Masks(
+            self.names | other.names,
+            tuple(dict.fromkeys((*self.secrets, *other.secrets))),
+            self.revealed,
+            self.waits or other.waits,
+            {**self.later, **other.later},
         )
 
     @property
@@ -75,13 +100,23 @@ class Masks:
                 text = text.replace(secret, HIDDEN)
         return text
 
+    def seen(self, message: BaseMessage) -> BaseMessage:
+        """The message as it was marked at last."""
+        return message if self.revealed else self.later.get(message.id, message)
+
     def message_text(self, message: BaseMessage) -> str:
         """What a message says, as views show it."""
-        return words_of(vars(message)) if self.revealed else self.text(shown_text(vars(message)))
+        if self.revealed:
+            return words_of(vars(message))
+        return self.text(shown_text(vars(self.seen(message))))
 
     def hides_data(self, message: BaseMessage) -> bool:
         """Whether a message's data besides its text (arguments, images) is hidden."""
-        return not self.revealed and is_marked(vars(message))
+        return not self.revealed and is_marked(vars(self.seen(message)))
+
+    def hides_channel(self, channel: str) -> bool:
+        """Whether all that a channel holds is hidden: what nobody has read, and digests."""
+        return not self.revealed and (channel == KNOWN or (self.waits and channel in INPUTS))
 
     def path(self, path: Path) -> str | None:
         """A path as JSON; None where a key of it is a hidden value."""
@@ -91,3 +126,36 @@ class Masks:
     def hides_name(self, name: object) -> bool:
         """Whether what stands under a name is hidden."""
         return not self.revealed and name in self.names
+
+
+def later_of(
+    last: BaseMessage | None,
+    held: Container[str],
+    read: Callable[[str], object],
+    newest: Container[str],
+) -> dict[str | None, BaseMessage]:
+    """The last message of a step, if it was still to be read, as it was marked at last.
+
+    Of one that was never read, all is hidden: nothing says what it holds.
+
+    Args:
+        last: The message.
+        held: The channels that hold something at the step.
+        read: Gives the message, by its id, as the newest checkpoint has it; None if it has not.
+        newest: The channels that hold something there.
+    """
+    if not _is_unread(last, held):
+        return {}
+    message = read(last.id) if last.id else None
+    if not isinstance(message, BaseMessage) or _is_unread(message, newest):
+        notes = {NAMESPACE: {"sensitive": ["not read yet"]}}
+        message = last.model_copy(update={"additional_kwargs": notes})
+    return {last.id: message}
+
+
+def _is_unread(message: BaseMessage | None, held: Container[str]) -> TypeGuard[HumanMessage]:
+    return (
+        isinstance(message, HumanMessage)
+        and not is_marked(vars(message))
+        and any(channel in held for channel in READS)
+    )

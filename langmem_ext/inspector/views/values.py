@@ -148,7 +148,7 @@ def _parts_of(value: Any, masks: Masks) -> list[tuple[str | int, Any, bool]] | N
 
 def _fields_of(message: BaseMessage, masks: Masks) -> Iterator[tuple[str, Any, bool]]:
     """What a page shows of a message: not what is empty."""
-    hidden = masks.hides_data(message)
+    message, hidden = masks.seen(message), masks.hides_data(message)
     if isinstance(message.content, str) or hidden:
         yield "content", masks.message_text(message), False
     else:

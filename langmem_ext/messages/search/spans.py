@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import TypeAlias
 from unicodedata import normalize
@@ -37,16 +37,55 @@ def find_spans(text: str, value: str) -> list[Span]:
     word = squeezed(value)
     if not word:
         return []
-    places = [(letter, at) for at, char in enumerate(text) for letter in _letters(char)]
-    line = "".join(letter for letter, _ in places)
+    line, places = _line(text)
     spans, start = [], line.find(word)
     while start >= 0:
-        spans.append(_widened(text, places[start][1], places[start + len(word) - 1][1] + 1))
+        spans.append(widened(text, places[start], places[start + len(word) - 1] + 1))
         start = line.find(word, start + 1)
     return joined(text, spans)
 
 
-def _widened(text: str, start: int, end: int) -> Span:
+def windows(text: str, lengths: Collection[int]) -> Iterator[tuple[str, Span]]:
+    """The whole words and runs of words that have so many letters and digits.
+
+    Each as it is compared, with its place. A number that touches letters, and a capital after a
+    small letter, begin a word; in scripts without spaces every character does.
+    """
+    if not lengths:
+        return
+    line, places = _line(text)
+    edges = {0, len(line)} | {
+        place for place in range(1, len(line)) if _parts(text, places[place - 1], places[place])
+    }
+    for start in sorted(edges):
+        for length in lengths:
+            end = start + length
+            if end in edges:
+                yield line[start:end], (places[start], places[end - 1] + 1)
+
+
+def _line(text: str) -> tuple[str, list[int]]:
+    """A text's letters and digits, as they are compared, and the place of each."""
+    places = [(letter, at) for at, char in enumerate(text) for letter in _letters(char)]
+    return "".join(letter for letter, _ in places), [at for _, at in places]
+
+
+_DENSE = "\u0e00"
+"""From here on scripts may have no spaces."""
+
+
+def _parts(text: str, before: int, after: int) -> bool:
+    """Whether a word may end between two letters that follow each other."""
+    one, other = text[before], text[after]
+    return (
+        after > before + 1
+        or one.isdigit() != other.isdigit()
+        or (one.islower() and other.isupper())
+        or (after > before and max(one, other) >= _DENSE)
+    )
+
+
+def widened(text: str, start: int, end: int) -> Span:
     """To the blanks around it: what is written in one with a value tells of it."""
     while (
         start > 0

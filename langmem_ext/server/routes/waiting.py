@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,7 +55,10 @@ async def waiting(
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
 ) -> Response:
-    """The waiting threads, each with its question, the last written first."""
+    """The waiting threads, each with its question, the last written first.
+
+    Sensitive values are hidden.
+    """
     threads = await desk.states.asearch(
         ThreadQuery(status="interrupted", limit=limit, offset=offset)
     )
@@ -84,7 +88,7 @@ async def context(
 ) -> Response:
     """What a model would be sent of a thread within a budget, and what would be left out.
 
-    Nothing is changed.
+    Nothing is changed. Sensitive values are hidden.
     """
     thread = await desk.states.aget(thread_id)
     messages = await desk.threads.amessages(thread_id)
@@ -97,7 +101,8 @@ async def context(
     counts = {
         name: getattr(plan, name) for name in ("limit", "before", "after", "messages", "sent")
     }
-    return await wire.answer({**counts, "rows": plan.rows, "request": governed.messages})
+    request = list(map(wire.shown, governed.messages))
+    return await wire.answer({**counts, "rows": plan.rows, "request": request})
 
 
 def turn_shape(turn: Turn) -> wire.Shape:
@@ -114,12 +119,16 @@ def turn_shape(turn: Turn) -> wire.Shape:
 
 def _waiting_shapes(threads: Sequence[StatedThread]) -> list[wire.Shape]:
     # Imported late, as in `Desk.converse`.
-    from langmem_ext.waiting.turn import read_turn  # noqa: PLC0415
+    from langmem_ext.waiting.turn import read_turn, reply_of  # noqa: PLC0415
 
     return [
-        _waiting_shape(thread, turn_shape(read_turn(thread.state, {})), thread.state.next)
+        _waiting_shape(
+            thread,
+            turn_shape(replace(read_turn(state, {}), reply=reply_of(state, masked=True))),
+            state.next,
+        )
         for thread in threads
-        if thread.state is not None  # else it would not wait
+        if (state := thread.state) is not None  # else it would not wait
     ]
 
 

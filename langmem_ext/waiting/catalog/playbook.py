@@ -77,6 +77,16 @@ class Playbook:
         return bound
 
     @property
+    def lasting(self) -> frozenset[str]:
+        """The sensitive parameters whose values stay known: all but a yes or a no."""
+        params = self.catalog.params
+        return frozenset(
+            name
+            for name in self.sensitive
+            if name not in params or params[name].type is not ParamType.BOOLEAN
+        )
+
+    @property
     def local(self) -> frozenset[str]:
         """The parameters whose values no model sees: sensitive ones, and those read by rules."""
         return self.sensitive | {

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from secrets import token_hex
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,11 +21,21 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 
 from langmem_ext._internal.stepping import aperform, perform
-from langmem_ext.messages.text import words_of
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.graph.answerer import Answerer
 from langmem_ext.waiting.graph.events import Reporter
+from langmem_ext.waiting.graph.marks import (
+    answer_hidden,
+    as_stored,
+    known_of,
+    learnt,
+    noted,
+    on_thread,
+    read_of,
+    risks_of,
+    secrets_of,
+)
 from langmem_ext.waiting.interrupts.ask import answer_of, ask
 from langmem_ext.waiting.interrupts.question import payload_of
 from langmem_ext.waiting.policy.asking import question
@@ -32,28 +43,22 @@ from langmem_ext.waiting.policy.plan import Decision, next_task
 from langmem_ext.waiting.policy.running_summary import extracted, is_due, plan_part
 from langmem_ext.waiting.policy.session import (
     Session,
-    in_use,
     read_sensitive,
     read_session,
     read_summary,
-    results_of,
 )
 from langmem_ext.waiting.policy.tool_call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.policy.turn import plan_turn
 from langmem_ext.waiting.policy.user_questions import AskedQuestion
 from langmem_ext.waiting.policy.value_text import fill, in_text
 from langmem_ext.waiting.sensitive import (
+    KNOWN,
+    Known,
     Secrets,
     annotated,
     covered,
-    held,
     instant_of,
-    marked,
     moment_of,
-    plan_spans,
-    secrets_in,
-    sensitive_names,
-    without_secrets,
 )
 from langmem_ext.waiting.state import SessionState, Summary
 from langmem_ext.waiting.time_zone import zoned_now
@@ -63,7 +68,7 @@ from langmem_ext.waiting.understand.intents.classifier import (
     ClassifyRequest,
     RuleClassifier,
 )
-from langmem_ext.waiting.understand.message import Heard, candidates
+from langmem_ext.waiting.understand.message import Heard, spotted
 
 if TYPE_CHECKING:
     from langmem_ext.context.governor import ContextGovernor
@@ -141,30 +146,43 @@ class Nodes:
         messages = state.get("messages") or []
         if not messages or not isinstance(messages[-1], HumanMessage):
             return None
+        text, now = messages[-1].text, moment_of(messages[-1]) or _local_now(config)
         return Heard(
             id=str(messages[-1].id),
-            text=messages[-1].text,
+            text=text,
             history=messages[-1 - HISTORY : -1],
-            now=moment_of(messages[-1]) or zoned_now(config).replace(tzinfo=None),
+            now=now,
             answer=answer_of(messages[-1]),
             summary=(
                 summary["text"]
                 if (summary := read_summary(state)) and not self.playbook.reads_locally
                 else ""
             ),
+            known=known_of(self.playbook, state).with_values(spotted(self.playbook, text, now)),
         )
 
     def _apply(self, state: SessionState, heard: Heard | None, decided: Decision) -> dict[str, Any]:
         messages: list[AnyMessage] = []
-        secrets = self._secrets(state, decided.update)
+        playbook, secrets = self.playbook, list[tuple[str, str]]()
+        after = read_session({**state, **decided.update}, playbook)
+        known = (heard.known if heard else known_of(playbook, state)).with_values(
+            secrets_of(playbook.sensitive, decided.update)
+        )
         if heard is not None:
-            message = state["messages"][-1]
-            noted = _answer_hidden(self._noted(message, heard, state, decided, secrets), secrets)
-            if noted is not message:
-                messages.append(noted)
-        replies = [covered(AIMessage(text), secrets) for text in decided.say]
+            heard, message = replace(heard, known=known), state["messages"][-1]
+            read = read_of(playbook, heard)
+            secrets += learnt(read, after.params)
+            noted_message = answer_hidden(
+                noted(
+                    playbook, message, heard, read, self._session(state), after, decided.mentioned
+                ),
+                known,
+            )
+            if noted_message is not message:
+                messages.append(noted_message)
+        replies = [covered(AIMessage(text), known) for text in decided.say]
         if replies and (asked := decided.update["waiting_for_param"]) is not None:
-            risks = self._risks(read_session({**state, **decided.update}, self.playbook))
+            risks = risks_of(playbook, after)
             if risks:  # whoever stores the answer, it is marked
                 replies[-1] = annotated(
                     annotated(replies[-1], "asks", asked), "risks", [*sorted(risks)]
@@ -173,76 +191,24 @@ class Nodes:
         update = dict(decided.update)
         if (sensitive := read_sensitive(state, self.playbook)) != state.get("sensitive_params"):
             update["sensitive_params"] = sensitive
+        update |= self._kept(secrets, state, update)
         return {**update, "messages": messages} if messages else update
 
-    def _noted(
-        self,
-        message: AnyMessage,
-        heard: Heard,
-        state: SessionState,
-        decided: Decision,
-        secrets: Secrets,
-    ) -> AnyMessage:
-        """The user's message with its mark, if it holds a sensitive value or was to give one."""
-        before, after = (
-            self._session(state),
-            read_session({**state, **decided.update}, self.playbook),
-        )
-        declared = self.playbook.catalog.params
-        extractions = candidates(self.playbook, self.playbook.sensitive & declared.keys(), heard)
-        names = self.playbook.sensitive & {
-            *decided.mentioned,
-            *extractions,
-            before.waiting_for,
-        } | held(message, secrets)
-        risky = self._risks(before) | self._risks(after)
-        if not names and not risky:
-            return message
-        harmless = declared.keys() - self.playbook.sensitive
-        others = secrets_in(harmless, after.params)
-        # Of another graph's parameter, nothing says which words may be its value; nor of words
-        # that were not read, as those of a document.
-        spans = None
-        if names <= declared.keys() and heard.text == words_of(vars(message)):
-            held_params = [declared[name] for name in names]
-            risky_params = (
-                [declared[name] for name in risky if name in declared]
-                if risky <= after.params.keys()
-                else ()
-            )
-            spans = plan_spans(
-                heard.text,
-                held_params,
-                extractions,
-                secrets,
-                others,
-                self.playbook.familiar,
-                risky_params,
-            )
-        unread = sensitive_names(message) in ({before.waiting_for}, self._risks(before))
-        return marked(message, names or (risky if spans else ()), spans, anew=unread)
+    def _kept(self, secrets: Secrets, *states: Mapping[str, Any]) -> dict[str, Any]:
+        """What the thread knows from now on, if that is more than before.
 
-    def _risks(self, session: Session) -> frozenset[str]:
-        """The sensitive parameters whose values a user may say, whatever was asked."""
-        return self.playbook.sensitive & in_use(session, self.playbook)
-
-    def _secrets(self, *states: Mapping[str, Any]) -> Secrets:
-        """The sensitive values in the state: of all requests, and of tool results."""
-        holders: list[object] = []
-        for state in states:
-            suspended = state.get("suspended")
-            for request in (state, *(suspended if isinstance(suspended, list) else ())):
-                if isinstance(request, Mapping):
-                    holders += [
-                        request.get("params"),
-                        request.get("last_result"),
-                        *results_of(request.get("plan")),
-                    ]
-        return secrets_in(self.playbook.sensitive, *holders)
+        Args:
+            secrets: What is known besides the values in the states.
+            states: The state, and what was changed in it.
+        """
+        before = Known.of(states[0])
+        salted = before if before.values else Known(token_hex(16))
+        after = salted.with_values([*secrets_of(self.playbook.lasting, *states), *secrets])
+        return {KNOWN: after.channel()} if after.values != before.values else {}
 
     # -- ask_user
 
-    def ask_user(self, state: SessionState) -> dict[str, Any]:
+    def ask_user(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Wait for the answer to the question; a wait that is void is decided again."""
         session, playbook = self._session(state), self._on(state).playbook
         if session.plan is None or session.waiting_for is None:
@@ -253,7 +219,9 @@ class Nodes:
             message.id == resumed.id for message in state.get("messages") or [] if resumed.id
         ):
             return {}
-        update = {"messages": [marked(resumed.message(), {asked.param} & playbook.sensitive)]}
+        message = resumed.message()
+        now = moment_of(message) or _local_now(config)
+        update = {"messages": [as_stored(playbook, state, message, now)]}
         if asked.param == CONFIRMATION and resumed.unseen:
             return {
                 **update,
@@ -304,8 +272,9 @@ class Nodes:
     ) -> dict[str, Any]:
         session, here = self._session(state), self._on(state)
         assert session.plan is not None
-        secrets = here._secrets(state)
-        update = plan_outcome(here.playbook, session, session.plan, call, answer, secrets)
+        known = known_of(here.playbook, state)
+        update = plan_outcome(here.playbook, session, session.plan, call, answer, known)
+        update |= here._kept((), state, update)
         self.reporter.called(
             state, update, call.tool.name, int((monotonic() - began) * 1000), config
         )
@@ -342,9 +311,9 @@ class Nodes:
                 or "Done."
             )
         message = AIMessage(text)
-        noted = covered(message, self._on(state)._secrets(state))
+        known = known_of(on_thread(self.playbook, state), state)
         update = {
-            "messages": [noted],
+            "messages": [covered(message, known)],
             "plan": None,
             "waiting_for_param": None,
             "last_intent_id": intent.id,
@@ -409,24 +378,11 @@ class Nodes:
 
     def _on(self, state: Mapping[str, Any]) -> Nodes:
         """The nodes with all that is sensitive on this thread: another graph may have said so."""
-        sensitive = read_sensitive(state, self.playbook)
-        playbook = self.playbook.with_sensitive({name for name in sensitive if sensitive[name]})
+        playbook = on_thread(self.playbook, state)
         return self if playbook is self.playbook else replace(self, playbook=playbook)
 
     def _session(self, state: SessionState) -> Session:
         return read_session(state, self.playbook)
-
-
-def _answer_hidden(message: AnyMessage, secrets: Secrets) -> AnyMessage:
-    """The message, without the known sensitive values in the texts of a client's answer."""
-    note = answer_of(message)
-    if note is None:
-        return message
-    texts = {name: value for name, value in note["values"].items() if isinstance(value, str)}
-    hidden = {name: without_secrets(value, secrets) for name, value in texts.items()}
-    if hidden == texts:
-        return message
-    return annotated(message, "answer", {**note, "values": {**note["values"], **hidden}})
 
 
 def _now(state: SessionState) -> datetime:
@@ -440,6 +396,11 @@ def _now(state: SessionState) -> datetime:
         None,
     )
     return (last and instant_of(last)) or datetime.now().astimezone()
+
+
+def _local_now(config: RunnableConfig) -> datetime:
+    """The user's local time, without its time zone."""
+    return zoned_now(config).replace(tzinfo=None)
 
 
 def _thread_id(config: RunnableConfig) -> str:

@@ -18,7 +18,7 @@ from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.policy.value_text import in_text
-from langmem_ext.waiting.sensitive import Secrets, annotated, covered, held, marked, secrets_in
+from langmem_ext.waiting.sensitive import Known, annotated, covered, held, marked, secrets_in
 from langmem_ext.waiting.state import PlanExecution, StepResult
 
 KEY_ARGUMENT = "idempotency_key"
@@ -83,30 +83,30 @@ def plan_outcome(
     plan: PlanExecution,
     call: Call,
     answer: ToolMessage,
-    secrets: Secrets = (),
+    known: Known,
 ) -> dict[str, Any]:
     """The channels after the call: both messages, the plan's next state, and the parameters.
 
-    The messages are marked for the sensitive values among these, and for `secrets`, which are known
+    The messages are marked for the sensitive values among these, and for those that are `known`
     besides.
     """
     ok = answer.status != "error"
     value = result_of(answer) if ok else answer.text
     result = StepResult(status="ok" if ok else "error", value=value)
     params = {**_derived(playbook, value), **session.params} if ok else dict(session.params)
-    secrets = (*secrets_in(playbook.sensitive, params, value), *secrets)
+    known = known.with_values(secrets_in(playbook.sensitive, params, value))
     used = (
         playbook.sensitive.intersection(plan["steps"][plan["cursor"]]["args"].values())
         & params.keys()
     )
     summary = _summary(call.tool.name, value, playbook) if ok else f"{call.tool.name} failed"
-    if held(ToolMessage(summary, tool_call_id=""), secrets):
+    if known.find(summary):
         summary = f"{call.tool.name} done"
     noted = annotated(answer, "summary", summary)
     return {
         "messages": [
-            marked(call.message, used | held(call.message, secrets)),
-            covered(noted, secrets),
+            marked(call.message, used | held(call.message, known)),
+            covered(noted, known),
         ],
         "plan": PlanExecution(
             **{**plan, "cursor": plan["cursor"] + ok, "results": [*plan["results"], result]}

@@ -24,7 +24,7 @@ from langmem_ext.waiting.policy.timeout import (
     timed,
 )
 from langmem_ext.waiting.policy.user_questions import AskedQuestion, answered
-from langmem_ext.waiting.sensitive import secrets_in, without_secrets
+from langmem_ext.waiting.sensitive import secrets_in
 from langmem_ext.waiting.understand.commands import (
     Clarify,
     Command,
@@ -69,7 +69,7 @@ def plan_turn(
         move = replace(move, say=_unsaid(move.say, messages))
         return decision(state, _timed(playbook, move, now) if move.say else move)
     commands = yield from understand(playbook, session, heard, rereads=rereads)
-    commands = _without_secrets(playbook, session, commands)
+    commands = _without_secrets(playbook, heard, commands)
     if answers:
         commands = yield from answered(playbook, session, heard, commands)
     move = _answered(playbook, session, heard, commands, now)
@@ -80,26 +80,21 @@ def plan_turn(
 
 
 def _without_secrets(
-    playbook: Playbook, session: Session, commands: Sequence[Command]
+    playbook: Playbook, heard: Heard, commands: Sequence[Command]
 ) -> list[Command]:
-    """The commands; a sensitive value that is known is said again in no free text."""
+    """The commands; a sensitive value that is known, or looks like one, is in no free text."""
     new_values = [
         dict([*(command.values if isinstance(command, Start) else ())])
         | ({command.param: command.value} if isinstance(command, Fill | Correct) else {})
         for command in commands
     ]
-    known = [session.params, *(request["params"] for request in session.suspended), *new_values]
+    known = heard.known.with_values(secrets_in(playbook.lasting, *new_values))
     params = playbook.catalog.params
-    secrets = [
-        (name, value)
-        for name, value in secrets_in(playbook.sensitive, *known)
-        if name not in params or params[name].type != ParamType.BOOLEAN
-    ]
 
     def shown(name: str | None, value: JsonValue) -> JsonValue:
         free = name is not None and name in params and params[name].type == ParamType.TEXT
         hides = free and name not in playbook.sensitive and isinstance(value, str)
-        return without_secrets(str(value), secrets) if hides else value
+        return known.hide(str(value)) if hides else value
 
     def doubted(command: Clarify) -> Clarify:
         choices = tuple(shown(command.param, choice) for choice in command.choices)
@@ -119,7 +114,7 @@ def _without_secrets(
                 return doubted(command)
         return command
 
-    return [hidden(command) for command in commands] if secrets else [*commands]
+    return [hidden(command) for command in commands]
 
 
 def _answered(

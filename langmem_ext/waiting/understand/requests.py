@@ -126,6 +126,7 @@ def request_of(
         running=plan["intent_id"] if plan else None,
         local=playbook.local,
         summary=heard.summary,
+        known=heard.known,
     )
 
 

@@ -88,7 +88,7 @@ def _spelled(written: str, pattern: re.Pattern[str]) -> str | None:
     forms: list[str] = [signed, _BLANK.sub("", signed), *joined]
     for form in dict.fromkeys(forms):
         for value in dict.fromkeys((form, _DIGITS_AFTER.sub("-", form))):
-            if not value or not _in_any_case(pattern).fullmatch(value):
+            if not value or not in_any_case(pattern).fullmatch(value):
                 continue
             if cased := next(
                 (
@@ -103,7 +103,8 @@ def _spelled(written: str, pattern: re.Pattern[str]) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _in_any_case(pattern: re.Pattern[str]) -> re.Pattern[str]:
+def in_any_case(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """The same pattern for large and small letters."""
     return re.compile(pattern.pattern, pattern.flags | re.IGNORECASE)
 
 

@@ -18,6 +18,7 @@ from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.dates.date import is_birth
 from langmem_ext.waiting.extract.english.concepts import phrases_in
 from langmem_ext.waiting.extract.reply import LONGEST
+from langmem_ext.waiting.sensitive import NOTHING_KNOWN, Known
 from langmem_ext.waiting.understand.acts.statements import (
     WISHES,
     asks_back_only,
@@ -113,6 +114,8 @@ class ClassifyRequest:
         unread: Whether a question waits and the rules could not read the message: a model may.
         local: Parameters whose values no model may see.
         summary: What was said before `history`, in short; empty where it was not summarised.
+        known: The sensitive values that are known: no model may see them, whatever they are said
+            for.
     """
 
     text: str
@@ -131,6 +134,7 @@ class ClassifyRequest:
     unread: bool = False
     local: Collection[str] = ()
     summary: str = ""
+    known: Known = NOTHING_KNOWN
 
 
 Act: TypeAlias = Literal["dontcare", "decline", "ask", "chat", "repeat", "handover", "cancel"]
