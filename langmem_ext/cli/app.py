@@ -21,7 +21,7 @@ from langmem_ext.cli.commands.catalog.commands import catalog
 from langmem_ext.cli.commands.memory.commands import forget_owner, memory
 from langmem_ext.cli.commands.roles.commands import roles
 from langmem_ext.cli.commands.store.commands import store
-from langmem_ext.cli.commands.threads.commands import threads
+from langmem_ext.cli.commands.threads.commands import ids_of_threads, threads
 from langmem_ext.cli.control_characters import write_all_characters
 from langmem_ext.cli.errors import clear_errors
 from langmem_ext.cli.examples import examples_of
@@ -39,7 +39,9 @@ _COMPRESS = typer.Option(
     ),
     show_default=False,
 )
-_CREATED_DB = typer.Option(help=_CREATED, metavar="URL")
+_CREATED_DB = typer.Argument(help=_CREATED, metavar="DB")
+_DB = typer.Argument(help=_EXISTING, metavar="DB")
+_SAME_DB = typer.Option(help="The same, as an option.", metavar="URL")
 _GRAPH = "FILE.py:NAME|MODULE:NAME"
 _KINDS_OF_GRAPH = (
     "a compiled graph, a StateGraph, or a function that takes a checkpointer and returns a graph"
@@ -126,6 +128,7 @@ def _options(
     short_help="Chat with a graph; the conversation is stored.", epilog=examples_of("chat")
 )
 def chat(
+    path: Annotated[str | None, _CREATED_DB] = None,
     thread: Annotated[
         str | None,
         typer.Option(
@@ -133,6 +136,7 @@ def chat(
             "-t",
             help="The conversation with this id; started if it does not exist. Default: default.",
             metavar="ID",
+            autocompletion=ids_of_threads,
         ),
     ] = None,
     new: Annotated[
@@ -148,9 +152,10 @@ def chat(
             "-r",
             help="Continue this conversation: a prefix of its id, or words of its title.",
             metavar="ID",
+            autocompletion=ids_of_threads,
         ),
     ] = None,
-    db: Annotated[str | None, _CREATED_DB] = None,
+    db: Annotated[str | None, _SAME_DB] = None,
     compress: Annotated[bool | None, _COMPRESS] = None,
     model: Annotated[
         str | None,
@@ -182,11 +187,14 @@ def chat(
     with clear_errors():
         # Imported here: LangGraph takes a second, and help must not wait for it.
         from langmem_ext.cli.chat.chat import chat_with  # noqa: PLC0415 - see above
-        from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - see above
+        from langmem_ext.cli.config import one_of, settings_with  # noqa: PLC0415 - see above
         from langmem_ext.log.message_log import owner_key  # noqa: PLC0415 - see above
 
         settings = settings_with(
-            storage_path=db, compress=compress, model=model, owner=owner_key(owner)
+            storage_path=one_of(path, db),
+            compress=compress,
+            model=model,
+            owner=owner_key(owner),
         )
         interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
         failed = chat_with(
@@ -215,6 +223,12 @@ def import_checkpoints(
         typer.Argument(
             help=f"The target: a path or a URL; created if it does not exist. {_DEFAULT_DB}",
             metavar="NEW.db",
+        ),
+    ] = None,
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            help="The owner of the imported threads. Default: the setting owner.", metavar="NAME"
         ),
     ] = None,
     threads: Annotated[
@@ -249,11 +263,13 @@ def import_checkpoints(
             import_with,
         )
         from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.log.message_log import owner_key  # noqa: PLC0415 - as in `chat`
 
-        settings = settings_with(storage_path=target, compress=compress)
+        settings = settings_with(storage_path=target, compress=compress, owner=owner_key(owner))
         import_with(
             source,
             settings.storage_path,
+            owner=settings.owner or None,
             threads=threads or (),
             verify=verify,
             skip_damaged=skip_damaged,
@@ -263,10 +279,6 @@ def import_checkpoints(
             interactive=sys.stderr.isatty(),
             origin=None if target is not None else settings.origins["storage_path"],
         )
-
-
-_DB = typer.Argument(help=_EXISTING, metavar="DB")
-_SAME_DB = typer.Option(help="The same, as an option.", metavar="URL")
 
 
 @app.command(short_help="Check a database and repair it.")
@@ -384,7 +396,6 @@ def inspect(
         inspect_with(path, db, demo=demo, graph=graph, owner=owner, prices=prices or (), **shown)
 
 
-_HERE = typer.Option(help=_EXISTING, metavar="URL")
 _OWNER = typer.Option(help="Only this owner's threads. Default: the setting owner.", metavar="NAME")
 _DRY_RUN = typer.Option("--dry-run", help="Show what would be deleted; change nothing.")
 _COUNTS = typer.Option("--json", help="Print what was deleted as one line of JSON.")
@@ -392,6 +403,7 @@ _COUNTS = typer.Option("--json", help="Print what was deleted as one line of JSO
 
 @app.command(short_help="Delete expired conversations.", epilog=examples_of("sweep"))
 def sweep(
+    path: Annotated[str | None, _DB] = None,
     ttl: Annotated[
         float | None,
         typer.Option(
@@ -414,14 +426,16 @@ def sweep(
         ),
     ] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
-    db: Annotated[str | None, _HERE] = None,
+    db: Annotated[str | None, _SAME_DB] = None,
     owner: Annotated[str | None, _OWNER] = None,
     as_json: Annotated[bool, _COUNTS] = False,
 ) -> None:
     """Delete expired conversations without asking, for a timer; waiting ones never expire."""
     with clear_errors():
         from langmem_ext.cli.commands.database.upkeep import sweep_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.config import one_of  # noqa: PLC0415 - as in `chat`
 
+        db = one_of(path, db)
         sweep_with(db, owner, ttl=ttl, tool_ttl=tool_ttl, dry_run=dry_run, as_json=as_json)
 
 
@@ -429,6 +443,7 @@ def sweep(
     short_help="Delete old conversations and old checkpoints.", epilog=examples_of("prune")
 )
 def prune(
+    path: Annotated[str | None, _DB] = None,
     older_than: Annotated[
         float | None,
         typer.Option(
@@ -450,17 +465,18 @@ def prune(
     ] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
-    db: Annotated[str | None, _HERE] = None,
+    db: Annotated[str | None, _SAME_DB] = None,
     owner: Annotated[str | None, _OWNER] = None,
     as_json: Annotated[bool, _COUNTS] = False,
 ) -> None:
     """Delete old conversations and old checkpoints; the rest reads and continues as before."""
     with clear_errors():
         from langmem_ext.cli.commands.database.upkeep import prune_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.config import one_of  # noqa: PLC0415 - as in `chat`
 
         interactive = sys.stdin.isatty() and sys.stderr.isatty()
         prune_with(
-            db,
+            one_of(path, db),
             owner,
             older_than=older_than,
             keep_last=keep_last,
@@ -473,7 +489,7 @@ def prune(
 
 @app.command(short_help="Serve a database over HTTP.")
 def serve(
-    path: Annotated[str | None, typer.Argument(help=_CREATED, metavar="DB")] = None,
+    path: Annotated[str | None, _CREATED_DB] = None,
     graph: Annotated[
         str | None,
         typer.Option(
@@ -531,6 +547,7 @@ def serve(
             metavar="NAME",
         ),
     ] = None,
+    db: Annotated[str | None, _SAME_DB] = None,
 ) -> None:
     """Serve a database over HTTP until Ctrl-C, for LangGraph's SDK and compatible user interfaces.
 
@@ -539,10 +556,11 @@ def serve(
     with clear_errors():
         require("langmem-ext serve", "server")
         from langmem_ext.cli.commands.serving.serve import serve_with  # noqa: PLC0415 - as in `chat`
-        from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.config import one_of, settings_with  # noqa: PLC0415 - as in `chat`
         from langmem_ext.log.message_log import owner_key  # noqa: PLC0415 - as in `chat`
 
-        settings = settings_with(storage_path=path, model=model, owner=owner_key(owner))
+        name = one_of(path, db)
+        settings = settings_with(storage_path=name, model=model, owner=owner_key(owner))
         serve_with(
             settings,
             graph=graph,
@@ -558,6 +576,7 @@ def serve(
 
 @app.command(short_help="Serve a graph's intents as MCP tools.", epilog=examples_of("mcp"))
 def mcp(
+    path: Annotated[str | None, _CREATED_DB] = None,
     graph: Annotated[
         str | None,
         typer.Option(
@@ -568,7 +587,6 @@ def mcp(
             metavar=_GRAPH,
         ),
     ] = None,
-    db: Annotated[str | None, _CREATED_DB] = None,
     port: Annotated[
         int | None,
         typer.Option(
@@ -583,6 +601,7 @@ def mcp(
     ] = None,
     model: Annotated[str | None, _MODEL] = None,
     owner: Annotated[str | None, _CONVERSATIONS_OF] = None,
+    db: Annotated[str | None, _SAME_DB] = None,
 ) -> None:
     """Serve the intents of a waiting graph as MCP tools.
 
@@ -592,11 +611,11 @@ def mcp(
     with clear_errors():
         require("langmem-ext mcp", "mcp")
         from langmem_ext.cli.commands.serving.mcp import mcp_with  # noqa: PLC0415 - as in `chat`
-        from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.config import one_of, settings_with  # noqa: PLC0415 - as in `chat`
         from langmem_ext.log.message_log import owner_key  # noqa: PLC0415 - as in `chat`
 
         mcp_with(
-            settings_with(storage_path=db, model=model, owner=owner_key(owner)),
+            settings_with(storage_path=one_of(path, db), model=model, owner=owner_key(owner)),
             graph=graph,
             port=port,
         )

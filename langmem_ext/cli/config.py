@@ -33,22 +33,27 @@ def settings_with(**arguments: str | bool | None) -> Settings:
     return Settings(**values)
 
 
-def database(named: str | None, option: str | None = None) -> str:
-    """The database of a command: its argument, or that of the settings, which are read only then.
-
-    Args:
-        named: Its argument.
-        option: The same as an option.
+def one_of(named: str | None, option: str | None) -> str | None:
+    """The database that a command names, by its argument or its option; None if by neither.
 
     Raises:
         InvalidInput: It is given two.
-        SettingsError: The settings are needed and have mistakes.
     """
     if named is not None and option is not None:
         raise InvalidInput(
             f"{masked(named)} and --db {masked(option)} both name a database: pass only one"
         )
-    name = option if named is None else named
+    return option if named is None else named
+
+
+def database(named: str | None, option: str | None = None) -> str:
+    """The database of a command: what it names, or that of the settings, read only then.
+
+    Raises:
+        InvalidInput: It is given two.
+        SettingsError: The settings are needed and have mistakes.
+    """
+    name = one_of(named, option)
     return name if name is not None else Settings().storage_path
 
 

@@ -231,13 +231,14 @@ def ago(then: datetime | None, now: datetime) -> str:
     """How long ago a moment was, in one unit.
 
     >>> ago(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
-    '2 d'
+    '2 d ago'
     """
     if then is None:
         return ""
     seconds = (now - then).total_seconds()
     return next(
-        (f"{seconds // span:.0f} {unit}" for span, unit in _SPANS if seconds >= span), "now"
+        (f"{seconds // span:.0f} {unit} ago" for span, unit in _SPANS if seconds >= span),
+        "just now",
     )
 
 

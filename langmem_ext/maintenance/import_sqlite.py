@@ -24,6 +24,7 @@ from langmem_ext.log.codec import ForeignCodec, MessageCodec, codec_of
 from langmem_ext.log.message_log import (
     Database,
     MessageLog,
+    bound_owner,
     is_address,
     is_server,
     sqlite_path,
@@ -104,6 +105,7 @@ def import_checkpoints(
     source: Address,
     target: Database,
     *,
+    owner: str | None = None,
     threads: Sequence[str] | None = None,
     serde: SerializerProtocol | None = None,
     skip_damaged: bool = False,
@@ -121,8 +123,8 @@ def import_checkpoints(
 
     Args:
         source: The path of the database.
-        target: Where to; a URL or path names a database that is made if there is none. A saver that
-            is bound to an owner gives it to him.
+        target: Where to; a URL or path names a database that is made if there is none.
+        owner: Whose the threads will be. Default: the owner that the target is bound to, or nobody.
         threads: The ids of the threads to import; all, if not given.
         serde: The serializer that wrote the source, if it was a custom one.
         skip_damaged: Leave out what does not decode, and name it in the report, instead of ending
@@ -147,6 +149,7 @@ def import_checkpoints(
     steps = _Import(
         source,
         target,
+        bound_owner(target, owner),
         threads,
         serde,
         skip_damaged=skip_damaged,
@@ -167,6 +170,7 @@ async def aimport_checkpoints(
     source: Address,
     target: Database,
     *,
+    owner: str | None = None,
     threads: Sequence[str] | None = None,
     serde: SerializerProtocol | None = None,
     skip_damaged: bool = False,
@@ -182,6 +186,7 @@ async def aimport_checkpoints(
     steps = _Import(
         source,
         target,
+        bound_owner(target, owner),
         threads,
         serde,
         skip_damaged=skip_damaged,
@@ -219,6 +224,7 @@ class _Import:
         self,
         source: Address,
         target: Database,
+        owner: str | None,
         threads: Sequence[str] | None,
         serde: SerializerProtocol | None,
         *,
@@ -229,6 +235,7 @@ class _Import:
     ) -> None:
         self._source = source
         self._target = text_of(target) if is_address(target) else target
+        self._owner = owner
         self._threads = threads
         self._serde = serde
         self._skip_damaged = skip_damaged
@@ -253,7 +260,7 @@ class _Import:
 
     def _move(self, file: SaverFile, log: MessageLog, threads: list[str], began: float) -> Steps:
         total, done, tally = sum(file.threads[thread] for thread in threads), 0, Tally()
-        transcoder, owner = self._transcoder(), self._owner()
+        transcoder, owner = self._transcoder(), self._owner
         for group in groups_of(threads, file.threads.__getitem__):
             there = self._stored(log, transcoder, group, owner)
             for thread in group:
@@ -340,10 +347,6 @@ class _Import:
         if getattr(log.driver, "path", None) == str(file.path):
             raise InvalidInput(same)
         return log
-
-    def _owner(self) -> str | None:
-        owner: str | None = getattr(self._target, "owner", None)
-        return owner
 
     def _transcoder(self) -> Transcoder:
         codec = self._codec()

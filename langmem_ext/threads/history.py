@@ -21,6 +21,7 @@ from langchain_core.messages import (
     message_chunk_to_message,
 )
 
+from langmem_ext.checkpointer.delta_channels import LangGraphFacts
 from langmem_ext.checkpointer.validation import several
 from langmem_ext.checkpointer.values import MESSAGES_CHANNEL
 from langmem_ext.errors import InvalidInput
@@ -33,6 +34,7 @@ from langmem_ext.messages.annotations import NAMESPACE, is_marked, notes_of
 from langmem_ext.messages.token_costs.tokens import ApproximateCounter, TokenCounter
 from langmem_ext.messages.turns import first_whole_turn
 from langmem_ext.storage.operation import Op, Operation, operation
+from langmem_ext.storage.prune.prune import forget_before
 from langmem_ext.storage.threads import history as history_ops
 from langmem_ext.storage.threads.channels import change_channels
 from langmem_ext.storage.threads.edit import Edit
@@ -157,13 +159,23 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
         elif added:
             await self.log.arun(self._add(added), write=True)
 
-    def clear(self) -> None:
-        """Clear the history; the log and the thread's earlier checkpoints keep the messages."""
-        self.log.run(self._clear(), write=True)
+    def clear(self) -> list[str]:  # type: ignore[override]  # it says where they are left
+        """Forget the messages: their texts, the title that one of them gave, what search finds.
 
-    async def aclear(self) -> None:
+        The thread's earlier checkpoints are deleted with them. What else the graph keeps (its
+        parameters, a question that waits) stays, and so does a title that somebody gave. The
+        thread's memories and facts go with the thread: delete it to forget them, too.
+
+        Returns:
+            The ids of the threads that still have messages; empty if nothing is left. This
+            thread, if a branch, another channel or a subgraph with a state of its own refers to
+            them. Its copies (`Threads.fork`), each until its own history is cleared.
+        """
+        return self.log.run(self._clear(), write=True)
+
+    async def aclear(self) -> list[str]:  # type: ignore[override]
         """Async twin of `clear`."""
-        await self.log.arun(self._clear(), write=True)
+        return await self.log.arun(self._clear(), write=True)
 
     def _read(self) -> Operation[list[Snapshot]]:
         return history_ops.read_history(self._key, self._channel, **self._view.tools)
@@ -171,19 +183,33 @@ class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
     def _add(self, messages: Sequence[BaseMessage]) -> Operation[None]:
         return adding(self._view, self._key, messages, self._channel)
 
-    def _clear(self) -> Operation[None]:
-        return change_channels(
+    def _clear(self) -> Operation[list[str]]:
+        none = self._view.codec.pack_value(None)
+        emptying = change_channels(
             self._key,
-            (),
-            lambda _: {},
+            ["summary"],
+            lambda values: {
+                name: none for name, value in values.items() if value.body != none.body
+            },
             self._view.new_edit(),
             emptied=self._channel,
             **self._view.tools,
         )
+        return forgetting(self._view, self._key, emptying)
 
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
         loaded: list[BaseMessage] = self._view.load(PackedValue(messages=packed), self._key.id)
         return loaded
+
+
+def forgetting(
+    view: DatabaseView, key: ThreadKey, emptying: Operation[None]
+) -> Operation[list[str]]:
+    """The operation that empties a thread's view, and forgets what led to it.
+
+    It returns the ids of the threads that still have messages of it.
+    """
+    return forget_before(key, emptying, facts=LangGraphFacts(view.codec), caches=view.log.caches)
 
 
 def adding(

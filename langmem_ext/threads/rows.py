@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from langmem_ext.errors import InvalidInput, ThreadExists
 from langmem_ext.log.closing import Closing
-from langmem_ext.log.message_log import thread_key
+from langmem_ext.log.message_log import owner_key, thread_key
 from langmem_ext.log.shown import ReprFacts
 from langmem_ext.storage.operation import Operation
 from langmem_ext.storage.prune import prune as forget_ops
@@ -256,6 +256,28 @@ class ThreadRows(Closing):
     async def aunarchive(self, thread_id: ThreadId) -> ThreadInfo:
         """Async twin of `unarchive`."""
         return await self._achange(thread_id, {"status": "active"})
+
+    def give(self, thread_id: ThreadId, owner: str) -> ThreadInfo:
+        """Give a thread to another owner, with everything it has; the one before sees it no more.
+
+        Its memory, and the facts that stand on it alone, are deleted: they are the former owner's,
+        and are written again for the new one. A run of the former owner that is under way can store
+        nothing more. Copies of the thread stay where they are.
+
+        Raises:
+            ThreadNotFound: The thread does not exist, or belongs to another owner.
+            InvalidInput: The owner is not a name.
+        """
+        return self.log.run(self._give(thread_id, owner), write=True)
+
+    async def agive(self, thread_id: ThreadId, owner: str) -> ThreadInfo:
+        """Async twin of `give`."""
+        return await self.log.arun(self._give(thread_id, owner), write=True)
+
+    def _give(self, thread_id: ThreadId, owner: str) -> Operation[ThreadInfo]:
+        if (name := owner_key(owner)) is None:
+            raise InvalidInput("owner must be a name, not None: a thread is given to somebody")
+        return forget_ops.give_thread(self._key(thread_id), name, caches=self.log.caches)
 
     def _change(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
         return self.log.run(

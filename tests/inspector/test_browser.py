@@ -32,7 +32,29 @@ from langmem_ext.inspector.demo import WAITING, make_demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.process]
 
+PAGES = {
+    "list": "",
+    "talk": "thread?id=trip-to-lisbon",
+    "tree": "thread?id=second-thoughts",
+    "question": "thread?id=impatient",
+    "state": "thread/state?id=trip-to-lisbon",
+    "changes": "thread/changes?id=trip-to-lisbon",
+    "memory": "thread/memory?id=trip-to-lisbon",
+    "usage": "thread/usage?id=trip-to-lisbon",
+    "context": "thread/context?id=cancelled&budget=300",
+    "search": "search?q=order",
+}
 SHOTS = os.environ.get("LANGMEM_EXT_SHOTS")
+AXE = Path(__file__).parents[2] / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+"""What judges pages by the rules of accessibility; `make test-all` brings it with npm."""
+
+OPENED = """
+for (const one of document.querySelectorAll("details")) one.open = true;
+for (const one of document.querySelectorAll(".tools, .blame")) one.style.opacity = 1;
+"""
+"""Shows what is folded, and what only a pointer brings up."""
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 LOOKS: dict[str, dict[str, Any]] = {
     "desk": {"viewport": {"width": 1360, "height": 860}},
     "dark": {"viewport": {"width": 1360, "height": 860}, "color_scheme": "dark"},
@@ -61,6 +83,15 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
+@pytest.fixture(scope="module")
+def axe() -> str:
+    if not AXE.exists():
+        if os.environ.get("CI"):
+            pytest.fail("axe-core is not there: make test-all brings it, with npm")
+        pytest.skip("needs axe-core: make test-all brings it, with npm")
+    return AXE.read_text()
+
+
 @contextmanager
 def served(database: Any, **options: Any) -> Iterator[str]:
     """An inspector on a socket; its address."""
@@ -82,7 +113,7 @@ def served(database: Any, **options: Any) -> Iterator[str]:
 @contextmanager
 def reading(browser: Browser, look: str = "desk") -> Iterator[Page]:
     """A page of a reader; at its end nothing was asked of another host, and nothing has failed."""
-    context = browser.new_context(**LOOKS[look])
+    context = browser.new_context(**LOOKS[look], reduced_motion="reduce")
     page = context.new_page()
     page.set_default_timeout(30_000)
     wrong: list[str] = []
@@ -180,35 +211,77 @@ def test_every_page_fits_every_screen(
     look: str, browser: Browser, demo: tuple[str, DeltaSaver]
 ) -> None:
     url, _ = demo
-    pages = {
-        "list": "",
-        "talk": "thread?id=trip-to-lisbon",
-        "tree": "thread?id=second-thoughts",
-        "question": "thread?id=impatient",
-    }
-    pages |= {
-        name: f"thread/{name}?id=trip-to-lisbon" for name in ("state", "changes", "memory", "usage")
-    }
-    pages |= {"context": "thread/context?id=cancelled&budget=300", "search": "search?q=order"}
     with reading(browser, look) as page:
-        for name, path in pages.items():
+        for name, path in PAGES.items():
             page.goto(f"{url}/{path}")
             keep(page, f"{name}-{look}")
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
                 f"{name} is wider than the {look}"
             )
-            unnamed = page.evaluate(
-                "[...document.querySelectorAll('input:not([type=hidden]), select,"
-                " textarea')].filter(one => !one.labels.length).length"
-            )
-            assert unnamed == 0, f"a field of {name} has no label"
-            assert page.locator("h1").count() == 1
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, re.findall(r"\d+", background)[:3])) < 200) == (look == "dark")
         if look != "phone":
             page.keyboard.press("?")
             expect(page.locator("#keys")).to_contain_text("All threads")
             keep(page, f"keys-{look}")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_page_can_be_read_and_used_by_everybody(
+    look: str, browser: Browser, demo: tuple[str, DeltaSaver], axe: str
+) -> None:
+    url, saver = demo
+    pages = PAGES | {
+        "filters": "?order=tokens&tag=vip",
+        "nothing": "?q=nothing+is+called+so",
+        "found nothing": "search?q=nowhere",
+        "an earlier step": f"thread?id={WAITING}&at={_first_step(saver)}",
+        "sent whole": "thread/context?id=cancelled",
+    }
+    with reading(browser, look) as page:
+        # High enough for whole pages: bars that stay in sight cover nothing then.
+        page.set_viewport_size({**LOOKS[look]["viewport"], "height": 4000})
+        for name, path in pages.items():
+            page.goto(f"{url}/{path}")
+            assert violations(page, axe) == [], name
+            page.evaluate(OPENED)
+            assert violations(page, axe) == [], f"{name}, opened"
+        page.goto(f"{url}/thread?id=trip-to-lisbon")
+        page.locator("a.blame").first.click(force=True)
+        expect(page.locator("#panel")).to_be_visible()
+        assert violations(page, axe) == [], "the panel"
+        page.keyboard.press("Escape")
+        if look != "phone":
+            page.keyboard.press("?")
+            assert violations(page, axe) == [], "the keys"
+
+
+def test_a_moment_is_said_in_one_way(browser: Browser, demo: tuple[str, DeltaSaver]) -> None:
+    url, _ = demo
+    with reading(browser) as page:
+        said = set()
+        for path in PAGES.values():
+            page.goto(f"{url}/{path}")
+            said.update(page.locator("time:not([data-full])").all_text_contents())
+        assert said
+        assert all(re.fullmatch(r"just now|\d+ (min|h|d|y) ago", one) for one in said), said
+
+
+def violations(page: Page, axe: str) -> list[str]:
+    """What a page does against the rules, each with the elements that do."""
+    page.evaluate(axe)
+    found = page.evaluate(
+        "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})", RULES
+    )
+    return [
+        f"{rule['id']}: {', '.join(node['html'][:120] for node in rule['nodes'])}"
+        for rule in found["violations"]
+    ]
+
+
+def _first_step(saver: DeltaSaver) -> str:
+    *_, first = saver.list({"configurable": {"thread_id": WAITING}})
+    return str(first.checkpoint["id"])
 
 
 def test_on_a_phone_the_view_that_is_looked_at_is_in_sight_among_the_others(

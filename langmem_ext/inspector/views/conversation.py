@@ -34,8 +34,8 @@ IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 IMAGE_BYTES: Final = 2 * 1024 * 1024
 """What an image may take to be shown."""
 
-RESULT: Final = 8000
-"""Characters of a tool's result that are shown."""
+SHOWN: Final = 8000
+"""Characters of a tool's arguments, and of its result, that are shown."""
 
 
 @dataclass(slots=True)
@@ -169,13 +169,12 @@ def _call(call: Any, masks: Masks, hidden: bool) -> ToolUse:
     arguments = (
         HIDDEN
         if hidden
-        else masks.text(
-            _json(
-                {
-                    key: HIDDEN if masks.hides_name(key) else value
-                    for key, value in call["args"].items()
-                }
-            )
+        else _set_out(
+            {
+                key: HIDDEN if masks.hides_name(key) else value
+                for key, value in call["args"].items()
+            },
+            masks,
         )
     )
     flat = (
@@ -198,12 +197,20 @@ def _result(message: BaseMessage, masks: Masks) -> str:
     """A tool's result; JSON is set out."""
     text = masks.message_text(message)
     with suppress(ValueError, RecursionError):
-        text = _json(json.loads(text))
-    return short(masks.text(text), RESULT)
+        return _set_out(json.loads(text), masks)
+    return short(text, SHOWN)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+def _set_out(value: Any, masks: Masks) -> str:
+    """A value as JSON in lines, as far as it is shown: indents of what is nested are many times it.
+
+    It is cut behind what is shown, so that no half of a hidden value is left.
+    """
+    pieces = json.JSONEncoder(indent=2, ensure_ascii=False, default=str).iterencode(value)
+    text = ""
+    while len(text) < 2 * SHOWN and (piece := next(pieces, None)) is not None:
+        text += piece
+    return short(masks.text(text), SHOWN)
 
 
 def _pictures(message: BaseMessage) -> list[Picture]:

@@ -15,6 +15,9 @@ from markupsafe import Markup, escape
 LONGEST: Final = 60_000
 """Characters that are read as Markdown: what is longer is shown as it stands."""
 
+MARKS: Final = "[]!<>*_`~"
+"""Characters that make Markdown's reader look far ahead or far back."""
+
 SCHEMES: Final = ("http", "https", "mailto")
 
 
@@ -57,9 +60,20 @@ def _reader() -> MarkdownIt:
 _READER: Final = _reader()
 
 
+def _work(text: str) -> int:
+    """How much a text asks of the reader: marks, lines, and the cells that its tables may have."""
+    blocks = (block.split("\n") for block in text.split("\n\n"))
+    lines = sum(len(rows) * (2 + max(row.count("|") for row in rows)) for rows in blocks)
+    return lines + sum(map(text.count, MARKS))
+
+
 def rendered(text: str) -> Markup:
-    """A text as HTML; one that is very long, as it stands."""
-    if len(text) > LONGEST:
+    """A text as HTML; one that is very long, or of little but marks, as it stands.
+
+    The reader's time grows with the square of some marks, and a short row of a table gets all
+    cells of its header.
+    """
+    if len(text) > LONGEST or _work(text) > 300 + min(len(text) // 8, 1500):
         return Markup('<pre class="plain">{}</pre>').format(text)
     environment: dict[str, Any] = {}
     return Markup(_READER.render(text, environment))  # the reader escapes all that it is given

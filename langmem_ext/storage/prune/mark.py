@@ -195,15 +195,16 @@ class Reach:
         for channel in channels:
             if channel not in header.versions or channel in header.values:
                 continue
-            at = self._parent(place)
+            at = self.parent_of(place)
             while at is not None and (at, channel) not in self._walked:
                 self._walked.add((at, channel))
                 yield at
                 if channel in self._holding[at]:
                     break
-                at = self._parent(at)
+                at = self.parent_of(at)
 
-    def _parent(self, place: Place) -> Place | None:
+    def parent_of(self, place: Place) -> Place | None:
+        """The checkpoint that one follows; None if it is not stored."""
         parent = self.rows[place].parent
         at = None if parent is None else (place[0], parent)
         return at if at in self.rows else None
@@ -286,10 +287,10 @@ def entries_of(cache: ThreadCache, row: Row) -> Op[list[WriteEntry]]:
         ) from cause(error)
 
 
-def newest_of(rows: dict[Place, CheckpointRow], last: int) -> Iterator[Place]:
+def newest_of(rows: Iterable[Place], last: int) -> Iterator[Place]:
     """The newest checkpoints of each namespace, up to `last` of each."""
     left: dict[int, int] = {}
-    for place in reversed(rows):
+    for place in reversed([*rows]):
         left.setdefault(place[0], last)
         if left[place[0]] > 0:
             left[place[0]] -= 1

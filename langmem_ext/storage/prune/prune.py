@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from langmem_ext.messages.manifest import Ranges, length_of, merged
 from langmem_ext.storage.cache import ThreadCaches
-from langmem_ext.storage.checkpoints.lookup import read_body
+from langmem_ext.storage.checkpoints.lookup import learn_all_namespaces, read_body
 from langmem_ext.storage.checkpoints.sql import DELETE_THREAD, SELECT_ITEM
 from langmem_ext.storage.checkpoints.thread_row import ThreadRow, find_number, find_thread
 from langmem_ext.storage.operation import (
@@ -26,6 +26,7 @@ from langmem_ext.storage.operation import (
     PAUSE_EVERY,
     Batch,
     Op,
+    Operation,
     Row,
     Trace,
     fetch,
@@ -38,7 +39,8 @@ from langmem_ext.storage.rows import checksum as checks
 from langmem_ext.storage.rows.checkpoint import Header
 from langmem_ext.storage.search.catch_up import restore_earlier
 from langmem_ext.storage.search.index import leave_open
-from langmem_ext.types import Pruned, ThreadKey
+from langmem_ext.storage.threads.list import read_info
+from langmem_ext.types import Pruned, ThreadInfo, ThreadKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,51 @@ def _delete_runs_of(
     return (yield from _forget(thread, reach, (), caches=caches, dry_run=False))
 
 
+@operation
+def forget_before(
+    key: ThreadKey, clearing: Operation[None], *, facts: FrameworkFacts, caches: ThreadCaches
+) -> Op[list[str]]:
+    """Empty a thread's list of messages, and forget all that led to this.
+
+    Args:
+        key: The thread; nothing is forgotten if there is none.
+        clearing: Empties the list, by an edit.
+        facts: What the checkpoints mean to their framework.
+        caches: The caches of this process.
+
+    Returns:
+        The ids of threads that have messages still: this one if a branch, another channel or a
+        subgraph that keeps its state refers to them, and copies of it.
+    """
+    yield from clearing
+    thread = yield from find_thread(key, caches, lock=True)
+    if thread is None:
+        return []
+    reach = Reach(thread.number, facts)
+    yield from reach.read()
+    yield from reach.keep((yield from _beside_the_head(reach)))
+    yield from _forget(thread, reach, (), caches=caches, dry_run=False)
+    copies = yield from fetch(sql.SELECT_COPIES, id=key.id, owner=key.owner)
+    return [key.id] * bool(reach.runs) + [copy for (copy,) in copies]
+
+
+def _beside_the_head(reach: Reach) -> Op[list[Place]]:
+    """All checkpoints but those that the root's newest one follows, and their subgraphs'."""
+    head = next((place for place in reversed(reach.rows) if place[0] == 0), None)
+    passed, at = set[Place](), head
+    while at is not None:
+        passed.add(at)
+        at = reach.parent_of(at)
+    branches = [place for place in reach.rows if place[0] == 0 and place not in passed]
+    spaces = [place for place in reach.rows if place[0] != 0]
+    if not branches:
+        yield from learn_all_namespaces(reach.cache)
+        # One that is named by a task ended with it; one that is not keeps its state for the next.
+        lasting = {number for name, number in reach.cache.namespaces.items() if ":" not in name}
+        spaces = [place for place in newest_of(spaces, 1) if place[0] in lasting]
+    return [*([head] if head is not None else []), *branches, *spaces]
+
+
 def cut_thread(
     key: ThreadKey, checkpoint: bytes, *, facts: FrameworkFacts, caches: ThreadCaches
 ) -> Op[Pruned]:
@@ -247,6 +294,21 @@ def _drop_thread_items(thread_id: str, *, dry_run: bool) -> Op[int]:
     return int(count)
 
 
+@operation
+def give_thread(key: ThreadKey, owner: str, *, caches: ThreadCaches) -> Op[ThreadInfo]:
+    """Give a thread to an owner, without the store's items of it alone; its new row.
+
+    Raises:
+        ThreadNotFound: It does not exist, or belongs to another owner.
+    """
+    info = yield from read_info(key, lock=True)
+    if info.owner != owner:
+        yield from _drop_thread_items(key.id, dry_run=False)
+        yield from fetch(sql.SET_OWNER, thread=info.number, owner=owner)
+        caches.forget_thread(key.id)
+    return (yield from read_info(ThreadKey(key.id, owner)))
+
+
 def measure_thread(number: int) -> Op[Pruned]:
     """Count everything that a thread has, as its deletion would."""
     [(checkpoints, checkpoint_bytes)] = yield from fetch(sql.MEASURE_CHECKPOINTS, thread=number)
@@ -319,9 +381,7 @@ def _forget(
             yield from _take_ids(thread, reach)
         if thread.indexed is not None and waste.items:
             yield from restore_earlier(reach.number, thread.indexed, reach.facts.codec)
-        newest = next(
-            newest_of({place: row for place, row in reach.rows.items() if place[0] == 0}, 1), None
-        )
+        newest = next(newest_of((place for place in reach.rows if place[0] == 0), 1), None)
         if newest is not None and newest not in reach.kept:
             yield from _set_head(reach)
         caches.forget_number(reach.number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.storage.checkpoints.sql import TOKENS, WRITE_COLUMNS
+from langmem_ext.storage.checkpoints.sql import OWNED, TOKENS, WRITE_COLUMNS
 from langmem_ext.storage.schema.dialect import (
     AT,
     CHECKPOINT_SIZE,
@@ -77,6 +77,7 @@ TAKE_MESSAGE = (
     "UPDATE item SET message_id = NULL, role = NULL, name = NULL, tool_call_id = NULL, tokens = 0,"
     f" rest = NULL, shape = NULL, crc = :crc WHERE {AT}"
 )
+SET_OWNER = "UPDATE thread SET version = version + 1, owner = :owner WHERE number = :thread"
 FORGET_TITLE = (
     "UPDATE thread SET version = version + 1, title = NULL, titled_by = NULL"
     " WHERE number = :thread AND titled_by >= :first AND titled_by < :end"
@@ -85,6 +86,13 @@ SET_HEAD = (
     "UPDATE thread SET version = version + 1, head_messages = :head_messages, waiting_for ="
     " :waiting_for WHERE number = :thread"
 )
+
+SELECT_COPIES = (
+    "WITH RECURSIVE copy (id, owner, items) AS (SELECT id, owner, items FROM thread WHERE"
+    " forked_from = :id UNION SELECT thread.id, thread.owner, thread.items FROM thread JOIN copy ON"
+    f" thread.forked_from = copy.id) SELECT id FROM copy WHERE items > 0 AND {OWNED} ORDER BY id"
+)
+"""The copies of a thread, and theirs, that have messages."""
 
 # -- items of the store ----------------------------------------------------------------------------
 

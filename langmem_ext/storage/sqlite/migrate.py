@@ -26,6 +26,7 @@ _TABLES: Final = (
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     " ORDER BY name"
 )
+_SAVERS_TABLE: Final = _TABLES.replace("ORDER", "AND name = 'checkpoints' ORDER")
 
 Again = Callable[[Callable[[], Any]], Any]
 
@@ -139,15 +140,19 @@ def refuse_others(
     )
     # SQLite takes a file that is shorter than any page for a new one.
     if missing and (others or 0 < size < SMALLEST_PAGE):
-        raise NotADatabase(
+        raise _not_ours(
+            connection,
+            path,
             f"{path} is not a langmem_ext database: pass the path of one, or of a file that does"
-            " not exist yet"
+            " not exist yet",
         )
     if alone and len(missing) == len(MIGRATIONS) and (theirs := read_rows(connection, _TABLES)):
         names = f"{theirs[0][0]!r}{' and others' if len(theirs) > 1 else ''}"
-        raise NotADatabase(
+        raise _not_ours(
+            connection,
+            path,
             f"{path} is another program's database (it has the table {names}): pass the path of a"
-            " file that does not exist yet"
+            " file that does not exist yet",
         )
     if size % page and not _size_of(f"{path}-wal"):
         # SQLite would read zeros for what is missing. With a log, a checkpoint was stopped, and the
@@ -173,3 +178,14 @@ def read_rows(
     cursor = connection.cursor()
     cursor.row_factory = None
     return cursor.execute(statement, params or {}).fetchall()
+
+
+def _not_ours(connection: sqlite3.Connection, path: str, text: str) -> NotADatabase:
+    """The error for another program's database; one of LangGraph's savers is named as such."""
+    if read_rows(connection, _SAVERS_TABLE):
+        text = (
+            f"{path} is the database of another LangGraph saver: `langmem-ext inspect` shows it as"
+            " it is, `langmem-ext import-checkpoints` copies its threads into a database of this"
+            " package"
+        )
+    return NotADatabase(text)

@@ -134,9 +134,7 @@ def _step_of(thread_id: str, number: int, message: str, facts: FrameworkFacts) -
 
 def _require_list(reach: Reach, thread_id: str) -> Op[None]:
     """Require that the newest checkpoint's conversation is a list, whose contents are known."""
-    newest = next(
-        newest_of({place: row for place, row in reach.rows.items() if place[0] == 0}, 1), None
-    )
+    newest = next(newest_of((place for place in reach.rows if place[0] == 0), 1), None)
     header = None if newest is None else (yield from reach.header(newest))
     if header is not None and header.versions.get("messages") and "messages" not in header.values:
         raise InvalidInput(

@@ -29,7 +29,7 @@ from langmem_ext.storage.threads.channels import (
     change_channels,
     read_channels,
 )
-from langmem_ext.threads.history import adding
+from langmem_ext.threads.history import adding, forgetting
 from langmem_ext.threads.session.message import Message
 from langmem_ext.types import CONFIRMATION, PackedValue, Snapshot, ThreadKey
 
@@ -184,8 +184,8 @@ class SessionChannels:
         """Set the value of a channel, which must be JSON."""
         return self._change(name, lambda _: value)
 
-    def clear(self) -> Operation[None]:
-        """Empty all channels that exist."""
+    def clear(self) -> Operation[list[str]]:
+        """Empty all channels that exist, and forget what they held."""
 
         def changed(values: Values) -> Values:
             return self._differing(
@@ -194,7 +194,7 @@ class SessionChannels:
 
         channels, emptied = [self.names[name] for name in EMPTY], self.names["messages"]
         shown, edit = self._shown(None), self.view.new_edit()
-        return change_channels(
+        emptying = change_channels(
             self.key,
             channels,
             changed,
@@ -203,6 +203,7 @@ class SessionChannels:
             waiting_for=shown,
             **self.view.tools,
         )
+        return forgetting(self.view, self.key, emptying)
 
     def _change(
         self,

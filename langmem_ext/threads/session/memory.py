@@ -292,16 +292,16 @@ class SessionHandle(Showing):
 
     # -- starting over -----------------------------------------------------------------------------
 
-    def clear(self) -> None:
-        """Clear messages, parameters, question and request.
+    def clear(self) -> list[str]:
+        """Forget messages, parameters, question and request, as a history's `clear` does.
 
-        The log and the earlier checkpoints keep them.
+        Returns the ids of the threads that still have messages of it.
         """
-        self._log.run(self._channels.clear(), write=True)
+        return self._log.run(self._channels.clear(), write=True)
 
-    async def aclear(self) -> None:
+    async def aclear(self) -> list[str]:
         """Async twin of `clear`."""
-        await self._log.arun(self._channels.clear(), write=True)
+        return await self._log.arun(self._channels.clear(), write=True)
 
     # -- what more than one method does ------------------------------------------------------------
 

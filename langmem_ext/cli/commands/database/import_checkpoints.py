@@ -26,6 +26,7 @@ def import_with(
     source: str,
     target: str,
     *,
+    owner: str | None = None,
     threads: Sequence[str],
     verify: bool,
     skip_damaged: bool,
@@ -40,6 +41,7 @@ def import_with(
     Args:
         source: The database of a SqliteSaver.
         target: Where to.
+        owner: Whose the threads will be.
         threads: Only these.
         verify: Compare both afterwards.
         skip_damaged: Leave out what does not decode.
@@ -62,6 +64,7 @@ def import_with(
         report = import_checkpoints(
             source,
             target,
+            owner=owner,
             threads=threads or None,
             verify=verify,
             skip_damaged=skip_damaged,

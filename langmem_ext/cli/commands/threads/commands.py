@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -36,13 +37,53 @@ _Owner = Annotated[
     str | None,
     typer.Option(help="Only this owner's threads. Default: the setting owner.", metavar="NAME"),
 ]
+_Path = Annotated[
+    str | None,
+    typer.Argument(help="The database: a path or a URL; the same as --db.", metavar="DB"),
+]
+
+
+def ids_of_threads(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The ids of threads that begin so, for a shell to complete.
+
+    Shells evaluate what they complete: titles, and ids with other characters, are left out.
+    """
+    from langmem_ext.cli.commands.threads.listing import (  # noqa: PLC0415 - help must not wait for it
+        opened,
+        settings_for,
+    )
+    from langmem_ext.cli.config import one_of  # noqa: PLC0415 - help must not wait for it
+
+    given = ctx.params
+    path = given.get("path")
+    if path is None and "path" in given and ctx.args:  # an option that still lacks its value
+        path = ctx.args[0]
+    try:
+        settings = settings_for(one_of(path, given.get("db")), given.get("owner"))
+        with opened(settings, read_only=True) as rows:
+            found = rows.list(status=None, begins=incomplete, limit=_COMPLETED)
+        return [thread.id for thread in found if _PLAIN.fullmatch(thread.id)]
+    except Exception:  # whatever is wrong, the command itself says it; a shell only completes
+        return []
+
+
+_COMPLETED: Final = 50
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.@+-]+")
 _Id = Annotated[
     str,
-    typer.Argument(help="The thread: its id, any unique prefix of it, or its title.", metavar="ID"),
+    typer.Argument(
+        help="The thread: its id, any unique prefix of it, or its title.",
+        metavar="ID",
+        autocompletion=ids_of_threads,
+    ),
 ]
 _Ids = Annotated[
     list[str],
-    typer.Argument(help="The threads: ids, unique prefixes of ids, or titles.", metavar="ID"),
+    typer.Argument(
+        help="The threads: ids, unique prefixes of ids, or titles.",
+        metavar="ID",
+        autocompletion=ids_of_threads,
+    ),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print the thread as one line of JSON.")]
 _JsonLines = Annotated[bool, typer.Option("--json", help="Print one line of JSON for each.")]
@@ -51,6 +92,7 @@ _TIME = "2026-01-31, 2026-01-31T09:30, today or yesterday"
 
 @threads.command("list", epilog=examples_of("list"))
 def list_(
+    path: _Path = None,
     db: _Db = None,
     owner: _Owner = None,
     archived: Annotated[
@@ -102,6 +144,7 @@ def list_(
         from langmem_ext.cli.commands.threads.listing import (  # noqa: PLC0415 - help must not wait for it
             list_with,
         )
+        from langmem_ext.cli.config import one_of  # noqa: PLC0415 - help must not wait for it
         from langmem_ext.cli.dates import moment_of  # noqa: PLC0415 - help must not wait for it
 
         status = None if everything else "archived" if archived else "active"
@@ -115,7 +158,7 @@ def list_(
         }
         interactive = sys.stdout.isatty()
         list_with(
-            db,
+            one_of(path, db),
             owner,
             limit=limit,
             status=status,
@@ -331,6 +374,34 @@ def rewind(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = F
 
 
 @threads.command()
+def give(
+    thread: _Id,
+    to: Annotated[str, typer.Argument(help="The new owner of the thread.", metavar="OWNER")],
+    db: _Db = None,
+    owner: _Owner = None,
+    as_json: _Json = False,
+) -> None:
+    """Give a conversation to another owner, with all its steps; the owner before sees it no more.
+
+    The memory of it and the facts that stand on it alone are deleted: they are written again for
+    the new owner.
+    """
+    with clear_errors():
+        from langmem_ext.cli.commands.threads.listing import (  # noqa: PLC0415 - help must not wait for it
+            change_with,
+        )
+
+        change_with(
+            db,
+            owner,
+            [thread],
+            lambda threads, key: threads.give(key, to),
+            as_json=as_json,
+            note_of=lambda changed: f"belongs to {changed.owner} now",
+        )
+
+
+@threads.command()
 def delete(
     conversations: _Ids,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
@@ -371,7 +442,14 @@ def search(
     db: _Db = None,
     owner: _Owner = None,
     thread: Annotated[
-        str | None, typer.Option("--thread", "-t", help="Only in this conversation.", metavar="ID")
+        str | None,
+        typer.Option(
+            "--thread",
+            "-t",
+            help="Only in this conversation.",
+            metavar="ID",
+            autocompletion=ids_of_threads,
+        ),
     ] = None,
     role: Annotated[
         str | None, typer.Option(help="Only messages of this role.", metavar="human|ai|system|tool")
@@ -415,7 +493,11 @@ def search(
 def export(
     conversations: Annotated[
         list[str] | None,
-        typer.Argument(help="The threads: ids, unique prefixes of ids, or titles.", metavar="ID"),
+        typer.Argument(
+            help="The threads: ids, unique prefixes of ids, or titles.",
+            metavar="ID",
+            autocompletion=ids_of_threads,
+        ),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", "-a", help="All conversations, including archived ones.")
@@ -523,6 +605,7 @@ def import_(
 
 @threads.command(short_help="Count conversations, turns, messages and tokens.")
 def stats(
+    path: _Path = None,
     db: _Db = None,
     owner: _Owner = None,
     as_json: Annotated[
@@ -534,5 +617,7 @@ def stats(
         from langmem_ext.cli.commands.threads.listing import (  # noqa: PLC0415 - help must not wait for it
             count_with,
         )
+        from langmem_ext.cli.config import one_of  # noqa: PLC0415 - help must not wait for it
 
+        db = one_of(path, db)
         count_with(db, owner, as_json=as_json, interactive=sys.stdout.isatty())
