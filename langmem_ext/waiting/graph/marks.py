@@ -117,8 +117,8 @@ def noted(
     risky = risks_of(playbook, before) | risks_of(playbook, after)
     if not names and not risky:
         return message
-    # Of another graph's parameter, nothing says which words may be its value; nor of words that were
-    # not read, as those of a document.
+    # Nothing says which words may be the value of another graph's parameter; nor which of those
+    # that were not read, as a document's.
     spans = None
     if names <= declared.keys() and heard.text == words_of(vars(message)):
         spans = plan_spans(
