@@ -94,7 +94,7 @@ _UNSEARCHED = (
     "DROP TRIGGER IF EXISTS item_leaves_search ON {schema}.item;"
     "DROP FUNCTION IF EXISTS {schema}.item_leaves_search, {schema}.search_lexemes;"
 )
-_ROWS = (*TABLES, "store_vector", "store_thread", "store_item")
+_ROWS = (*TABLES, "store_vector", "store_thread", "store_item", "tombstone")
 _EMPTIED = (
     f"LOCK TABLE {', '.join(f'{{schema}}.{table}' for table in _ROWS)} IN ACCESS EXCLUSIVE MODE;"
     f"{_UNSEARCHED}{''.join(f'DELETE FROM {{schema}}.{table};' for table in _ROWS)}"

@@ -1,5 +1,8 @@
 """Late writes: what runs write after their thread was deleted is refused, so that none comes back.
 
+Only where a deletion is known (`tombstones`): any other write may come in any order, as those of a
+migration do. What follows says which writes are late then.
+
 LangGraph names the checkpoint that a write builds on. A write is late if that checkpoint, or one
 that it follows, was made before the thread, and is not in it:
 

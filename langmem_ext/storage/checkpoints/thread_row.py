@@ -13,6 +13,7 @@ from langmem_ext.storage.cache import ThreadCache, ThreadCaches
 from langmem_ext.storage.checkpoints import sql
 from langmem_ext.storage.checkpoints.late_writes import Buried, LateWrites, Origin
 from langmem_ext.storage.checkpoints.lookup import find_namespace
+from langmem_ext.storage.checkpoints.tombstones import was_deleted
 from langmem_ext.storage.operation import Op, Row, fetch, fetch_one
 from langmem_ext.storage.rows.clock import MINUTE_MS
 from langmem_ext.storage.rows.ids import first_id_at, new_generation, new_version
@@ -167,7 +168,7 @@ def ensure_thread(
     if late or key.id not in caches.missing:
         row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
     if row is None:
-        if origin is not None:
+        if origin is not None and (yield from was_deleted(key.id)):
             caches.late_writes.require_beginning(key.id, origin, may_begin=not late)
         times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
         new = {
@@ -217,6 +218,8 @@ def require_origin(
             yield from fetch(sql.HAS_CHECKPOINT_ANYWHERE, thread=cache.number, checkpoint=before.id)
         ):
             return
+        if not (yield from was_deleted(thread_id)):
+            return
         if before.stored:
             raise known.bury(thread_id)
         before = known.before(before)
@@ -238,7 +241,8 @@ def require_run(key: ThreadKey, origin: Origin, caches: ThreadCaches) -> Op[None
     may_begin = known.may_begin(key.id, origin)  # asked first: another may begin it meanwhile
     thread = yield from find_thread(key, lock=True)
     if thread is None:
-        known.require_beginning(key.id, origin, may_begin=may_begin)
+        if (yield from was_deleted(key.id)):
+            known.require_beginning(key.id, origin, may_begin=may_begin)
         return
     cache = ThreadCache(thread.number)
     yield from require_origin(cache, key.id, thread.born, origin, known)

@@ -311,7 +311,7 @@ def _sees(schema: str, table: str) -> str:
             f"(SELECT true FROM {_in(schema, 'store_item')} AS seen WHERE seen.number ="
             f" {_name(table)}.item)"
         )
-    if table in ("thread", "store_item"):
+    if table in ("thread", "store_item", "tombstone"):
         own = _in(schema, "grantee")
         return f"owner = (SELECT own.owner FROM {own} AS own WHERE own.role = current_user)"
     # As one value, which is looked up by the thread's key: with EXISTS, the planner might list all

@@ -20,6 +20,7 @@ from langmem_ext.messages.manifest import Ranges, length_of, merged
 from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.lookup import learn_all_namespaces, read_body
 from langmem_ext.storage.checkpoints.sql import DELETE_THREAD, SELECT_ITEM
+from langmem_ext.storage.checkpoints.tombstones import leave_tombstone
 from langmem_ext.storage.checkpoints.thread_row import ThreadRow, find_number, find_thread
 from langmem_ext.storage.operation import (
     PAUSE,
@@ -276,6 +277,7 @@ def drop_thread(key: ThreadKey, *, caches: ThreadCaches, dry_run: bool) -> Op[Pr
         return Pruned()
     everything = yield from measure_thread(number)
     if not dry_run:
+        yield from leave_tombstone(key.id, number)
         for statement in DELETE_THREAD:
             yield from fetch(statement, thread=number)
         caches.forget_thread(key.id)

@@ -327,6 +327,7 @@ TABLES: Final = (
     "store_item",
     "store_vector",
     "store_thread",
+    "tombstone",
     "langmem_migration",
     "grantee",
     "conversation",

@@ -201,6 +201,12 @@ _M001_TABLES = (
         ORDER BY item.key""",
 )
 
+TOMBSTONE: Final = (
+    "thread {hash} NOT NULL, deleted_at BIGINT NOT NULL, owner TEXT, PRIMARY KEY (thread,"
+    " deleted_at)"
+)
+"""That a thread was deleted, and when, by a hash of its id: `storage.checkpoints.tombstones`."""
+
 MIGRATIONS: Final[tuple[Migration, ...]] = (
     Migration("m001_tables", sqlite=_M001_TABLES, postgres=postgres_schema.M001_TABLES),
     Migration("m002_store", sqlite=store_tables.SQLITE, postgres=store_tables.POSTGRES),
@@ -208,6 +214,11 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
         "m003_store_thread",
         sqlite=store_tables.SOURCES_SQLITE,
         postgres=store_tables.SOURCES_POSTGRES,
+    ),
+    Migration(
+        "m004_tombstones",
+        sqlite=(f"CREATE TABLE tombstone ({TOMBSTONE.format(hash='BLOB')}) WITHOUT ROWID",),
+        postgres=(f"CREATE TABLE tombstone ({TOMBSTONE.format(hash='BYTEA')})",),
     ),
 )
 

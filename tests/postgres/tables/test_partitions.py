@@ -95,6 +95,7 @@ def test_every_table_with_rows_of_threads_has_partitions(database: Database) -> 
         "store_item",
         "store_thread",
         "store_vector",
+        "tombstone",
     }
 
 

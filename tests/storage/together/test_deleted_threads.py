@@ -134,6 +134,8 @@ def test_a_run_that_outlives_its_thread_brings_nothing_back(
 
 def test_late_calls_are_refused_and_leave_nothing(url: str) -> None:
     with DeltaSaver.open(url) as saver:
+        say(saver, "old")
+        saver.delete_thread("t")
         gone: Any = {"configurable": {**THREAD["configurable"], "checkpoint_id": str(uuid6())}}
         inner: Any = {
             "configurable": {
@@ -450,6 +452,8 @@ def test_a_run_whose_thread_another_process_begins_meanwhile_is_stored_with_its_
 def test_what_callers_say_that_checkpoints_follow_may_lead_around(url: str) -> None:
     with DeltaSaver.open(url) as saver:
         one, other = empty_checkpoint(), empty_checkpoint()
+        say(saver, "old")
+        saver.delete_thread("t")
         say(saver, "new")
         for namespace, checkpoint, root in (("x", one, other), ("y", other, one)):
             inner: Any = {
