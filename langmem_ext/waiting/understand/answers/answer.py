@@ -89,7 +89,7 @@ def read_answer(
     name, clauses = session.waiting_for, clauses_of(heard.text)
     if is_cancel(heard.text) and not _is_plain_no(playbook, name, heard.text):
         return [Cancel(why="says to stop")]
-    if name and (decided := _at_doubt(playbook, plan, name, heard)):
+    if name and (decided := _at_doubt(playbook, plan, name, heard, whole)):
         return [decided]
     if name and (plain := _plainly(playbook, session, plan, name, heard)):
         return [plain]
@@ -407,29 +407,20 @@ def _fill(playbook: Playbook, name: str, extraction: Extraction) -> Command:
     return Fill(name, extraction.value, confidence=extraction.confidence, why=extraction.reason)
 
 
-def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) -> Command | None:
-    """Yes or no to the value that is to be confirmed; None for any other message.
-
-    Another value says more than the words beside it: "right, my own number is 07700 900278".
-    """
+def _at_doubt(
+    playbook: Playbook, plan: PlanExecution, name: str, heard: Heard, whole: str
+) -> Command | None:
+    """Yes or no to the value that is to be confirmed, or the value again; None for any other."""
     if not in_doubt(plan, name):
         return None
     param, [doubted] = playbook.param(name), choices_of(plan, name)
-    if param.type is ParamType.TEXT and _THANKS_FIRST.match(heard.text):
-        return Fill(name, doubted, why="thanks for it")
-    decided = yes_or_no(heard.text, (), playbook.catalog.replies.doubt)
+    decided = yes_or_no(whole)
     if decided is False:
         return Deny(why="says no to the value")
-    reply = Reply(heard.text, prompt=param.prompt, now=heard.now)
-    said = extract(param, reply)
-    if said.status != "filled":
-        said = extract(param, replace(reply, suggested=doubted))
-    if said.status == "filled" and (not decided or param.type not in OPEN_TYPES):
-        decided = said.value == doubted
-    return Fill(name, doubted, why="says yes to the value") if decided else None
-
-
-_THANKS_FIRST: Final = re.compile(r"\W*(?:many )?(?:thanks|thank you|cheers)\b", re.IGNORECASE)
+    said = extract(param, Reply(heard.text, prompt=param.prompt, now=heard.now))
+    if decided or (said.status == "filled" and said.value == doubted):
+        return Fill(name, doubted, why="says yes to the value")
+    return None
 
 
 def _answer(
@@ -439,7 +430,7 @@ def _answer(
     name = session.waiting_for
     if name is None:
         return None
-    if playbook.param(name).type is ParamType.TEXT and yes_or_no(text, (), ""):
+    if playbook.param(name).type is ParamType.TEXT and yes_or_no(text):
         return Extraction("abstained", reason="says yes")
     others = alike(
         playbook.param(name),
@@ -639,9 +630,7 @@ def _no_value(playbook: Playbook, name: str, text: str, reason: str) -> Command:
     It declines, is near an allowed value, has the wrong form, or is unclear.
     """
     param = playbook.param(name)
-    if param.on_declined != "ask" and (
-        yes_or_no(text, (), "") is False or _NOTHING.fullmatch(text)
-    ):
+    if param.on_declined != "ask" and (yes_or_no(text) is False or _NOTHING.fullmatch(text)):
         return Decline(name, why="says no")
     if (
         param.type is ParamType.ENUM
