@@ -40,9 +40,10 @@ _YES: Final[Mapping[str, str]] = {
     " looks ok, looks good to me, looks fine to me, looks right to me, that looks good, that"
     " looks right, that looks correct, it looks good, all looks good, everything looks good, that"
     " looks great, works, works for me, that works, that works for me, that would be great, that"
-    " would be good, that would be perfect, that would be lovely, that'd be great, i'd like that,"
-    " i would like that, i'd love that, happy with that, i'm happy with that, very well, very"
-    " good, yes i would, yes i am, hell yes, hell yeah, heck yes, oh yes, oh yeah, actually yes",
+    " would be wonderful, that would be marvellous, that would be good, that would be perfect,"
+    " that would be lovely, that'd be great, i'd like that, i would like that, i'd love that,"
+    " happy with that, i'm happy with that, very well, very good, yes i would, yes i am, hell"
+    " yes, hell yeah, heck yes, oh yes, oh yeah, actually yes",
     "de": "ja, jo, jap, jep, jup, jawohl, jawoll, na klar, klar, aber klar, klar doch, sicher,"
     " ganz sicher, aber sicher, natürlich, selbstverständlich, auf jeden fall, gern, gerne, sehr"
     " gern, sehr gerne, aber gerne, genau, ganz genau, genau so, richtig, das ist richtig, ist"
@@ -160,9 +161,7 @@ Kind: TypeAlias = Literal["yes", "no", "beside"]
 _LONGEST: Final = 200
 """Characters of a message that only says yes or no, at most."""
 
-_TOKEN: Final = re.compile(
-    r"[:=]-?\)|[^\W\d_]+(?:['’‘`´][^\W\d_]+)*|-(?=\d)|[^\s.,;:!¡…'’‘`´\"“”«»–—-]"
-)
+_TOKEN: Final = re.compile(r"[:=]-?\)|[^\W\d_]+(?:['’‘`´][^\W\d_]+)*|-(?=\d)|[^\s.,;:!¡…'’‘`´–—-]")
 """A smile, a word, or any sign that may mean something: only those of the lists are known."""
 _APOSTROPHES: Final = re.compile("['’‘`´]")
 _HOW_WRITTEN: Final = re.compile(
