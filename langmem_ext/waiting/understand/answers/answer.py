@@ -17,7 +17,7 @@ from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doub
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.catalog.tool_schema import WRONG_FORM
 from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.extract.choices.enum import nearest
+from langmem_ext.waiting.extract.choices.enum import named, nearest
 from langmem_ext.waiting.extract.english.attitude import says_no
 from langmem_ext.waiting.extract.english.lexicon import APPROVING, FUNCTION_WORDS
 from langmem_ext.waiting.policy.asking import question
@@ -113,7 +113,7 @@ def _plainly(
     """The answer of a message that is an allowed value, or the topic of a question, and no more."""
     if is_topic(playbook.param(name), heard.text):
         return Fill(name, heard.text.strip(" .!"), why="says what it is about")
-    if not _is_value(playbook.param(name), heard.text):
+    if named(playbook.param(name), heard.text) is None:
         return None
     answer = _answer(playbook, session, plan, heard, heard.text)
     if answer is None or answer.status != "filled":
@@ -536,20 +536,6 @@ def _is_sure(param: Param, extraction: Extraction, text: str) -> bool:
 
 _MARKED: Final = 0.8
 """Confidence in a name or an address that words beside it mark as one."""
-
-
-def _is_value(param: Param, text: str) -> bool:
-    """Whether the message is exactly one of the parameter's allowed values or synonyms."""
-    plain = _plain(text)
-    return any(
-        plain == _plain(word)
-        for value, synonyms in param.enum.items()
-        for word in (value, *synonyms)
-    )
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
 
 
 def _own_values(
