@@ -181,6 +181,31 @@ def test_a_yes_with_another_value_never_runs_what_was_not_shown(name: str, text:
     assert all(value in shown for value in values.values() if isinstance(value, str))
 
 
+def test_a_yes_word_that_is_another_allowed_value_runs_nothing() -> None:
+    @tool
+    def ride(fare: str) -> str:
+        """Ride."""
+        RAN.append(("ride", {"fare": fare}))
+        return "on your way"
+
+    fares = {"type": "enum", "enum": ["basic", "super"], "prompt": "Which fare?"}
+    intents = {
+        "ride": {
+            "patterns": ["ride"],
+            "required": ["fare"],
+            "tool": "ride",
+            "confirm": "By {fare}?",
+        }
+    }
+    catalog = IntentCatalog.from_dict({"intents": intents, "params": {"fare": fares}})
+    graph = build_waiting_graph(catalog, [ride]).compile(checkpointer=InMemorySaver())
+    for text in ("ride", "basic", "super"):
+        asked = converse(graph, text, thread_id="t")
+    assert (RAN, asked.reply) == ([], "By super?")
+    converse(graph, "super", thread_id="t")
+    assert RAN == [("ride", {"fare": "super"})]
+
+
 @pytest.mark.parametrize(
     "text",
     [

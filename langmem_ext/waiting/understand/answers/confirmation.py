@@ -14,6 +14,7 @@ from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD
 from langmem_ext.waiting.catalog.param import Extraction, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract.choices.enum import named
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.names.texts.said import NOTE_THAT
 from langmem_ext.waiting.policy.session import Session
@@ -65,8 +66,10 @@ def read_at_confirmation(
         whole: All that it says.
     """
     decided = yes_or_no(whole, _shown(playbook, session, plan))
-    if decided is not None:
-        return [Confirm(why="says yes")] if decided else _denied(plan, whole)
+    if decided is False:
+        return _denied(plan, whole)
+    if decided and not _names_another(playbook, session, plan, whole):
+        return [Confirm(why="says yes")]
     asked = _asked(playbook, plan)
     if _ends(heard.text, asked):
         return [Cancel(why="says to stop")]
@@ -113,6 +116,16 @@ def _values(
     running = about(playbook.intent_of(plan))
     reading = Reading(text, heard.now, filled=session.params, about=running)
     return read_values([playbook.param(name) for name in playbook.uses(plan)], reading)
+
+
+def _names_another(playbook: Playbook, session: Session, plan: PlanExecution, text: str) -> bool:
+    """Whether a yes is another value than the one that is shown, too: "super" of two fares."""
+    params = [playbook.param(name) for name in playbook.uses(plan)]
+    return any(
+        (value := named(param, text)) is not None and value != str(session.params.get(param.name))
+        for param in params
+        if param.type is not ParamType.BOOLEAN
+    )
 
 
 def _shown(playbook: Playbook, session: Session, plan: PlanExecution) -> list[str]:
