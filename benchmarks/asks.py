@@ -24,6 +24,7 @@ from pydantic import JsonValue
 from langmem_ext.waiting.catalog.inference import infer_role, infer_type
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
 from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.understand.acts.assent import yes_or_no
 
 Verdict: TypeAlias = Literal["right", "wrong", "open", "abstained", "filled"]
 """`open`: the right words, not taken because they leave open what they mean ("7": morning or
@@ -191,7 +192,6 @@ def reply_of(row: Row, *, now: datetime = NOW) -> Reply:
         row.utterance,
         prompt=row.prompt,
         others=params_of(row)[1:],
-        suggested=row.suggested,
         now=now,
     )
 
@@ -234,7 +234,10 @@ def score(row: Row, *, now: datetime = NOW) -> Scored:
     """Extract one row and judge it."""
     param, reply = params_of(row)[0], reply_of(row, now=now)
     start = time.thread_time()
-    extraction = extract(param, reply)
+    accepts = row.suggested is not None and yes_or_no(row.utterance)
+    extraction = (
+        Extraction("filled", row.suggested, confidence=0.85) if accepts else extract(param, reply)
+    )
     micros = (time.thread_time() - start) * 1e6
     return Scored(row, param, extraction, judge(row, extraction), micros)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 
 from langmem_ext.errors import InvalidInput, MissingExtra
 
@@ -11,13 +12,21 @@ NOSTREAM_TAG = "nostream"
 (`langgraph.constants.TAG_NOSTREAM`), written out because this layer does not import LangGraph."""
 
 
-def make_model(name: str) -> BaseChatModel:
-    """The chat model that `init_chat_model` makes for `name`.
+def make_model(name: BaseChatModel | str) -> BaseChatModel:
+    """The chat model that `init_chat_model` makes for a name; a model that is given is it itself.
 
     Raises:
         MissingExtra: The extra `agents` is not installed.
-        InvalidInput: There is no such model, or its provider's package or key is missing.
+        InvalidInput: There is no such model, its provider's package or key is missing, or what is
+            given is neither a model nor a name.
     """
+    if isinstance(name, Runnable):  # what wraps a model, as `with_retry` does, is one, too
+        return name
+    if not isinstance(name, str):
+        raise InvalidInput(
+            f"a model must be a chat model or its name, not {type(name).__name__}: pass"
+            " 'provider:model', or what init_chat_model returns"
+        )
     try:
         from langchain.chat_models import (  # noqa: PLC0415
             init_chat_model,

@@ -45,6 +45,6 @@ def model_named(model: BaseChatModel | str | None) -> BaseChatModel | None:
 
     Raises:
         MissingExtra: The extra `agents` is not installed.
-        InvalidInput: There is no such model.
+        InvalidInput: There is no such model, or it is neither a model nor a name.
     """
-    return (make_model(model) if model else None) if isinstance(model, str) else model
+    return None if model is None or model == "" else make_model(model)

@@ -42,7 +42,7 @@ class StructuredModel:
     """
 
     def __init__(self, model: BaseChatModel | str, run_name: str) -> None:
-        self.model = make_model(model) if isinstance(model, str) else model
+        self.model = make_model(model)
         self._config: RunnableConfig = {"tags": [NOSTREAM_TAG], "run_name": run_name}
         self._bound: dict[type[BaseModel], Runnable[Any, Any] | None] = {}
 

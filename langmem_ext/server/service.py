@@ -436,7 +436,7 @@ class Service:
                     self.assistant = Assistant(
                         self._name, await asyncio.to_thread(self._compiled, self._graph, saver)
                     )
-                if isinstance(self.memory.model, str):
+                if self.memory.model is not None:
                     self.memory = replace(
                         self.memory, model=await asyncio.to_thread(make_model, self.memory.model)
                     )

@@ -67,7 +67,7 @@ class TitleWriter:
                 "the instruction must be non-empty text: omit it for the default one"
             )
         self._threads = threads
-        self._model = make_model(model) if isinstance(model, str) else model
+        self._model = make_model(model)
         self._instruction = instruction
         self._worker: ThreadPoolExecutor | None = None
 

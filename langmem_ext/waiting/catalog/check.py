@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from langchain_core.tools import BaseTool
 from rapidfuzz.distance import DamerauLevenshtein
 
-from langmem_ext._internal.names import instead_of, nearest
+from langmem_ext._internal.names import in_words, instead_of, nearest
 from langmem_ext._internal.yaml import DataPath, Problem
 from langmem_ext.waiting.catalog.intent import OWN_FIELDS, CatalogFields, Intent, template_fields
 from langmem_ext.waiting.catalog.param import NONE, Extensions, Param, ParamType
@@ -281,6 +281,7 @@ def check_tools(
             yield from _check_values(intent, tools[tool], arguments[tool], catalog.params)
         if intent.tool and all(tool in arguments for tool in intent.tool):
             yield from _check_sources(intent, catalog.params)
+            yield from _check_use(catalog, intent, tools, arguments)
 
 
 def _check_sources(intent: Intent, params: Mapping[str, Param]) -> Iterator[Problem]:
@@ -293,6 +294,42 @@ def _check_sources(intent: Intent, params: Mapping[str, Param]) -> Iterator[Prob
                     f" {instead_of(name, params)}"
                 )
                 yield Problem(("intents", intent.id, key, index), message)
+
+
+def _check_use(
+    catalog: CatalogFields, intent: Intent, tools: Mapping[str, BaseTool], arguments: Arguments
+) -> Iterator[Problem]:
+    """Required parameters that are asked for and thrown away: nothing of the intent uses them.
+
+    One that is kept for the thread may be for another intent.
+    """
+    confirm = intent.confirm if isinstance(intent.confirm, str) else catalog.replies.confirm
+    filled = {tool: step_arguments(intent, tools[tool]) for tool in intent.tool}
+    used = {name for step in filled.values() for name in step.values()}
+    used |= {*template_fields(intent.reply), *(template_fields(confirm) if intent.confirm else ())}
+    for index, name in enumerate(intent.required):
+        param = catalog.params.get(name)
+        if name in used or param is None or param.keep == "thread":
+            continue
+        message = f"no tool, reply or confirmation of this intent uses {name!r}"
+        open_arguments = [
+            (tool, argument)
+            for tool, step in filled.items()
+            for argument in arguments[tool]
+            if argument not in step
+        ]
+        slip = next((one for one in open_arguments if _is_same(name, one[1])), None)
+        message += (
+            f": write param_mapping: {{{name}: {slip[1]}}}, as tool {slip[0]!r} calls it"
+            if slip
+            else ": name it as the tool's argument, map it under 'param_mapping', or leave it out"
+        )
+        yield Problem(("intents", intent.id, "required", index), message)
+
+
+def _is_same(name: str, other: str) -> bool:
+    """Whether two names are one but for a slip: `from` and `from_`, `order_id` and `orderId`."""
+    return in_words(name) == in_words(other) or _is_slip(name, other)
 
 
 def _check_values(

@@ -353,8 +353,7 @@ class Extraction:
             and numbers as numbers).
         raw: The words of the reply that it was read from, as written; also if they were understood
             and not used.
-        span: Their position, as `[start, end)` character offsets; None if they are not in the reply
-            ("yes" to a proposed value).
+        span: Their position, as `[start, end)` character offsets; None if not in the reply.
         confidence: 0 to 1.
         reason: Why, in a few words, for tests and traces; never holds the value. `out of bounds`:
             `raw` names a value that the parameter's bounds exclude. `morning or evening`: `raw`

@@ -4,9 +4,8 @@ No model and no network is used.
 
 Every type module has one function `read(param, reply)`, which lists the spans that may be the
 value, each with its confidence and with how well it fits this parameter. What is common to all
-types stands here: values of other parameters are left to them, values are validated, a proposed
-value can be accepted, and a reply without a value is told apart (no preference, does not have it,
-asks back).
+types stands here: values of other parameters are left to them, values are validated, and a
+reply without a value is told apart (no preference, does not have it, asks back).
 """
 
 from __future__ import annotations
@@ -33,17 +32,16 @@ from langmem_ext.waiting.extract.english.attitude import (
     lacks,
     puts_off,
     says_no,
-    says_yes,
 )
 from langmem_ext.waiting.extract.english.self_correction import corrected
+from langmem_ext.waiting.extract.english.tokens import trim
 from langmem_ext.waiting.extract.names import address, name, person, place
 from langmem_ext.waiting.extract.names.openness import introduces
 from langmem_ext.waiting.extract.names.texts import text as free_text
-from langmem_ext.waiting.extract.names.texts.asks import is_free
 from langmem_ext.waiting.extract.numbers import duration, integer, money, number
 from langmem_ext.waiting.extract.reply import LONGEST, Reply, without_wide_gaps
 from langmem_ext.waiting.extract.valid_readings import valid_readings
-from langmem_ext.waiting.extract.validity import is_valid, problem_of
+from langmem_ext.waiting.extract.validity import problem_of
 
 __all__ = ["HALF_OPEN", "LONGEST", "OUT_OF_BOUNDS", "Reply", "extract", "find", "problem_of"]
 
@@ -91,7 +89,7 @@ _MOST = 16
 def extract(param: Param, reply: Reply) -> Extraction:
     """Read a parameter's value from a reply.
 
-    Of a message the first 1,000 characters are read; only a free text may be longer.
+    Of a message the first 1,000 characters are read; a free text that is all of them goes on.
 
     The result is the same for the same arguments. A filled value is plain JSON of the parameter's
     type, matches its pattern, is one of its allowed values and inside its bounds; of several
@@ -112,16 +110,27 @@ def extract(param: Param, reply: Reply) -> Extraction:
         InvalidInput: The parameter's pattern is no regular expression, or its type has no
             extractor.
     """
-    if len(reply.text) > LONGEST and not (param.type == ParamType.TEXT and is_free(param)):
-        reply = replace(reply, text=reply.text[:LONGEST])
     if not reply.text.strip():
         return Extraction("abstained", reason="empty message")
-    narrow, place_before = without_wide_gaps(reply.text)
+    text = reply.text[:LONGEST]
+    narrow, place_before = without_wide_gaps(text)
     extraction = _extraction(param, replace(reply, text=narrow))
     if extraction.span is None or narrow == reply.text:
         return extraction
     start, end = map(place_before, extraction.span)
-    return replace(extraction, raw=reply.text[start:end], span=(start, end))
+    if len(reply.text) > LONGEST and extraction.reason in free_text.WHOLE:
+        return _with_rest(param, extraction, reply.text, start)
+    return replace(extraction, raw=text[start:end], span=(start, end))
+
+
+def _with_rest(param: Param, extraction: Extraction, text: str, start: int) -> Extraction:
+    """A free text that is as long as what is read of a message, with the rest of the message."""
+    start, end = trim(text, start, len(text))
+    try:
+        value = param.normalised(text[start:end])
+    except ValueError:
+        return Extraction("abstained", reason="no such text is allowed")
+    return replace(extraction, value=value, raw=text[start:end], span=(start, end))
 
 
 def _extraction(param: Param, reply: Reply) -> Extraction:
@@ -130,9 +139,6 @@ def _extraction(param: Param, reply: Reply) -> Extraction:
     chosen = best(reply.text, [other for other in candidates if other.value != known]) or best(
         reply.text, candidates
     )
-    accepted = None if reply.strict else _suggestion(param, reply, chosen)
-    if accepted:
-        return accepted
     if chosen:
         return _taken(param, reply, chosen)
     half = said(param, reply) if (said := _HALVES.get(param.type)) else None
@@ -288,26 +294,7 @@ def _seen_from(other: Param, param: Param, reply: Reply) -> Reply:
     return replace(
         reply,
         others=[param, *(third for third in reply.others if third.name != other.name)],
-        suggested=None,
     )
-
-
-def _suggestion(param: Param, reply: Reply, chosen: Candidate | None) -> Extraction | None:
-    """The outcome when a proposed value is accepted, named again or refused; else None."""
-    value = reply.suggested
-    if value is None or (chosen and chosen.fit > 0) or not is_valid(param, value):
-        return None
-    start = reply.text.lower().find(str(value).lower())
-    if start >= 0 and not says_no(reply.text):
-        end = start + len(str(value))
-        return Extraction(
-            "filled", value, reply.text[start:end], (start, end), 0.85, "names the proposed value"
-        )
-    if says_yes(reply.text) and not (chosen and chosen.confidence > 0.8):
-        return Extraction("filled", value, confidence=0.85, reason="accepts the proposed value")
-    if chosen is None and says_no(reply.text):
-        return Extraction("declined", confidence=0.8, reason="refuses the proposed value")
-    return None
 
 
 def _stance(reply: Reply) -> Extraction:

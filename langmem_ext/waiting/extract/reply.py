@@ -73,7 +73,6 @@ class Reply:
         others: Parameters asked for in the same question, or that the plan still lacks: their
             values are not this one's.
         filled: Values known already, by parameter name.
-        suggested: A value the agent proposed: "yes" accepts it, "no" declines it.
         now: When the message was written, naive local or aware: what "tomorrow" counts from.
     """
 
@@ -82,7 +81,6 @@ class Reply:
     prompt: str = ""
     others: Sequence[Param] = ()
     filled: Mapping[str, JsonValue] = field(default_factory=dict)
-    suggested: JsonValue = None
     now: datetime
 
     @property

@@ -100,7 +100,7 @@ class ModelAnswerer:
             MissingExtra: A name was given and the extra `agents` is not installed.
             InvalidInput: The name is of no model that can be made here.
         """
-        self.model = make_model(model) if isinstance(model, str) else model
+        self.model = make_model(model)
         self._facts = _facts(catalog)
         self._asking: Runnable[Any, Any] | None = None
 

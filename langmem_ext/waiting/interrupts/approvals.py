@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from langmem_ext.waiting.interrupts.forms import NO_JSON, named_values, parsed, short
 from langmem_ext.waiting.interrupts.response_schema import fits
+from langmem_ext.waiting.understand.acts.assent import yes_or_no
 
 KINDS: Final = ("approve", "edit", "reject", "respond")
 
-_APPROVE: Final = re.compile(r"(?:approved?|yes|y|ok|okay)[\s.!]*", re.I)
 _REJECT: Final = re.compile(
-    r"(?:no|n|reject(?:ed)?)"
+    r"(?:no|n|nein|non|reject(?:ed)?)"
     r"(?:[\s.!]*|(?:\s*:|\s*[,;.!]\s|\s+[–—-]\s)\s*(?P<why>\S.*)|\s+(?P<because>because\s.*))"
     r"|reject(?:ed)?\s+(?P<words>\S.*)",
     re.I | re.S,
@@ -118,9 +118,9 @@ def decisions_given(value: object) -> list[Any]:
 
 def decision_in_words(text: str) -> tuple[str, str | None] | None:
     """The decision that words say, on any number of tool calls: its kind, and what goes with it."""
-    stripped = text.strip()
-    if _APPROVE.fullmatch(stripped):
-        return "approve", None
+    stripped, decided = text.strip(), yes_or_no(text)
+    if decided is not None:
+        return ("approve" if decided else "reject"), None
     if (rejected := _REJECT.fullmatch(stripped)) is not None:
         return "reject", next((words.strip() for words in rejected.groups() if words), None)
     if (responded := _RESPOND.fullmatch(stripped)) is not None:

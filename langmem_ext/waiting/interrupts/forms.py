@@ -13,6 +13,7 @@ from typing import Any, Final
 from langmem_ext._internal.json import json_value
 from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.interrupts.response_schema import fits
+from langmem_ext.waiting.understand.acts.assent import yes_or_no
 
 NO_JSON: Final = object()
 """Stands for a text that is no JSON."""
@@ -20,7 +21,6 @@ NO_JSON: Final = object()
 _LONGEST: Final = 2_000
 """Characters of a text in which values are looked for by name."""
 
-_TRUTH: Final = {"yes": True, "y": True, "no": False, "n": False}
 _ORDINALS: Final = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
 _ORDINAL: Final = re.compile(
     rf"\W*(?:(?:i(?:'d| would)? (?:like|want|take|choose)|take|choose) )?(?:the )?"
@@ -48,7 +48,7 @@ def readings(text: str, schema: object) -> Iterator[Any]:
     if value is not NO_JSON:
         yield value
         yield [value]
-    if (truth := _TRUTH.get(text.strip(" .!\t\r\n").lower())) is not None:
+    if (truth := yes_or_no(text)) is not None:
         yield truth
     yield from _filled_in(text, schema)
 

@@ -20,6 +20,7 @@ from langmem_ext.waiting.interrupts.approvals import (
 )
 from langmem_ext.waiting.interrupts.forms import fields_of, options_of, parsed, readings, short
 from langmem_ext.waiting.interrupts.response_schema import fits
+from langmem_ext.waiting.understand.acts.assent import yes_or_no
 
 _PROMPT_KEYS: Final = ("prompt", "message", "question", "description", "title")
 """Keys of a payload under which it says what it asks."""
@@ -132,15 +133,15 @@ def elicitation(value: Mapping[str, Any], requests: Sequence[Mapping[str, Any]])
         return {"responses": dict(zip(keys, answers, strict=False))}
 
     def from_text(text: str) -> Iterator[Any]:
-        word = text.strip(" .!\t\r\n").lower()
+        word, decided = text.strip(" .!\t\r\n").lower(), yes_or_no(text)
         if action := _ACTIONS.get(word):
             yield of_each({"action": action} for _ in keys)
         if isinstance(answer := parsed(text), dict):
             yield from from_value(answer)
         for content in readings(text, requests[0].get("requested_schema")) if is_form else ():
             yield of_each([{"action": "accept", "content": content}])
-        if word in _YES:
-            yield of_each({"action": "accept"} for _ in keys)
+        if decided is not None or word == "done":
+            yield of_each({"action": "decline" if decided is False else "accept"} for _ in keys)
 
     def from_value(answer: Any) -> Iterator[Any]:
         yield answer
@@ -166,7 +167,6 @@ def elicitation(value: Mapping[str, Any], requests: Sequence[Mapping[str, Any]])
 
 
 _ACTIONS: Final = {"no": "decline", "decline": "decline", "cancel": "cancel"}
-_YES: Final = frozenset({"yes", "y", "ok", "okay", "done", "accept"})
 
 
 def _request_in_words(request: Mapping[str, Any]) -> Iterator[str]:
@@ -210,7 +210,7 @@ def inbox(request: Mapping[str, Any]) -> Kind:
 
     def from_text(text: str) -> Iterator[Any]:
         word = text.strip(" .!\t\r\n").lower()
-        if word in _YES or word == "approve":
+        if yes_or_no(text):
             yield [{"type": "accept", "args": {"action": name, "args": args}}]
             yield [{"type": "accept", "args": None}]
         if word in ("no", "ignore", "decline", "cancel"):

@@ -182,14 +182,6 @@ def _begun(
     return replace(move, say=said, mentioned=mentioned | move.mentioned)
 
 
-def _queued(playbook: Playbook, session: Session, heard: Heard, starts: Sequence[Start]) -> Session:
-    """The session with other requests that wait until the running request ends."""
-    waiting = replace(session, plan=None, waiting_for=None)
-    for later in reversed(starts):
-        waiting = suspend(start(playbook, waiting, heard, later).session)
-    return replace(session, suspended=waiting.suspended)
-
-
 # -- while a request runs
 
 
@@ -205,10 +197,8 @@ def _while_running(
         session = _with_values(playbook, session, values)
     if any(fill.silent for fill in _all(commands, Fill)) and session.plan:
         session = replace(session, plan=PlanExecution(**{**session.plan, "unread": True}))
-    if _first(commands, Confirm) or _accepts(playbook, session, plan, commands):
-        return _confirmed(
-            playbook, _queued(playbook, session, heard, _all(commands, Start)), session.plan or plan
-        )
+    if _first(commands, Confirm):
+        return _confirmed(playbook, session, session.plan or plan)
     if _first(commands, Deny):
         return _denied(playbook, session, plan)
     before, session = session, with_choices(playbook, session, commands)
@@ -228,15 +218,6 @@ def _while_running(
             move = replace(move, say=(*_noted(playbook, values), *move.say))
         return replace(move, mentioned=frozenset(values))
     return _without_value(playbook, session, plan, heard, commands)
-
-
-def _accepts(
-    playbook: Playbook, session: Session, plan: PlanExecution, commands: Sequence[Command]
-) -> bool:
-    """Whether thanks are a yes: to a request that is only read back, not to one to be confirmed."""
-    read_back = playbook.catalog.confirm_question(playbook.intent_of(plan)) is None
-    thanks = len(commands) == 1 and isinstance(commands[0], Chat) and commands[0].kind == "thanks"
-    return session.waiting_for == CONFIRMATION and read_back and thanks
 
 
 def _noted(playbook: Playbook, values: Mapping[str, JsonValue]) -> tuple[str, ...]:

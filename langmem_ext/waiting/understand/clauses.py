@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from typing import Final, Literal, TypeAlias
 
 from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
-from langmem_ext.waiting.extract.english.tokens import blanked, blanked_where
+from langmem_ext.waiting.extract.english.tokens import blanked
 from langmem_ext.waiting.extract.reading_cache import remembered
 from langmem_ext.waiting.extract.reply import LONGEST
 from langmem_ext.waiting.understand.acts.statements import asks_back_only
@@ -223,14 +223,6 @@ def without(text: str, clauses: Iterable[Clause]) -> str:
     for clause in clauses:
         text = blanked(text, (clause.start, clause.end))
     return text
-
-
-_NUMBER = re.compile(r"\d+")
-
-
-def without_numbers(text: str) -> str:
-    """The message with its numbers blanked."""
-    return blanked_where(text, _NUMBER)
 
 
 def words_without_values(text: str, spans: Sequence[tuple[int, int]]) -> str:

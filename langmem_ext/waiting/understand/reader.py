@@ -115,12 +115,14 @@ def _understood(
         return [Reset(why="says to start over"), *anew]
     if session.plan is None:
         return (yield from _at_rest(playbook, session, heard))
-    if session.plan.get("expired") and (decided := yes_or_no(heard.text, (), "")) is not None:
+    if session.plan.get("expired") and (decided := yes_or_no(whole.text)) is not None:
         return (
             [Confirm(why="wants to go on")] if decided else [Cancel(why="does not want to go on")]
         )
     if session.waiting_for == CONFIRMATION:
-        commands = yield from read_at_confirmation(playbook, session, session.plan, heard)
+        commands = yield from read_at_confirmation(
+            playbook, session, session.plan, heard, whole.text
+        )
     else:
         commands = yield from read_answer(playbook, session, session.plan, heard, whole.text)
     if not rereads or not is_unread(commands) or session.waiting_for in playbook.local:

@@ -241,7 +241,7 @@ def _without_others(
     answer = claims[asked.name]
     if answer.status != "filled" or answer.span is None:
         return answer
-    if asked.type is ParamType.TEXT and yes_or_no(reading.text, (), ""):
+    if asked.type is ParamType.TEXT and yes_or_no(reading.text):
         return Extraction("abstained", reason="says yes")
     doubted = answer.confidence <= DOUBTED and is_request(answer.raw)
     if doubted and any(

@@ -254,31 +254,6 @@ def test_an_unmarked_value_is_not_found_in_a_message_that_answers_nothing(
     assert find(Param(name=name, type=kind), text, now=NOW).status == "abstained"
 
 
-def suggested(text: str) -> Extraction:
-    return extract(
-        Param(name="city", type=ParamType.PLACE),
-        Reply(text, prompt="In Oslo?", suggested="Oslo", now=NOW),
-    )
-
-
-@pytest.mark.parametrize("text", ["yes", "Yes please", "sounds good", "that works", "sure"])
-def test_a_proposed_value_is_accepted_by_yes(text: str) -> None:
-    found = suggested(text)
-    assert (found.status, found.value, found.span) == ("filled", "Oslo", None)
-
-
-def test_a_proposed_value_is_declined_by_no() -> None:
-    assert suggested("no").status == "declined"
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("no, Bergen", "Bergen"), ("I'd prefer Bergen", "Bergen"), ("Yes, in Oslo", "Oslo")],
-)
-def test_a_named_value_goes_before_a_proposed_one(text: str, value: str) -> None:
-    assert suggested(text).value == value
-
-
 def test_a_text_is_read_once_while_it_is_among_the_latest_and_long_ones_are_not_kept() -> None:
     reads: list[str] = []
 

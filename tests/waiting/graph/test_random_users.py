@@ -24,6 +24,7 @@ from typing import Any
 import desk
 import museum
 import pytest
+import yaml
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from langgraph.types import Command
@@ -36,6 +37,7 @@ from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.waiting.converse import converse
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
+CASES = Path(__file__).parents[2] / "promises" / "confirmation.yaml"
 
 ANSWERS = [
     "O-1",
@@ -114,7 +116,13 @@ CONFIRMING = [
     "start over",
 ]
 """What may be said to a confirmation, and what makes one."""
-YES = ["yes", "cancel it", "go for it", True]
+NO_YES = [
+    text
+    for said in yaml.load(CASES.read_text("utf-8"), yaml.BaseLoader)["does not"].values()
+    for text in said
+]
+"""What people say at a confirmation that is no yes, in four languages."""
+YES = ["yes", "go for it", True]
 """What of all that is said here is a yes."""
 ASIDES = [
     "hello",
@@ -208,7 +216,10 @@ EDITS = st.sampled_from(
         {"last_intent_id": "gone", "last_result": [1], "summary": "x"},
     ]
 )
-CONFIRM = st.tuples(st.just("say"), st.sampled_from(CONFIRMING) | st.sampled_from(ASIDES))
+CONFIRM = st.tuples(
+    st.just("say"),
+    st.sampled_from(CONFIRMING) | st.sampled_from(ASIDES) | st.sampled_from(NO_YES),
+)
 EDIT = st.tuples(st.just("edit"), EDITS)
 STEPS = st.lists(SAY | SAY | SAY | BACK | RESUME | EDIT, min_size=1, max_size=12)
 

@@ -14,7 +14,6 @@ from langchain_core.tools import BaseTool, tool
 
 from langmem_ext import DeltaSaver, IntentCatalog, build_waiting_graph, converse
 from langmem_ext.waiting.catalog.inference import infer_role
-from langmem_ext.waiting.understand.acts.assent import begins_with_yes, yes_or_no
 
 WEDNESDAY = datetime(2026, 3, 4, 10, 15)
 
@@ -125,25 +124,14 @@ def tools(calls: list[tuple[str, dict[str, Any]]]) -> Sequence[BaseTool]:
 @pytest.mark.parametrize(
     "text",
     [
-        "lovely job yes", "afraid so", "too right, send it", "sorted", "order away", "do please",
-        "Yes, much obliged", "yes please and sorry again", "yes. unlucky for some eh",
-        "unlucky for some but yes", "if i must. yes", "That is all in order, thank you",
-        "yeah book it quick before he brings a mate", "Yes thats all as it should be",
-        "thats us, book it",
-        "yeh thats it thank u x", "please", "lets gooo", "yes please that would be a lifesaver",
+        "too right, send it", "sorted", "order away", "please", "afraid so",
+        "yes. unlucky for some eh", "unlucky for some but yes", "if i must. yes",
+        "yeah book it quick before he brings a mate", "yes please that would be a lifesaver",
+        "yes if it is cheap", "yes but not on friday", "before i say yes", "order what?",
     ],
 )  # fmt: skip
-def test_a_yes_comes_in_many_words(text: str) -> None:
+def test_a_yes_with_more_words_is_asked_about_again(text: str) -> None:
     assert talk(CLASS[0])[0] == CLASS[1]
-    assert len(talk(CLASS[0], text)[2]) == 1
-
-
-@pytest.mark.parametrize(
-    "text", ["yes if it is cheap", "yes but not on friday", "before i say yes", "order what?"]
-)
-def test_a_condition_is_no_yes(text: str) -> None:
-    assert yes_or_no(text, (), CLASS[1]) is not True
-    assert not begins_with_yes(text)
     assert talk(CLASS[0], text)[2] == []
 
 

@@ -13,7 +13,7 @@ from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.extract.dates.spelling import Spelled
-from langmem_ext.waiting.understand.acts.assent import begins_with_yes, yes_or_no
+from langmem_ext.waiting.understand.acts.assent import yes_or_no
 from langmem_ext.waiting.understand.acts.spelling import with_plain_answer
 from langmem_ext.waiting.understand.acts.statements import tells
 from langmem_ext.waiting.understand.intents.classifier import (
@@ -103,25 +103,6 @@ def test_an_allowed_value_speaks_for_the_one_intent_that_takes_it_and_it_is_aske
 
 
 # -- yes and no ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "decided"),
-    [
-        ("yes, it was a gift", True),
-        ("correct, see you there", True),
-        ("yes, such a pity", True),
-        ("yes, that's right too", True),
-        ("yes, that is wrong", None),
-        ("yes and a window seat", None),
-        ("my wife said yes", None),
-        ("yes, unless it snows", None),
-    ],
-)
-def test_a_yes_may_be_followed_by_a_remark_that_changes_nothing(
-    text: str, decided: bool | None
-) -> None:
-    assert yes_or_no(text, (), "Shall I send it?") is decided
 
 
 @pytest.mark.parametrize(
@@ -339,13 +320,12 @@ def test_a_thing_beside_one_that_is_wished_for_is_wished_for_too() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("yesss", "yesss thank u", "okkk", "yh perfect", "si perfect", "that'll do nicely, ta"),
-        *("bang on", "happy with that", "thumbs up", "ok 👍", "it is"),
-        *("yep that too", "yes that one too", "mhm yes"),
+        *("yesss", "yesss thank u", "okkk", "yh perfect", "si perfect", "yup, that'll do, ta"),
+        *("bang on", "happy with that", "ok 👍", "it is", "mhm yes", "that's   RIGHT"),
     ],
 )
 def test_a_yes_is_a_yes_in_whatever_words(text: str) -> None:
-    assert yes_or_no(text, (), "Is that right?") is True
+    assert yes_or_no(text) is True
 
 
 @pytest.mark.parametrize(
@@ -381,25 +361,6 @@ def test_an_answer_in_a_frame_is_as_sure_as_one_without(
 def test_a_kind_of_thing_is_no_place() -> None:
     found = answer("I am looking for Cantonese restaurants in Millbrae", param("city", "place"))
     assert found.value == "Millbrae"
-
-
-@pytest.mark.parametrize(
-    ("text", "agrees"),
-    [
-        ("yes srory aobut short notice", True),
-        ("yes thhats one", True),
-        ("thats riight", True),
-        ("yes but at 5", False),
-        ("yes only if it is dry", False),
-        ("yes, what does it cost", False),
-        ("ok and then I need a van", False),
-    ],
-)
-def test_a_yes_may_be_followed_by_misspelt_words_but_by_no_condition(
-    text: str, agrees: bool
-) -> None:
-    decided = yes_or_no(text, (), "Is that right?") or begins_with_yes(text)
-    assert bool(decided) is agrees
 
 
 @pytest.mark.parametrize(
@@ -574,9 +535,9 @@ def test_no_thanks_is_a_no_to_a_question_of_yes_or_no() -> None:
     assert state["params"] == {"power": False}
 
 
-@pytest.mark.parametrize("text", ["it is wrong", "I do want to change it", "it is the other one"])
+@pytest.mark.parametrize("text", ["I do want to change it", "it is the other one", '"yes"', "fine"])
 def test_a_yes_that_goes_on_to_something_else_is_none(text: str) -> None:
-    assert yes_or_no(text, (), "Is that right?") is None
+    assert yes_or_no(text) is None
 
 
 def test_a_word_that_says_yes_is_no_misspelt_word_of_the_catalog() -> None:

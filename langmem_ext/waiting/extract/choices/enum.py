@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import Param, label
 from langmem_ext.waiting.extract.candidate import Candidate, turned_down
 from langmem_ext.waiting.extract.choices.hours import by_hour
 from langmem_ext.waiting.extract.dates.replacement import led_to
@@ -290,6 +290,17 @@ def _typos(param: Param, text: str) -> list[Candidate]:
 _SHORTEST_MISSPELT = 4
 _LONGER = 3
 """Letters of a value that may be misspelt, at least, and letters more or less that it then has."""
+
+
+def named(param: Param, text: str) -> str | None:
+    """The allowed value that a text is, and no more: by its name, its label or a synonym."""
+
+    def plain(name: object) -> str:
+        return " ".join(re.findall(r"[^\W_]+", str(name).casefold()))
+
+    called = {value: (value, label(param, value), *param.enum[value]) for value in param.enum}
+    said = plain(text)
+    return next((value for value in called if said and said in map(plain, called[value])), None)
 
 
 def nearest(param: Param, text: str) -> str | None:

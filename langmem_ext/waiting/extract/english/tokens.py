@@ -12,6 +12,8 @@ from langmem_ext.waiting.extract.reading_cache import remembered
 _TOKEN = re.compile(r"[^\W_](?:[\w]|['’&/-](?=\w)|\.(?=[a-z\d])|(?<=\b[A-Z])\.)*['’]?|#\d+|&")
 _SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|[.!?](?=[A-Z])")
 _ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|st|mr|mrs|ms|dr|ave|mt|ft|no|vs|a\.m|p\.m)$", re.I)
+_ABBREVIATED = 8
+"""Characters before a point in which an abbreviation is looked for."""
 _JOINERS = frozenset(
     (
         "of",
@@ -72,7 +74,8 @@ def sentences(text: str) -> list[tuple[int, int]]:
     bounds: list[tuple[int, int]] = []
     start = 0
     for match in _SENTENCE.finditer(text):
-        if match.group() == "." and _ABBREVIATION.search(text[start : match.start()]):
+        near = max(start, match.start() - _ABBREVIATED)
+        if match.group() == "." and _ABBREVIATION.search(text[near : match.start()]):
             continue
         bounds.append((start, match.start()))
         start = match.end()

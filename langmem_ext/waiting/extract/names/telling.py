@@ -12,12 +12,12 @@ from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.tokens import sentences, trim
 from langmem_ext.waiting.extract.english.vocabulary import split_name
 from langmem_ext.waiting.extract.names.openness import is_no_answer
-from langmem_ext.waiting.extract.reply import LONGEST
 
 SURE: Final = 0.45
 """Confidence in a whole answer."""
 DOUBTED: Final = 0.35
 """Confidence in an answer that may be none, which is confirmed."""
+TO_WRITE: Final = "what is to be written"
 
 _WHY = re.compile(r"\b(?:why|reason|because)\b", re.I)
 _REQUEST = re.compile(
@@ -116,7 +116,7 @@ def is_remark(text: str, param: Param | None = None) -> bool:
     """
     if param is not None and _OPINION.search(_wording(param)):
         return False
-    words = re.findall(r"[^\W\d_]+", text[:LONGEST].lower())
+    words = re.findall(r"[^\W\d_]+", text.lower())
     return _REMARK.fullmatch(text) is not None or (
         not REMARKS.isdisjoint(words) and (FUNCTION_WORDS | REMARKS).issuperset(words)
     )
@@ -166,7 +166,7 @@ def to_write(text: str) -> list[Candidate]:
     """The words to be written, whole, without those that lead to them."""
     if meant := _MEANT_TO_SAY.search(text):
         start, end = trim(text, *meant.span("words"))
-        return [Candidate(start, end, text[start:end], SURE, 0, "what is to be written")]
+        return [Candidate(start, end, text[start:end], SURE, 0, TO_WRITE)]
     lead = _WRITE_LEAD.match(text) or _SET_OFF.match(text)
     closes = _CLOSES.search(text, max(0, len(text) - 40))
     first, last = lead.end() if lead else 0, closes.start() if closes else len(text)
@@ -180,7 +180,7 @@ def to_write(text: str) -> list[Candidate]:
     start, end = trim(text, *(quoted.span("words") if quoted else (start, end)))
     if not re.search(r"\w", text[start:end]):
         return []
-    return [Candidate(start, end, text[start:end], SURE, 0, "what is to be written")]
+    return [Candidate(start, end, text[start:end], SURE, 0, TO_WRITE)]
 
 
 def _is_beside(sentence: str) -> bool:

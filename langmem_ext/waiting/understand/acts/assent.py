@@ -1,326 +1,228 @@
-"""Yes and no, in whatever words, and what else is said beside them. English; pure."""
+"""Yes and no: the words of each language, and the messages that say nothing else. Pure.
+
+A yes lets a tool run, so it is an allow list: a message is a yes if it is understood whole as one.
+Words of `_YES`, joined with those of `_BESIDE`, and nothing else: no other word, no number but one
+that was shown, no question mark. Whatever may also mean something else ("it's fine" is often a
+refusal, "ah ok" only says that one has heard) stands under `_BESIDE` or nowhere. A list of words
+that take a yes back cannot be complete, so there is none.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, TypeAlias
 
-from langmem_ext.waiting.catalog.param import Param
-from langmem_ext.waiting.extract.english.attitude import NO, asks_back
-from langmem_ext.waiting.extract.english.lexicon import APPROVING, FUNCTION_WORDS, word_set
-from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
-from langmem_ext.waiting.understand.acts.spelling import plain_words
-from langmem_ext.waiting.understand.acts.statements import (
-    ADDING,
-    DOUBT,
-    REMARKS,
-    SEGMENT,
-    WISHES,
-    is_question,
-    refers_back,
-    tells,
-)
-from langmem_ext.waiting.understand.acts.steering import is_cancel
+_YES: Final[Mapping[str, str]] = {
+    "en": "yes, yep, yeah, yup, yea, yas, yeh, yh, yeap, ye, yessir, y, aye, uh huh, mhm, sure,"
+    " sure thing, for sure, sure do, ok, okay, okey, okie, oki, k, okey dokey, okie dokie, ok"
+    " then, okay then, alright, alright then, all right, correct, that's correct, this is"
+    " correct, that is correct, it's correct, it is correct, all correct, everything is correct,"
+    " that's right, this is right, that is right, it's right, it is right, that's the one, that's"
+    " what i want, that's a yes, it's a yes, exactly, precisely, absolutely, definitely,"
+    " certainly, totally, indeed, affirmative, agreed, i agree, i do agree, approve, approved, i"
+    " approve, approve it, i approve it, confirm, confirmed, i confirm, i confirm it, i confirm"
+    " this, i confirm that, confirm it, accept, accepted, i accept, accept it, perfect, that's"
+    " perfect, great, that's great, that's good, that's fine, fine by me, fine with me, fine for"
+    " me, fine to me, ok by me, ok with me, okay with me, okay by me, good by me, good with me,"
+    " good to go, that's fine by me, that's fine with me, that's ok with me, that's okay with me,"
+    " cool, excellent, awesome, lovely, brilliant, wonderful, fantastic, amazing, splendid,"
+    " super, spot on, bang on, lgtm, deal, it's a deal, true, it is, i do, i'm sure, i am sure,"
+    " i'm certain, i'm positive, go ahead, go right ahead, go for it, go, proceed, you may"
+    " proceed, you can proceed, you may go ahead, you can go ahead, continue, do it, do that, do"
+    " this, do so, just do it, do go ahead, please do, let's do it, let's do that, let's do this,"
+    " let's go, let's go ahead, let's go for it, make it so, by all means, of course, of course"
+    " yes, but of course, you bet, sounds good, sounds great, sounds perfect, sounds fine, sounds"
+    " right, sounds ok, sounds okay, sounds good to me, sounds great to me, sounds fine to me,"
+    " that sounds good, that sounds great, that sounds right, that sounds fine, that sounds"
+    " perfect, looks good, looks great, looks perfect, looks fine, looks right, looks correct,"
+    " looks ok, looks good to me, looks fine to me, looks right to me, that looks good, that"
+    " looks right, that looks correct, it looks good, all looks good, everything looks good, that"
+    " looks great, works, works for me, that works, that works for me, that would be great, that"
+    " would be wonderful, that would be marvellous, that would be good, that would be perfect,"
+    " that would be lovely, that'd be great, i'd like that, i would like that, i'd love that,"
+    " happy with that, i'm happy with that, very well, very good, yes i would, yes i am, hell"
+    " yes, hell yeah, heck yes, oh yes, oh yeah, actually yes",
+    "de": "ja, jo, jap, jep, jup, jawohl, jawoll, na klar, klar, aber klar, klar doch, sicher,"
+    " ganz sicher, aber sicher, natürlich, selbstverständlich, auf jeden fall, gern, gerne, sehr"
+    " gern, sehr gerne, aber gerne, genau, ganz genau, genau so, richtig, das ist richtig, ist"
+    " richtig, stimmt, das stimmt, stimmt alles, korrekt, das ist korrekt, alles korrekt, alles"
+    " richtig, ist korrekt, passt, passt so, das passt, das passt so, passt alles, passt für"
+    " mich, das passt für mich, in ordnung, das ist in ordnung, ist in ordnung, geht in ordnung,"
+    " geht klar, einverstanden, bin einverstanden, ich bin einverstanden, ich stimme zu,"
+    " bestätigt, bestätige, ich bestätige, bestätige ich, ich bestätige das, ich bestätige es,"
+    " hiermit bestätigt, bestätigen, mach das, mach es, mach's, machen sie das, machen sie es,"
+    " machen wir, machen wir so, so machen wir es, so machen wir's, tu das, tu es, tun sie das,"
+    " tun sie es, leg los, los, los geht's, nur zu, fortfahren, bitte fortfahren, fahren sie"
+    " fort, so ist es, so passt es, so passt das, absolut, unbedingt, perfekt, prima, wunderbar,"
+    " ausgezeichnet, hervorragend, klasse, sehr gut, das ist gut, das ist ok, das ist okay, ja"
+    " gut, ok gut, das klingt gut, klingt gut, hört sich gut an, sieht gut aus, das sieht gut"
+    " aus, das wäre gut, das wäre super, das wäre toll, das wäre schön, das wäre nett,"
+    " freigegeben, ich bin sicher, ich bin mir sicher, oh ja, aber ja, aber ja doch",
+    "es": "sí, claro, claro que sí, por supuesto, por supuesto que sí, desde luego, vale, de"
+    " acuerdo, estoy de acuerdo, correcto, es correcto, todo correcto, está correcto, eso es, así"
+    " es, exacto, exactamente, efectivamente, en efecto, perfecto, está perfecto, está bien,"
+    " adelante, siga adelante, sigue adelante, hazlo, hágalo, hacedlo, háganlo, procede, proceda,"
+    " procedan, confirmo, lo confirmo, confirmado, confirmada, confirmar, acepto, lo acepto,"
+    " aceptado, me parece bien, me parece perfecto, me parece correcto, por mí bien, por mí vale,"
+    " suena bien, dale, sin duda, sin dudarlo, seguro, seguro que sí, estoy seguro, estoy segura,"
+    " cierto, es cierto, genial, estupendo, excelente, conforme, afirmativo, apruebo, lo apruebo,"
+    " aprobado, eso mismo, eso está bien, eso está perfecto, sip, pues sí, pues claro, que sí, sí"
+    " quiero, okey",
+    "fr": "oui, ouais, ouaip, ui, mais oui, si, d'accord, je suis d'accord, c'est d'accord, c'est"
+    " ok, c'est ça, c'est bien ça, c'est cela, c'est exact, c'est correct, c'est juste, c'est"
+    " parfait, exact, exactement, tout à fait, absolument, bien sûr, bien sûr que oui, bien"
+    " entendu, certainement, évidemment, parfait, très bien, c'est très bien, allez-y, vas-y,"
+    " allons-y, on y va, faites-le, fais-le, faites donc, faites ça, fais ça, confirmé, c'est"
+    " confirmé, je confirme, je le confirme, je valide, validé, c'est validé, j'accepte, accepté,"
+    " j'approuve, je suis sûr, je suis sûre, j'en suis sûr, j'en suis sûre, sans problème, avec"
+    " plaisir, volontiers, ça marche, ça me va, ça me convient, cela me convient, ça roule,"
+    " entendu, affirmatif, marché conclu, dac, impeccable, nickel, génial, je veux bien, ah oui,"
+    " oh oui, ben oui, bah oui, eh oui, eh bien oui, tout est correct, tout est bon, tout est en"
+    " ordre, continuez, poursuivez",
+    "it": "sì, certo, va bene, d'accordo, sono d'accordo, perfetto, esatto, esattamente, giusto,"
+    " è giusto, corretto, è corretto, confermo, lo confermo, confermato, procedi, proceda,"
+    " procedete, vai avanti, certamente, assolutamente sì, volentieri, sì certo, naturalmente",
+    "pt": "sim, certo, está certo, com certeza, está bem, perfeito, correto, correcto, exato,"
+    " isso, isso mesmo, confirmo, confirmado, pode fazer, pode avançar, prossiga, de acordo,"
+    " claro que sim, com prazer, aceito",
+    "nl": "ja, jawel, ja hoor, zeker, zeker weten, natuurlijk, prima, akkoord, is goed, dat is"
+    " goed, dat klopt, klopt, doe maar, ga je gang, ga door, graag, in orde, dat is in orde, oké,"
+    " bevestigd, ik bevestig",
+    "sv, da, nb": "ja, jo, japp, jepp, jada, visst, självklart, absolut, det stämmer, helt"
+    " riktigt, okej, gärna, kör på, selvfølgelig, det er riktig, det er rigtigt, gerne, okay",
+    "": "👍, 👌, ✅, ✔, ☑, 🆗",
+}
+"""What says yes, by language; the last line is of none."""
 
-_TURNING = word_set(
-    "not no nor never cannot can't don't won't if but unless except only or instead first later "
-    "before after until till when while yet without"
+_NO: Final[Mapping[str, str]] = {
+    "en": "no, nope, nah, nay, naw, nup, n, negative, never, not, don't, do not, no thanks, no"
+    " thank you, no thank u, no sorry, sorry no, no way, of course not, certainly not, absolutely"
+    " not, definitely not, surely not, probably not, better not, rather not, i'd rather not, i"
+    " would rather not, please don't, please do not, isn't, that isn't, this isn't, it isn't,"
+    " that's not, that is not, this is not, it's not, it is not, that's wrong, that is wrong,"
+    " this is wrong, it's wrong, it is wrong, wrong, incorrect, false, i don't want, i do not"
+    " want, i don't want it, i don't want that, i don't want to, i said no, i mean no, actually"
+    " no, actually not, oh no",
+    "de": "nein, nee, nö, ne, nope, nicht, kein, keine, keinen, nie, niemals, keinesfalls, auf"
+    " keinen fall, auf gar keinen fall, bitte nicht, lieber nicht, besser nicht, doch nicht, noch"
+    " nicht, nein danke, natürlich nicht, sicher nicht, klar nicht, stimmt nicht, das stimmt"
+    " nicht, das ist nicht, das stimmt so nicht, passt nicht, das passt nicht, falsch, das ist"
+    " falsch, ich will nicht, ich möchte nicht, lass es, lass das, lassen sie es, lassen sie das",
+    "es": "no, nop, nunca, jamás, nada, para nada, de ninguna manera, en absoluto, mejor no,"
+    " claro que no, por supuesto que no, no gracias, aún no, todavía no, eso no, así no, tampoco,"
+    " ni hablar, incorrecto, es incorrecto, eso es incorrecto, falso, está mal",
+    "fr": "non, nan, pas, ne, non merci, jamais, rien, pas du tout, pas encore, pas question,"
+    " hors de question, surtout pas, certainement pas, absolument pas, bien sûr que non, c'est"
+    " pas, ce n'est pas, ce n'est pas ça, c'est faux, faux, c'est incorrect, plutôt pas, mieux"
+    " vaut pas",
+    "it": "no, non, no grazie, per niente, assolutamente no, certo che no, sbagliato",
+    "pt": "não, nunca, agora não, não obrigado, não obrigada, errado",
+    "nl": "nee, neen, niet, nooit, geen, nee dank je, nee bedankt, liever niet, zeker niet",
+    "sv, da, nb": "nej, nei, inte, ikke, aldrig, aldri, nej tack, nej tak, nei takk",
+    "": "👎, ❌, ✖, 🚫, 🙅",
+}
+"""What says no, whatever follows."""
+
+_BESIDE: Final[Mapping[str, str]] = {
+    "en": "please, pls, plz, plse, thanks, thank you, thank u, thank ya, thankyou, thx, thanx,"
+    " thnx, thnks, thnaks, tnx, ty, tysm, tyvm, tks, ta, cheers, many thanks, thanks a lot,"
+    " thanks a million, thanks so much, thanks very much, thank you so much, thank you very much,"
+    " thanks again, thank you again, much appreciated, appreciated, in advance, kindly, sir,"
+    " madam, ma'am, mate, dear, love, buddy, bro, man, dude, guys, my friend, it's fine, it's ok,"
+    " it's okay, it's good, it's all good, that's it, that's all, that will do, that'll do, all"
+    " good, that's ok, that's okay, that's alright, that's all right, fine, good, now, right now,"
+    " right away, straight away, asap, no problem, no worries, no hurry, no rush, have a nice"
+    " day, have a good day, have a great day",
+    "de": "bitte, bitteschön, bitte schön, bitte sehr, danke, dankeschön, danke schön, danke"
+    " sehr, danke dir, danke ihnen, vielen dank, herzlichen dank, besten dank, lieben dank,"
+    " tausend dank, vielen lieben dank, im voraus, jetzt, kein problem, gut, alles gut, toll",
+    "es": "por favor, porfa, porfavor, porfis, gracias, muchas gracias, mil gracias, muchísimas"
+    " gracias, se lo agradezco, te lo agradezco, muy amable, ahora, bien, muy bien, todo bien, no"
+    " hay problema, sin problema, señor, señora, amigo, amiga",
+    "fr": "s'il vous plaît, s'il te plaît, svp, stp, merci, merci beaucoup, merci bien, merci à"
+    " vous, merci à toi, mille mercis, merci d'avance, je vous remercie, je te remercie,"
+    " maintenant, bon, bien, c'est bon, c'est bien, pas de problème, pas de souci, pas de soucis,"
+    " sans souci, monsieur, madame",
+    "it": "per favore, per piacere, grazie, grazie mille, mille grazie, molte grazie, bene, va"
+    " benissimo, nessun problema, adesso",
+    "pt": "por favor, obrigado, obrigada, muito obrigado, muito obrigada, bem, tudo bem, sem"
+    " problema, agora",
+    "nl": "alsjeblieft, alstublieft, aub, dank je, dank u, dank je wel, dank u wel, dankjewel,"
+    " dankuwel, bedankt, goed, geen probleem, nu",
+    "sv, da, nb": "tack, tack så mycket, tak, mange tak, takk, tusen takk, bra, nu",
+    "": "🙏, 🙂, 😊, 😀, 😃, 😄, 😁, ☺, ❤, 🎉, :), :-), =)",
+}
+"""What may stand beside a yes or a no, and says neither by itself."""
+
+Kind: TypeAlias = Literal["yes", "no", "beside"]
+
+_LONGEST: Final = 200
+"""Characters of a message that only says yes or no, at most."""
+
+_TOKEN: Final = re.compile(r"[:=]-?\)|[^\W\d_]+(?:['’‘`´][^\W\d_]+)*|-(?=\d)|[^\s.,;:!¡…'’‘`´–—-]")
+"""A smile, a word, or any sign that may mean something: only those of the lists are known."""
+_APOSTROPHES: Final = re.compile("['’‘`´]")
+_HOW_WRITTEN: Final = re.compile(
+    "[\u0300-\u0303\u0308\u030a\u0327\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]"
 )
-"""Words that make something else of a yes: a condition, an exception, an order of things."""
-_AGREEING = word_set(
-    "please pls thanks thank you very much so do it it's that that's this go ahead on proceed"
-    " continue confirm confirmed sure certain positive now right away i'm me my our the of course"
-    " all and then sir by means just let's at for in under with dear love mate madam a lot correct"
-    " perfect great good fine lovely hurry asap quickly cheers ta ok okay send book thx tx tks"
-    " thanx ty exactly absolutely everything u ur"
-)
-_GO_AHEAD = re.compile(
-    r"\b(?:go ahead|go for it|go on|do (?:it|that|so|the needful)|carry on|that'?s (?:it|the"
-    r" one|all right)|(?:please|"
-    r"kindly) do|make it so|"
-    r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect|ok(?:ay)?|for me|for us)|works"
-    r" for (?:me|us)|that (?:works|does it|would work|'ll do|will do)|"
-    r"of course|by all means|no need to change|that'?ll do|bang on|lgtm|sure thing|you got it"
-    r"|as it should be|all in order|that['’]?s (?:me|us|them)(?=\W*(?:$|[,.!]))"
-    r"|(?:order|book|fire) away|crack on|thumbs up|happy with (?:that|this|it))\b"
-    r"|\b(?:it is|i do|do please)\W*$|^\W*please\W*$|[👍👌✅]",
-    re.IGNORECASE,
-)
-_WITH_A_YES = frozenset(
-    word.replace("'", "") for word in (FUNCTION_WORDS - DOUBT - _TURNING) | _AGREEING
-) | word_set(
-    "it thats would be that is was quite very much really so all lot go ahead on for do the needful"
-    " kindly looks sounds works seems sound look work forward many wonderful kind one better thats"
-    " its thank im were happy glad pleased yay phew love like wow oh thatll job obliged"
-    " again order god x u away lifesaver bless crack"
-    " nicely bang lgtm thumbs up got thing"
-)
-"""Words that may come with a yes and change nothing of it, without their apostrophes."""
-_REPEATED = "repeated"
-"""Stands for a value of the prompt that a message repeats."""
-_WISHING = word_set("want need can could would will you i want i'd like to let's")
-_REFUSING = word_set(
-    "no nope please pls thanks thank you very much sorry way it that this them the at all i want"
-    " need to do not don't any more anymore"
-)
-_DO_NOT = re.compile(r"^\W*(?:please\W+)?do not\b", re.IGNORECASE)
-_FLAT_NO = re.compile(
-    r"^\W*(?:(?:oh|well|um+|hm+|sorry|actually|please|but)\b\W*)*(?:no|nope|nah|nay)"
-    r"(?=\W*$|\s*[.,;:!–—-]|\s+(?:stop|i|i'm|it|it's|keep|leave|do|don't|we|you|that|that's|this|my"
-    r"|not)\b)",
-    re.IGNORECASE,
-)
-_NOT_FLAT = re.compile(
-    r"\b(?i:yes|yeah|yep|sure|ok(?:ay)?|fine|go ahead|do it|wait|hold on|hang on)\b|"
-    r"\b(?i:change|update|correct|fix|use|make)\b|\d|(?<=[^\s.!?])\s+(?!I\b)[A-Z]"
-)
-"""What leaves open what a message decides that begins with no: words that take it back or change
-something, a number, a name.
-"""
-_VALUE_ALONE = word_set(
-    "hm mm number name it it's its is that's the a an my for at on to under by yes yeah yep no nope"
-    " not ok okay but sorry please pls thanks instead"
-)
+"""Accents, and what changes only how a picture looks."""
+_REPEATED: Final = re.compile(r"([^\W\d_])\1+")
 
 
-def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool | None:
-    """What a message that says yes or no, and nothing else, decides; None for any other message.
+def _words(text: str) -> list[str]:
+    """The words and signs of a text, whichever way they are spelt: "Yesss!" and "yes" are alike."""
+    plain = _HOW_WRITTEN.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    words = (_APOSTROPHES.sub("", word) for word in _TOKEN.findall(plain))
+    return [_REPEATED.sub(r"\1", word) for word in words]
+
+
+_KINDS: Final[Sequence[tuple[Kind, Mapping[str, str]]]] = (
+    ("beside", _BESIDE),
+    ("yes", _YES),
+    ("no", _NO),
+)
+_PHRASES: Final[Mapping[tuple[str, ...], Kind]] = {
+    tuple(_words(phrase)): kind
+    for kind, languages in _KINDS
+    for phrases in languages.values()
+    for phrase in phrases.split(", ")
+}
+_MOST_WORDS: Final = max(map(len, _PHRASES))
+
+
+def _read(text: str) -> tuple[list[Kind], bool]:
+    """What the phrases say that a text begins with, and whether they are all of it."""
+    words, kinds = _words(text[:_LONGEST]), list[Kind]()
+    while words:
+        lengths = range(min(_MOST_WORDS, len(words)), 0, -1)
+        length = next((size for size in lengths if tuple(words[:size]) in _PHRASES), 0)
+        if not length:
+            return kinds, False
+        kinds.append(_PHRASES[tuple(words[:length])])
+        words = words[length:]
+    return kinds, len(text) <= _LONGEST
+
+
+def yes_or_no(text: str, shown: Iterable[str] = ()) -> bool | None:
+    """What a message decides that says yes or no and nothing else; None for any other message.
 
     Args:
-        text: The message.
-        values: Where it repeats values of the prompt, as `[start, end)` offsets.
-        prompt: What was asked. Its words may be said again: "yes, cancel the order", or just
-            "cancel it".
+        text: The whole message.
+        shown: Values of the question that a yes may repeat, exactly as they were shown: "yes,
+            O-123". Only those with a digit count: words may mean anything.
     """
-    for start, end in sorted(values, reverse=True):
-        text = f"{text[:start]}{_REPEATED}{text[end:]}"  # not blanked: "it's" alone would be a yes
-    text = _THAT_TOO.sub(
-        " ", _ALSO_RIGHT.sub(lambda match: match["right"] or "", _LOOKS_FORWARD.sub("", text))
-    )
-    words, again = plain_words(text), _said_again(prompt) | {_REPEATED}
-    if not words and re.search("[👎❌]", text):
-        return False
-    if words in (["true"], ["false"]):
-        return words == ["true"]
-    if "?" in text:
+    for value in shown:
+        if re.search(r"\d", value):
+            again = rf"(?<![^\s,;]){re.escape(value)}(?=[.,;!]*(?:\s|$))"
+            text = re.sub(again, " ", text, flags=re.IGNORECASE)
+    kinds, whole = _read(text)
+    if not whole or {"yes", "no"} <= set(kinds):
         return None
-    if refused := NO.match(text) or _DO_NOT.match(text):
-        return False if set(plain_words(text[refused.end() :])) <= _REFUSING | again else None
-    repeats = (
-        refers_back(text)
-        and _said_again(prompt).intersection(words)
-        and set(words) <= _AGREEING | _WISHING | again
-    )
-    if repeats and ({"cancel", "it"} <= set(words) or not is_cancel(text)):
-        return True  # "cancel that" may be said of what goes on: then nothing is done
-    plain = {word.replace("'", "") for word in words}
-    agrees = not APPROVING.isdisjoint(plain) or _GO_AHEAD.search(text) is not None
-    certain = (
-        agrees
-        and _TURNING.isdisjoint(words)
-        and (plain <= APPROVING | _WITH_A_YES | again or _only_remarks(text, again))
-    )
-    return True if certain else None
-
-
-_LOOKS_FORWARD = re.compile(
-    r"(?<=\w)[\s,.!–—-]+(?:(?:i|we)\s+(?=can|look))?"
-    r"(?:can['’]?t wait|cannot wait|looking forward(?: to it)?"
-    r"|as (?:it|they) should be|(?:quick(?:ly)? )?before (?:i|we|he|she|they|it)\b[^.?!\d]*)\W*$",
-    re.IGNORECASE,
-)
-"""What changes nothing behind a yes."""
-_ALSO_RIGHT = re.compile(
-    r"\btoo (?=right\b)|\b(?P<right>(?:that|this|it)['’]?s (?:all"
-    r" )?(?:right|fine|good|correct|ok(?:ay)?|great|perfect)) too\b",
-    re.IGNORECASE,
-)
-_THAT_TOO = re.compile(
-    r"(?<=\w)[\s,.;:!–—-]+(?:and )?(?:(?:that|this)(?: one)?|him|her|them|those|both)"
-    r" (?:too|as well)\b(?=\W*$)",
-    re.IGNORECASE,
-)
-_OPEN_STILL = re.compile(
-    r"\b(?:change|wrong|different|another|other|update|edit|incorrect|should|ask|check|think|wonder"
-    r"|forgot|call|hope|old|name)\b",
-    re.IGNORECASE,
-)
-
-
-def repeats_order(text: str, question: str) -> bool:
-    """Whether a message only repeats the proposed action: "submit" to "CC114 for 84. Submit?"."""
-    proposed = [part for part in re.split(r"[.:;,]\s+", question) if re.search(r"\w", part)][-1:]
-    words = set(plain_words(text)) - _AGREEING
-    verb = next(
-        (word for word in plain_words(" ".join(proposed)) if word not in FUNCTION_WORDS), None
-    )
-    return (
-        (verb in words or {"it", verb} <= set(plain_words(text)))
-        and "?" not in text
-        and words <= _said_again(" ".join(proposed))
-        and not is_cancel(text)
-    )
-
-
-_YES_FIRST = re.compile(
-    r"\W*(?:(?:oh|ah|aw+|omg|um+|uh|hm+|well|so|haha|lol|no problem|np|sadly|unfortunately|alas"
-    r"|(?:i['’]?m )?afraid(?: so)?|it is|if (?:i|we) must)\b\W*)*"
-    r"(?:(?P<yes>yes|yeah|yep|(?<=afraid )so|sorted|let['’]?s go+|yup|yea|ya|yas|ye|aye"
-    r"|correct|exactly|perfect"
-    r"|go ahead|go for it"
-    r"|that['’]?s (?:right|correct|it|fine|perfect|the one))|sure|ok(?:ay)?|right|fine)\b",
-    re.IGNORECASE,
-)
-_FEW_WORDS = 6
-"""Words of a message that begins with less than a plain yes, at most."""
-
-
-def begins_with_yes(text: str) -> bool:
-    """Whether a message says yes first, and nothing that takes it back or asks for more.
-
-    Its other words may be any, misspelt ones too: "yes srory abuot short notice".
-    """
-    if "?" not in text and _YES_LAST.search(text) and not re.search(r"\d", text):
-        return True
-    if "?" not in text and _AND_DO_NOT.match(text) and not re.search(r"\d", text):
-        return True
-    words = " ".join(plain_words(_THANKED.sub("", text)))
-    first = _YES_FIRST.match(words)
-    if first is None or "?" in text:
-        return _says_yes_apart(text)
-    rest = words[first.end() :]
-    plain = _PLAIN_YES.match(text) is not None
-    doubts = (_TAKING_BACK if plain else DOUBT | _TURNING | ADDING) - _HARMLESS
-    wished = WISHES.search(_PLEASE.sub("", rest)) or _AND_MORE.search(rest)
-    more = wished or re.search(r"\d", rest) or _OPEN_STILL.search(rest)
-    few = first["yes"] is not None or len(words.split()) <= _FEW_WORDS
-    return few and doubts.isdisjoint(rest.split()) and not more and not asks_back(rest)
-
-
-_TAKING_BACK = word_set(
-    "but if unless not except wait instead only don't can't won't dont cant wont"
-)
-"""Words after a yes that take it back: "yes but not on friday"."""
-_YES_LAST = re.compile(r"\b(?:but|so) (?:yes|yeah|yep)\W*$", re.IGNORECASE)
-"""How a message ends that says yes after all: "unlucky for some but yes"."""
-_AND_DO_NOT = re.compile(
-    r"\W*(?:yes|yeah|yep|yup|perfect|lovely)\W+(?:(?:and|but|just|pls|please|sh+)\W+)+"
-    r"(?:don['’]?t|do not|never) (?:ring|call|phone|text|tell|wake|knock|forget|put it on the \w+"
-    r" board)\b(?!.*\b(?:yet|until|till|before|unless|if)\b)[^.!?]*(?:[.!?]\W*)?$",
-    re.IGNORECASE,
-)
-"""A yes with something that is not to be done besides: "yes, and pls don't ring the house"."""
-_PLAIN_YES = re.compile(
-    r"\W*(?:yes|yeah|yep|yup|yea|aye)(?: (?:love|dear|mate|pal|hun|darling|duck))?\s*[.,!]+\s"
-    r"|\W*(?:yes|yeah|yep) (?:book|do|send) it\b",
-    re.IGNORECASE,
-)
-"""A sentence that is a yes: what follows is another, "yes. unlucky for some eh"."""
-_THANKED = re.compile(
-    r"(?<=\w)[\s,.!–—-]+(?:thanks|thank you|thx|cheers)\b(?:(?!\b(?:but|can|could"
-    r"|please)\b)[^?\d])*$",
-    re.IGNORECASE,
-)
-"""Thanks at the end of a message, whatever they are for."""
-_EXCLAIMS = re.compile(r"\b(?:how (?:very )?\w+ of you|what a \w+)\b")
-
-
-def _says_yes_apart(text: str) -> bool:
-    """Whether one part of a message only agrees, and the others change nothing.
-
-    "That is all correct, how kind of you"; a part says no more than a few words of thanks.
-    """
-    parts = [part for part in SEGMENT.split(text) if re.search(r"\w", part)][:_FEW_WORDS]
-    agreeing = [part for part in parts if yes_or_no(part, (), "")]
-    rest = " ".join(plain_words(" ".join(part for part in parts if part not in agreeing)))
-    rest = _EXCLAIMS.sub(" ", rest)
-    turned = (DOUBT | _TURNING | ADDING) - _HARMLESS
-    return bool(
-        agreeing
-        and "?" not in text
-        and len(parts) > 1
-        and turned.isdisjoint(rest.split())
-        and not re.search(r"\d", rest)
-        and not _OPEN_STILL.search(rest)
-        and not WISHES.search(_PLEASE.sub("", rest))
-        and not any(yes_or_no(part, (), "") is False for part in parts)
-    )
-
-
-_AND_MORE = re.compile(r"\b(?:and|plus|with) (?:a|an|the|one|two|some|my|our|can|could|then)\b")
-"""What adds something to a yes: "yes and a quiet table"."""
-_PLEASE = re.compile(r"\b(?:please|pls|plz)\b")
-_HARMLESS = frozenset({"sorry", "so", "as", "since", "now"})
-"""Words that leave a yes as it is, though they may turn other words."""
-
-
-def _only_remarks(text: str, again: AbstractSet[str]) -> bool:
-    """Whether a message agrees first, and then only remarks: "yes, it's for my mother"."""
-    agreed = False
-    for segment in SEGMENT.split(text):
-        words = [word.replace("'", "") for word in plain_words(segment)]
-        if set(words) <= APPROVING | _WITH_A_YES | again:
-            agreed = (
-                agreed or not APPROVING.isdisjoint(words) or _GO_AHEAD.search(segment) is not None
-            )
-            continue
-        begin = re.match(
-            rf"\W*(?:(?:{'|'.join(sorted(APPROVING))})\b\W*)*",
-            segment.replace("’", "'"),
-            re.IGNORECASE,
-        )
-        agreed = agreed or bool(begin and re.search(r"\w", begin.group()))
-        rest = segment[begin.end() :] if begin else segment
-        remark = (
-            (tells(rest) or REMARKS.match(rest))
-            and not (re.search(r"\d", rest) or _OPEN_STILL.search(rest))
-            and _REPEATED not in rest
-        )
-        if (
-            not (agreed and remark)
-            or not DOUBT.isdisjoint(set(words) - {"sorry", "so"})
-            or not ADDING.isdisjoint(words)
-        ):
-            return False
-    return agreed
-
-
-def _said_again(prompt: str) -> frozenset[str]:
-    """The words of a question that its answer may repeat; none of one that leaves a choice."""
-    asked = frozenset(plain_words(prompt))
-    return frozenset() if "or" in asked else asked - FUNCTION_WORDS - _TURNING
+    return True if "yes" in kinds else False if "no" in kinds else None
 
 
 def begins_with_no(text: str) -> bool:
-    """Whether the message says no first, and nothing that changes a value or takes it back.
-
-    "No, it is a present" does; "no, for 6" may change the number.
-    """
-    return (
-        _FLAT_NO.match(text) is not None
-        and not is_question(text)
-        and _NOT_FLAT.search(text) is None
-    )
-
-
-def is_value_alone(text: str, prompt: str, params: Iterable[Param]) -> bool:
-    """Whether a message only gives values of these parameters, or asks for the same with them.
-
-    Args:
-        text: The message without the values.
-        prompt: What was asked; its words may be said again: "cancel O-2".
-        params: The parameters.
-    """
-    own, words, again = (
-        frozenset[str]().union(*map(own_stems, params)),
-        set(plain_words(text)),
-        _said_again(prompt),
-    )
-    known = (
-        _VALUE_ALONE
-        | again
-        | (FUNCTION_WORDS - ADDING)
-        | (_WISHING if words & again else frozenset())
-    )
-    return not is_question(text) and all(word in known or stem(word) in own for word in words)
+    """Whether a message says no first, whatever follows: "ok no, not that one"."""
+    return "no" in _read(text)[0]

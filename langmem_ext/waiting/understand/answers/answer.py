@@ -17,7 +17,7 @@ from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doub
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.catalog.tool_schema import WRONG_FORM
 from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.extract.choices.enum import nearest
+from langmem_ext.waiting.extract.choices.enum import named, nearest
 from langmem_ext.waiting.extract.english.attitude import says_no
 from langmem_ext.waiting.extract.english.lexicon import APPROVING, FUNCTION_WORDS
 from langmem_ext.waiting.policy.asking import question
@@ -89,7 +89,7 @@ def read_answer(
     name, clauses = session.waiting_for, clauses_of(heard.text)
     if is_cancel(heard.text) and not _is_plain_no(playbook, name, heard.text):
         return [Cancel(why="says to stop")]
-    if name and (decided := _at_doubt(playbook, plan, name, heard)):
+    if name and (decided := _at_doubt(playbook, plan, name, heard, whole)):
         return [decided]
     if name and (plain := _plainly(playbook, session, plan, name, heard)):
         return [plain]
@@ -113,7 +113,7 @@ def _plainly(
     """The answer of a message that is an allowed value, or the topic of a question, and no more."""
     if is_topic(playbook.param(name), heard.text):
         return Fill(name, heard.text.strip(" .!"), why="says what it is about")
-    if not _is_value(playbook.param(name), heard.text):
+    if named(playbook.param(name), heard.text) is None:
         return None
     answer = _answer(playbook, session, plan, heard, heard.text)
     if answer is None or answer.status != "filled":
@@ -407,29 +407,20 @@ def _fill(playbook: Playbook, name: str, extraction: Extraction) -> Command:
     return Fill(name, extraction.value, confidence=extraction.confidence, why=extraction.reason)
 
 
-def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) -> Command | None:
-    """Yes or no to the value that is to be confirmed; None for any other message.
-
-    Another value says more than the words beside it: "right, my own number is 07700 900278".
-    """
+def _at_doubt(
+    playbook: Playbook, plan: PlanExecution, name: str, heard: Heard, whole: str
+) -> Command | None:
+    """Yes or no to the value that is to be confirmed, or the value again; None for any other."""
     if not in_doubt(plan, name):
         return None
     param, [doubted] = playbook.param(name), choices_of(plan, name)
-    if param.type is ParamType.TEXT and _THANKS_FIRST.match(heard.text):
-        return Fill(name, doubted, why="thanks for it")
-    decided = yes_or_no(heard.text, (), playbook.catalog.replies.doubt)
+    decided = yes_or_no(whole)
     if decided is False:
         return Deny(why="says no to the value")
-    reply = Reply(heard.text, prompt=param.prompt, now=heard.now)
-    said = extract(param, reply)
-    if said.status != "filled":
-        said = extract(param, replace(reply, suggested=doubted))
-    if said.status == "filled" and (not decided or param.type not in OPEN_TYPES):
-        decided = said.value == doubted
-    return Fill(name, doubted, why="says yes to the value") if decided else None
-
-
-_THANKS_FIRST: Final = re.compile(r"\W*(?:many )?(?:thanks|thank you|cheers)\b", re.IGNORECASE)
+    said = extract(param, Reply(heard.text, prompt=param.prompt, now=heard.now))
+    if decided or (said.status == "filled" and said.value == doubted):
+        return Fill(name, doubted, why="says yes to the value")
+    return None
 
 
 def _answer(
@@ -439,7 +430,7 @@ def _answer(
     name = session.waiting_for
     if name is None:
         return None
-    if playbook.param(name).type is ParamType.TEXT and yes_or_no(text, (), ""):
+    if playbook.param(name).type is ParamType.TEXT and yes_or_no(text):
         return Extraction("abstained", reason="says yes")
     others = alike(
         playbook.param(name),
@@ -547,20 +538,6 @@ _MARKED: Final = 0.8
 """Confidence in a name or an address that words beside it mark as one."""
 
 
-def _is_value(param: Param, text: str) -> bool:
-    """Whether the message is exactly one of the parameter's allowed values or synonyms."""
-    plain = _plain(text)
-    return any(
-        plain == _plain(word)
-        for value, synonyms in param.enum.items()
-        for word in (value, *synonyms)
-    )
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
-
-
 def _own_values(
     playbook: Playbook, heard: Heard, starts: Commands, values: Mapping[str, Extraction]
 ) -> dict[str, Extraction]:
@@ -639,9 +616,7 @@ def _no_value(playbook: Playbook, name: str, text: str, reason: str) -> Command:
     It declines, is near an allowed value, has the wrong form, or is unclear.
     """
     param = playbook.param(name)
-    if param.on_declined != "ask" and (
-        yes_or_no(text, (), "") is False or _NOTHING.fullmatch(text)
-    ):
+    if param.on_declined != "ask" and (yes_or_no(text) is False or _NOTHING.fullmatch(text)):
         return Decline(name, why="says no")
     if (
         param.type is ParamType.ENUM

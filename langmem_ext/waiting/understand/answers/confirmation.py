@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from langmem_ext._internal.names import in_words
@@ -15,16 +14,13 @@ from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD
 from langmem_ext.waiting.catalog.param import Extraction, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract.choices.enum import named
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.names.texts.said import NOTE_THAT
 from langmem_ext.waiting.policy.session import Session
+from langmem_ext.waiting.policy.value_text import in_text
 from langmem_ext.waiting.state import PlanExecution
-from langmem_ext.waiting.understand.acts.assent import (
-    begins_with_no,
-    begins_with_yes,
-    repeats_order,
-    yes_or_no,
-)
+from langmem_ext.waiting.understand.acts.assent import begins_with_no, yes_or_no
 from langmem_ext.waiting.understand.acts.statements import (
     is_question,
     names,
@@ -32,27 +28,18 @@ from langmem_ext.waiting.understand.acts.statements import (
     wants_instead,
 )
 from langmem_ext.waiting.understand.acts.steering import is_cancel, refuses
-from langmem_ext.waiting.understand.clauses import (
-    Clause,
-    clauses_of,
-    without,
-    without_numbers,
-    words_without_values,
-)
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
     Confirm,
     Correct,
     Deny,
-    Start,
     Unclear,
 )
-from langmem_ext.waiting.understand.intents.classifier import CERTAIN_WHILE_WAITING
 from langmem_ext.waiting.understand.intents.similarity import about, units_of
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import (
-    OPEN_TYPES,
     Commands,
     Understanding,
     aside_of,
@@ -60,38 +47,40 @@ from langmem_ext.waiting.understand.requests import (
     given_anew,
     other_requests,
 )
-from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, values_of
+from langmem_ext.waiting.understand.values import Reading, read_values
 
 
 def read_at_confirmation(
-    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, whole: str
 ) -> Understanding:
     """Yes to just these calls, no to them, or another value, which is asked about anew.
 
-    Nothing else answers. What asks for something else is served, and then the same is asked with
-    the same values.
+    Nothing else answers: a yes with more words is none. What asks for something else is served,
+    and then the same is asked with the same values.
+
+    Args:
+        playbook: The catalog and its tools.
+        session: The state that the message meets.
+        plan: The request that runs.
+        heard: The message, as far as it is read.
+        whole: All that it says.
     """
-    clauses = clauses_of(heard.text)
-    without_questions = replace(
-        heard, text=without(heard.text, [clause for clause in clauses if clause.act == "question"])
-    )
-    reading = Reading(
-        without_questions.text,
-        heard.now,
-        filled=session.params,
-        about=about(playbook.intent_of(plan)),
-    )
-    values = read_values([playbook.param(name) for name in playbook.uses(plan)], reading)
-    changed = {
-        name: extraction
-        for name, extraction in values.items()
-        if session.params.get(name) != extraction.value
-    }
+    decided = yes_or_no(whole, _shown(playbook, session, plan))
+    if decided is False:
+        return _denied(plan, whole)
+    if decided and not _names_another(playbook, session, plan, whole):
+        return [Confirm(why="says yes")]
     asked = _asked(playbook, plan)
-    if changed and yes_or_no(heard.text, (), "") is not None:
-        values, changed = {}, {}  # "yes that's it" names no size S
-    if not changed and (decided := _decided(plan, heard.text, values, asked)):
-        return decided
+    if _ends(heard.text, asked):
+        return [Cancel(why="says to stop")]
+    return (yield from _taken_apart(playbook, session, plan, heard, asked))
+
+
+def _taken_apart(
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, asked: str
+) -> Understanding:
+    """Other values, other requests, the end of this one, or neither yes nor no."""
+    clauses = clauses_of(heard.text)
     anew = given_anew(playbook, session, plan, heard, shown=asked)
     corrections: Commands = [
         Correct(name, value, why="gives another value") for name, value in anew.values.items()
@@ -100,26 +89,50 @@ def read_at_confirmation(
         return corrections
     if aside := aside_of(heard.text, clauses):
         return [aside]
-    yes = None if changed else _yes_first(clauses, asked)
-    if yes:
-        rest = replace(heard, text=without(heard.text, [yes]))
-        at_rest = replace(session, waiting_for=None)
-        after = yield from classified(playbook, at_rest, plan, rest, None)
-        sure = after.confidence >= CERTAIN_WHILE_WAITING
-        starts = other_requests(playbook, plan, rest, after) if sure else []
-        if starts := starts or _for_suspended(playbook, session, rest):
-            return [Confirm(why="says yes"), *starts]
-    ends: Commands = [Cancel(why="says to stop")] if not changed and _ends(clauses, asked) else []
     asked_for = yield from classified(playbook, session, plan, heard, None)
     if starts := other_requests(playbook, plan, heard, asked_for):
         instead: Commands = [Cancel(why="wants something else instead")]
         return [*instead, *starts] if wants_instead(heard.text) else starts
+    values = _values(playbook, session, plan, heard, clauses)
+    changes = any(session.params.get(name) != value.value for name, value in values.items())
+    if not changes and any(_ends(clause.text, asked) for clause in clauses):
+        return [Cancel(why="says to stop")]
     return (
-        ends
-        or corrections
+        corrections
         or _note(playbook, session, plan, heard, values)
-        or _neither_yes_nor_no(playbook, session, plan, heard, values, changed, unsure=anew.unsure)
+        or _neither_yes_nor_no(playbook, session, plan, heard.text, values, unsure=anew.unsure)
     )
+
+
+def _values(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    clauses: Sequence[Clause],
+) -> dict[str, Extraction]:
+    """The values that the message gives, but for those in its questions."""
+    text = without(heard.text, [clause for clause in clauses if clause.act == "question"])
+    running = about(playbook.intent_of(plan))
+    reading = Reading(text, heard.now, filled=session.params, about=running)
+    return read_values([playbook.param(name) for name in playbook.uses(plan)], reading)
+
+
+def _names_another(playbook: Playbook, session: Session, plan: PlanExecution, text: str) -> bool:
+    """Whether a yes is another value than the one that is shown, too: "super" of two fares."""
+    params = [playbook.param(name) for name in playbook.uses(plan)]
+    return any(
+        (value := named(param, text)) is not None and value != str(session.params.get(param.name))
+        for param in params
+        if param.type is not ParamType.BOOLEAN
+    )
+
+
+def _shown(playbook: Playbook, session: Session, plan: PlanExecution) -> list[str]:
+    """The values that the confirmation shows, as it shows them."""
+    shown = playbook.shown(session.params)
+    names = [name for name in playbook.uses(plan) if name in shown]
+    return [in_text(shown[name]) for name in names if name not in playbook.sensitive]
 
 
 _INSTRUCTS: Final = re.compile(
@@ -160,111 +173,41 @@ def _note(
     ]
 
 
-def _ends(clauses: Sequence[Clause], asked: str) -> bool:
-    """Whether a part of a message ends the request: "he is ill. forget it, sorry"."""
-    return any(
-        clause.act == "cancel"
-        and not is_question(clause.text)
-        and yes_or_no(clause.text, (), asked) is None
-        for clause in clauses
-    )
+def _ends(text: str, asked: str) -> bool:
+    """Whether a message or a part of it ends the request: "he is ill. forget it, sorry".
 
-
-def _yes_first(clauses: Sequence[Clause], asked: str) -> Clause | None:
-    """The first sentence of several, where it only says yes: "yes. and can I order rolls?"."""
-    if len(clauses) < 2:
-        return None
-    first, second = clauses[:2]
-    ends = _ENDED.search(first.text) or _ADDS.match(second.text)
-    return first if ends and yes_or_no(first.text, (), asked) else None
-
-
-_ENDED: Final = re.compile(r"[.!…\n]\s*$")
-_ADDS: Final = re.compile(
-    r"\W*(?:oh|also|btw|by the way|ps|(?:and|n) (?:also|can|could|would|will|please|i|we))\b",
-    re.IGNORECASE,
-)
-
-
-def _for_suspended(playbook: Playbook, session: Session, rest: Heard) -> Commands:
-    """What is said beside a yes for the request that comes next: "yes, and my email is a@b.co"."""
-    waiting = [entry for entry in session.suspended if not entry["plan"].get("given_up")]
-    if not waiting:
-        return []
-    plan, params = waiting[-1]["plan"], waiting[-1]["params"]
-    left = [playbook.param(name) for name in playbook.uses(plan) if name not in params]
-    reading = Reading(rest.text, rest.now, filled=params, about=about(playbook.intent_of(plan)))
-    values = values_of(
-        {
-            name: extraction
-            for name, extraction in read_values(left, reading).items()
-            if playbook.param(name).type not in OPEN_TYPES and extraction.confidence > SURE
-        }
-    )
-    if not values:
-        return []
-    return [Start(plan["intent_id"], tuple(values.items()), why="belongs to the next request")]
-
-
-def _decided(
-    plan: PlanExecution, text: str, values: Mapping[str, Extraction], asked: str
-) -> Commands:
-    """Yes, no or an end; nothing for any other message."""
-    decided = yes_or_no(text, spans_of(values), asked)
-    if decided is None:
-        return [Cancel(why="says to stop")] if is_cancel(text) and not is_question(text) else []
-    return [Confirm(why="says yes")] if decided else _denied(plan, text, values)
+    Words of the question do not: "cancel it" may be a yes to "shall I cancel it?".
+    """
+    said, question = ({unit.stem for unit in units_of(words)} for words in (text, asked))
+    return is_cancel(text) and not is_question(text) and said.isdisjoint(question)
 
 
 def _neither_yes_nor_no(
     playbook: Playbook,
     session: Session,
     plan: PlanExecution,
-    heard: Heard,
+    text: str,
     values: Mapping[str, Extraction],
-    changed: Mapping[str, Extraction],
     *,
     unsure: bool,
 ) -> Commands:
     """What a message does to a confirmation that it does not answer in so many words."""
-    text = heard.text
-    if is_question(text):
-        return [Ask(why="asks something")]
-    if unwanted := _taken_back(playbook, session, plan, text, values):
+    asks = is_question(text)
+    if unwanted := [] if asks else _taken_back(playbook, session, plan, text, values):
         return [Correct(name, None, why="wants another value") for name in unwanted]
-    if not changed and begins_with_no(text):
-        return _denied(plan, text, values)
-    question = TEMPLATE_FIELD.sub(" ", playbook.confirm_question(plan) or "")
-    if not changed and repeats_order(words_without_values(text, spans_of(values)), question):
-        named = [name for name in session.params if name in playbook.uses(plan)]
-        ids = [name for name in named if playbook.param(name).type is ParamType.IDENTIFIER]
-        if not ids or not values.keys().isdisjoint(ids) or len(units_of(text)) < 2:
-            return [Confirm(why="says what is to be done")]
-    if not changed and begins_with_yes(text if unsure else without_numbers(text)):
-        return [Confirm(why="says yes first")]
+    if begins_with_no(text):
+        return _denied(plan, text)
+    if asks:
+        return [Ask(why="asks something")]
     if unsure and not plan.get("denied"):
         return [Deny(why="may want another value")]
     return [Unclear(why="neither yes nor no")]
 
 
-_NOT: Final = re.compile(r"\b(?:not|never)\b|n['’]t\b", re.IGNORECASE)
-
-
-def _denied(plan: PlanExecution, text: str, values: Mapping[str, Extraction]) -> Commands:
-    """No: something is to be changed; a second no, or one that is final, drops the request.
-
-    Who says no and then just what is shown, means that.
-    """
-    if values and not _NOT.search(text):
-        return [
-            Correct(name, extraction.value, why="says what is shown")
-            for name, extraction in values.items()
-        ]
-    return (
-        [Cancel(why="says no for good")]
-        if plan.get("denied") or refuses(text)
-        else [Deny(why="says no")]
-    )
+def _denied(plan: PlanExecution, text: str) -> Commands:
+    """No: something is to be changed; a second no, or one that is final, drops the request."""
+    final = plan.get("denied") or refuses(text)
+    return [Cancel(why="says no for good") if final else Deny(why="says no")]
 
 
 def _taken_back(

@@ -13,6 +13,7 @@ from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.catalog.tool_schema import WRONG_FORM
 from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract.choices.enum import named
 from langmem_ext.waiting.extract.validity import is_valid, problem_of
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -110,6 +111,8 @@ def read_value(param: Param, value: JsonValue, now: datetime) -> JsonValue | Ref
 
     Clients that know only text give all values as text, and others all numbers as floats.
     """
+    if isinstance(value, str):
+        value = named(param, value) or value
     if param.type == ParamType.INTEGER and isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, list | dict):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.english.attitude import asks_back, wishes_by_asking
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
+from langmem_ext.waiting.understand.acts.spelling import plain_words
+from langmem_ext.waiting.understand.acts.statements import ADDING, is_question
 from langmem_ext.waiting.understand.clauses import Clause
 
 _STRONG = re.compile(
@@ -115,3 +117,31 @@ def says_more(rest: str, params: Sequence[Param]) -> bool:
         word in _ASKING or (word not in FUNCTION_WORDS and stem(word) not in usual)
         for word in words
     )
+
+
+_VALUE_ALONE = word_set(
+    "hm mm number name it it's its is that's the a an my for at on to under by yes yeah yep no nope"
+    " not ok okay but sorry please pls thanks instead"
+)
+_WISHING = word_set("want need can could would will you i want i'd like to let's")
+_TURNING = word_set(
+    "not no nor never cannot can't don't won't if but unless except only or instead first later "
+    "before after until till when while yet without"
+)
+"""Words of a question that make something else of a message that says them again."""
+
+
+def is_value_alone(text: str, prompt: str, params: Iterable[Param]) -> bool:
+    """Whether a message only gives values of these parameters, or asks for the same with them.
+
+    Args:
+        text: The message without the values.
+        prompt: What was asked; its words may be said again: "cancel O-2".
+        params: The parameters.
+    """
+    asked, words = frozenset(plain_words(prompt)), set(plain_words(text))
+    own = frozenset[str]().union(*map(own_stems, params))
+    again = frozenset() if "or" in asked else asked - FUNCTION_WORDS - _TURNING
+    wishing = _WISHING if words & again else frozenset()
+    known = _VALUE_ALONE | again | (FUNCTION_WORDS - ADDING) | wishing
+    return not is_question(text) and all(word in known or stem(word) in own for word in words)

@@ -15,7 +15,6 @@ from langmem_ext.waiting.extract.codes.identifier import form_of
 from langmem_ext.waiting.extract.english.attitude import NO
 from langmem_ext.waiting.extract.english.tokens import blanked, blanked_where
 from langmem_ext.waiting.extract.english.told import tells_of_others
-from langmem_ext.waiting.understand.acts.assent import is_value_alone
 from langmem_ext.waiting.understand.acts.statements import WHAT, is_meant, names
 from langmem_ext.waiting.understand.clauses import (
     clauses_of,
@@ -30,6 +29,7 @@ from langmem_ext.waiting.understand.corrections.cues import (
     ONE_OF_US,
     STAYS,
     asks_something,
+    is_value_alone,
     says_more,
     takes_something_back,
     without_denied,

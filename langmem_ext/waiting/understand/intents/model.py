@@ -115,7 +115,7 @@ class ModelClassifier:
             MissingExtra: A name was given and the extra is not installed.
             InvalidInput: The name is of no model that can be made here.
         """
-        self.model = make_model(model) if isinstance(model, str) else model
+        self.model = make_model(model)
         self.rules = rules or RuleClassifier()
         self._asking: Runnable[Any, Any] | None = None
 

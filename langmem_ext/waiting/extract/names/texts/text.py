@@ -20,6 +20,7 @@ from langmem_ext.waiting.extract.names.phrase import named_in, place_in
 from langmem_ext.waiting.extract.names.telling import (
     DOUBTED,
     SURE,
+    TO_WRITE,
     asks_why,
     begins,
     is_remark,
@@ -38,8 +39,11 @@ from langmem_ext.waiting.extract.names.texts.asks import (
 from langmem_ext.waiting.extract.names.texts.kind import colours, read_kind
 from langmem_ext.waiting.extract.names.texts.said import said_unasked, titled
 from langmem_ext.waiting.extract.names.texts.what_for import behind_lead
-from langmem_ext.waiting.extract.reply import LONGEST, Reply
+from langmem_ext.waiting.extract.reply import Reply
 
+ANSWER = "the whole answer"
+WHOLE = (ANSWER, TO_WRITE)
+"""Why a text is one that a longer message goes on with."""
 _REASON = re.compile(
     r"\b(?:because(?: of)?|due to|since|the reason (?:is|being)(?: that)?|reason:)\s+", re.I
 )
@@ -81,7 +85,7 @@ def _whole(text: str, start: int, end: int, sure: float = SURE) -> list[Candidat
         start = led.end()
     if start >= end or all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):
         return []
-    return [Candidate(start, end, text[start:end], sure, 0, "the whole answer")]
+    return [Candidate(start, end, text[start:end], sure, 0, ANSWER)]
 
 
 def _thing(param: Param, text: str) -> list[Candidate]:
@@ -132,9 +136,7 @@ def _is_moment(param: Param, reply: Reply) -> bool:
     It is not when the question asks when, how much or how long.
     """
     asked = f"{param.description} {param.prompt} {reply.prompt}"
-    if len(reply.text) > LONGEST or re.search(
-        r"\b(?:when|day|date|time|how much|how long)\b", asked, re.I
-    ):
+    if re.search(r"\b(?:when|day|date|time|how much|how long)\b", asked, re.I):
         return False
     kept = list(reply.text.lower())
     for start, end in closed_spans(param, reply):
@@ -218,7 +220,7 @@ def _is_known(reply: Reply, words: str) -> bool:
 
 
 def _telling(text: str) -> list[str]:
-    words = re.findall(r"[^\W_]+", text[:LONGEST].lower())
+    words = re.findall(r"[^\W_]+", text.lower())
     return [word for word in words if word not in FUNCTION_WORDS]
 
 

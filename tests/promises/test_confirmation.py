@@ -1,0 +1,324 @@
+"""Promise: a tool with `confirm` runs only after a yes to exactly what was shown.
+
+A yes is a message that is understood whole as one. `confirmation.yaml` holds what people say at a
+confirmation, in four languages: plain yeses, and messages that are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from asking import agent
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from langmem_ext import (
+    Classification,
+    ClassifyRequest,
+    IntentCatalog,
+    InvalidInput,
+    Turn,
+    aconverse,
+    build_waiting_graph,
+    converse,
+)
+
+SAID: dict[str, dict[str, list[str]]] = yaml.load(
+    Path(__file__).with_name("confirmation.yaml").read_text("utf-8"),
+    Loader=yaml.BaseLoader,  # all is text: "no" and "1", too
+)
+CATALOG = IntentCatalog.from_dict(
+    {
+        "intents": {
+            "pay": {
+                "description": "Pay money to somebody",
+                "patterns": [r"\bpay\b.*\d"],
+                "required": ["amount", "recipient"],
+                "tool": "pay",
+                "confirm": "Pay {amount} to {recipient}?",
+            },
+            "cancel_order": {
+                "description": "Cancel an order",
+                "patterns": [r"\bcancel\b.*\border\b"],
+                "required": ["order_id"],
+                "tool": "cancel_order",
+                "confirm": "Shall I cancel order {order_id}? This cannot be undone.",
+            },
+            "hours": {
+                "description": "Opening hours",
+                "patterns": [r"\bopen on\b"],
+                "reply": "From nine to five.",
+            },
+        },
+        "params": {
+            "amount": {"type": "money", "prompt": "How much?"},
+            "recipient": {"type": "text", "prompt": "To whom?"},
+            "order_id": {"type": "identifier", "prompt": "Which?", "pattern": r"O-\d{3,6}"},
+        },
+    }
+)
+SHOWN = {"pay": {"amount": 50, "recipient": "Ann"}, "cancel_order": {"order_id": "O-123"}}
+
+
+RAN: list[tuple[str, dict[str, Any]]] = []
+THREADS = count()
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    RAN.clear()
+
+
+@tool
+def pay(amount: float, recipient: str) -> str:
+    """Pay."""
+    RAN.append(("pay", {"amount": amount, "recipient": recipient}))
+    return "paid"
+
+
+@tool
+def cancel_order(order_id: str) -> str:
+    """Cancel."""
+    RAN.append(("cancel_order", {"order_id": order_id}))
+    return "cancelled"
+
+
+def graph_with(**options: Any) -> Any:
+    built = build_waiting_graph(CATALOG, [pay, cancel_order], **options)
+    return built.compile(checkpointer=InMemorySaver())
+
+
+RULES = graph_with()
+
+
+class Desk:
+    """A thread whose user is asked whether a tool shall run, and what runs."""
+
+    def __init__(self, name: str, graph: Any = RULES) -> None:
+        RAN.clear()
+        self.ran, self.graph, self.thread = RAN, graph, str(next(THREADS))
+        self.last: Turn = Turn(reply="")
+        for text in ("pay 50", "Ann") if name == "pay" else ("cancel my order O-123",):
+            self.say(text)
+        assert self.last.waiting_for == "confirmation"
+        assert self.ran == []
+
+    def say(self, text: str) -> Turn:
+        self.last = converse(self.graph, text, thread_id=self.thread)
+        return self.last
+
+    @property
+    def asked(self) -> str:
+        return self.last.interrupts[0].value["prompt"] if self.last.interrupts else ""
+
+
+def texts(kind: str) -> Iterator[tuple[str, str]]:
+    """Every text of a kind, each with one of the two tools."""
+    every = [text for said in SAID[kind].values() for text in said]
+    return zip(("pay", "cancel_order") * len(every), every, strict=False)
+
+
+def test_what_is_no_plain_yes_runs_nothing() -> None:
+    for name, text in texts("does not"):
+        desk = Desk(name)
+        desk.say(text)
+        assert desk.ran == [], f"{text!r} ran a tool"
+
+
+def test_a_plain_yes_runs_just_what_was_shown() -> None:
+    asked_again = []
+    for name, text in texts("agrees"):
+        desk = Desk(name)
+        desk.say(text)
+        if desk.ran:
+            assert desk.ran == [(name, SHOWN[name])]
+        else:
+            asked_again.append(text)
+    assert len(asked_again) <= len([*texts("agrees")]) // 10, asked_again
+
+
+async def test_async_a_yes_is_read_the_same_way() -> None:
+    for name, text in [*texts("does not")][::20]:
+        desk = Desk(name)
+        await aconverse(desk.graph, text, thread_id=desk.thread)
+        assert desk.ran == [], f"{text!r} ran a tool"
+        desk = Desk(name)
+        await aconverse(desk.graph, "yes please", thread_id=desk.thread)
+        assert desk.ran == [(name, SHOWN[name])]
+
+
+@pytest.mark.parametrize("text", ["yes, O-123", "ok. O-123.", "Yes o-123 please"])
+def test_a_yes_may_repeat_a_value_exactly_as_it_was_shown(text: str) -> None:
+    desk = Desk("cancel_order")
+    desk.say(text)
+    assert desk.ran == [("cancel_order", SHOWN["cancel_order"])]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pay", "yes, 60"), ("pay", "make it 60"), ("pay", "yes £50"), ("pay", "yes 5000"),
+        ("pay", "yes to Bob"), ("pay", "yes five hundred"), ("pay", "yes 50 50%"),
+        ("cancel_order", "yes, O-777"), ("cancel_order", "yes 0-123"),
+        ("cancel_order", "yes O-123 and O-777"), ("cancel_order", "yes O-1234"),
+    ],
+)  # fmt: skip
+def test_a_yes_with_another_value_never_runs_what_was_not_shown(name: str, text: str) -> None:
+    desk = Desk(name)
+    desk.say(text)
+    assert desk.ran == []
+    while not desk.ran:
+        shown = desk.asked
+        desk.say("yes")
+    [(_, values)] = desk.ran
+    assert all(f"{value:g}" in shown for value in values.values() if isinstance(value, float))
+    assert all(value in shown for value in values.values() if isinstance(value, str))
+
+
+def test_a_yes_word_that_is_another_allowed_value_runs_nothing() -> None:
+    @tool
+    def ride(fare: str) -> str:
+        """Ride."""
+        RAN.append(("ride", {"fare": fare}))
+        return "on your way"
+
+    fares = {"type": "enum", "enum": ["basic", "super"], "prompt": "Which fare?"}
+    intents = {
+        "ride": {
+            "patterns": ["ride"],
+            "required": ["fare"],
+            "tool": "ride",
+            "confirm": "By {fare}?",
+        }
+    }
+    catalog = IntentCatalog.from_dict({"intents": intents, "params": {"fare": fares}})
+    graph = build_waiting_graph(catalog, [ride]).compile(checkpointer=InMemorySaver())
+    for text in ("ride", "basic", "super"):
+        asked = converse(graph, text, thread_id="t")
+    assert (RAN, asked.reply) == ([], "By super?")
+    converse(graph, "super", thread_id="t")
+    assert RAN == [("ride", {"fare": "super"})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no wait, you're closed monday right?", "not that one", "that isn't right", "okay nope",
+        "yes. No. I mean no.", "yes 👎", "nein, das stimmt nicht", "no, espera",
+        "non, pas celle-là", "no, I want to know where it is",
+    ],
+)  # fmt: skip
+def test_a_no_with_more_words_is_a_no(text: str) -> None:
+    """The next yes does not run what was refused: it is shown once more first."""
+    desk = Desk("cancel_order")
+    assert desk.say(text).reply == CATALOG.replies.change
+    assert desk.say("yes").waiting_for == "confirmation"
+    assert desk.ran == []
+    assert desk.asked.startswith("Shall I cancel order O-123?")
+
+
+def test_a_second_no_ends_the_request() -> None:
+    desk = Desk("cancel_order")
+    desk.say("not that one")
+    assert desk.say("no, wait").reply == CATALOG.replies.cancelled
+    assert (desk.say("yes").waiting_for, desk.ran) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "text", ["cancel it", "yes, cancel it", "cancel it all", "cancel it please"]
+)
+def test_words_that_both_end_and_repeat_the_request_are_asked_about(text: str) -> None:
+    desk = Desk("cancel_order")
+    assert desk.say(text).waiting_for == "confirmation"
+    assert desk.ran == []
+
+
+def test_another_request_with_a_yes_is_served_and_the_same_is_asked_again() -> None:
+    desk = Desk("cancel_order")
+    assert "From nine to five." in desk.say("yes. and are you open on sunday?").reply
+    assert (desk.last.waiting_for, desk.ran) == ("confirmation", [])
+    desk.say("yes")
+    assert desk.ran == [("cancel_order", SHOWN["cancel_order"])]
+
+
+# -- other ways to a yes ---------------------------------------------------------------------------
+
+
+class Agreeable:
+    """Stands in for a model that takes every message for the request that runs."""
+
+    def classify(self, request: ClassifyRequest) -> Classification:
+        known = dict(request.params)
+        if request.running:
+            return Classification(request.running, known, 1.0, "model", act="value")
+        return Classification("cancel_order", {"order_id": "O-123"}, 1.0, "model")
+
+    async def aclassify(self, request: ClassifyRequest) -> Classification:
+        return self.classify(request)
+
+
+def test_no_model_turns_anything_else_into_a_yes() -> None:
+    graph = graph_with(classifier=Agreeable())
+    for _, text in [*texts("does not")][::10]:
+        desk = Desk("cancel_order", graph)
+        desk.say(text)
+        assert desk.ran == [], f"{text!r} ran a tool"
+
+
+def test_words_that_a_client_resumes_with_are_read_as_words_that_are_said() -> None:
+    for name, text in [*texts("does not")][::10]:
+        desk = Desk(name)
+        config: Any = {"configurable": {"thread_id": desk.thread}}
+        for value in (text, {"text": text}, {"confirmation": text}, [text], ["yes", text]):
+            if desk.graph.get_state(config).interrupts:
+                desk.graph.invoke(Command(resume=value), config)
+        assert desk.ran == [], f"{text!r} ran a tool"
+
+
+def test_a_value_that_is_only_likely_is_taken_by_a_plain_yes_alone() -> None:
+    ran: list[str] = []
+
+    @tool
+    def book(tour: str) -> str:
+        """Book."""
+        ran.append(tour)
+        return "booked"
+
+    tours = {"type": "enum", "enum": ["history", "painting"], "prompt": "Which?"}
+    catalog = IntentCatalog.from_dict(
+        {
+            "intents": {"book": {"patterns": ["book"], "required": ["tour"], "tool": "book"}},
+            "params": {"tour": tours},
+        }
+    )
+    graph = build_waiting_graph(catalog, [book]).compile(checkpointer=InMemorySaver())
+    doubtful = [text for _, text in texts("does not")]
+    for at, text in enumerate([*doubtful[::10], "yes please"]):
+        thread = str(at)
+        converse(graph, "book", thread_id=thread)
+        asked = converse(graph, "hystery", thread_id=thread).reply
+        assert asked == "Did you mean history?"
+        converse(graph, text, thread_id=thread)
+        assert ran == (["history"] if text == "yes please" else []), text
+
+
+def test_an_approval_of_an_agents_tool_call_is_a_plain_yes_too() -> None:
+    for at, (_, text) in enumerate(texts("does not")):
+        if at % 10 == 0:
+            graph = agent(InMemorySaver())
+            converse(graph, "pay", thread_id="t")
+            try:
+                reply = converse(graph, text, thread_id="t").reply
+            except InvalidInput:
+                continue  # asked again
+            assert "paid" not in reply, f"{text!r} approved"
+    for text in ("approve", "yes please", "ja bitte", "sí, gracias", "d'accord"):
+        graph = agent(InMemorySaver())
+        converse(graph, "pay", thread_id="t")
+        assert converse(graph, text, thread_id="t").reply == "paid 5"
