@@ -24,7 +24,13 @@ from langgraph.types import Command, interrupt
 from prune_reference import assert_clean, assert_sound, everything, rows
 from savers import Calls, Mode
 
-from langmem_ext import DeltaSaver, InvalidInput, Pruned, ThreadChatMessageHistory
+from langmem_ext import (
+    ConversationMemory,
+    DeltaSaver,
+    InvalidInput,
+    Pruned,
+    ThreadChatMessageHistory,
+)
 
 
 @pytest.fixture
@@ -98,7 +104,7 @@ def test_what_was_removed_from_the_conversation_goes_with_the_last_checkpoint_th
     saver: DeltaSaver,
 ) -> None:
     say(saver)
-    ThreadChatMessageHistory("t", saver).clear()
+    ConversationMemory(saver).for_session("t").prune(0)
     say(saver, 1)
     assert rows(saver, "SELECT items FROM thread") == [(8,)]
     pruned = saver.prune(["t"])

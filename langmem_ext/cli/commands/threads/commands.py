@@ -373,7 +373,7 @@ def rewind(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = F
         change_whole_with(db, owner, thread, change, as_json=as_json, note_of=note_of)
 
 
-@threads.command()
+@threads.command(short_help="Give a conversation to another owner.")
 def give(
     thread: _Id,
     to: Annotated[str, typer.Argument(help="The new owner of the thread.", metavar="OWNER")],
