@@ -20,8 +20,8 @@ from langmem_ext.messages.manifest import Ranges, length_of, merged
 from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.lookup import learn_all_namespaces, read_body
 from langmem_ext.storage.checkpoints.sql import DELETE_THREAD, SELECT_ITEM
-from langmem_ext.storage.checkpoints.tombstones import leave_tombstone
 from langmem_ext.storage.checkpoints.thread_row import ThreadRow, find_number, find_thread
+from langmem_ext.storage.checkpoints.tombstones import leave_tombstone
 from langmem_ext.storage.operation import (
     PAUSE,
     PAUSE_EVERY,
