@@ -303,9 +303,8 @@ class _Call:
                 self._graph, thread_id=self._thread, resume={interrupt: _dropped_if_denied(value)}
             )
             if turn.interrupts and _declines(value) and turn.waiting_for in value["responses"]:
-                turn = await aconverse(
-                    self._graph, thread_id=self._thread, resume={"action": "cancel"}
-                )
+                cancel = {turn.interrupt_id: {"action": "cancel"}}
+                turn = await aconverse(self._graph, thread_id=self._thread, resume=cancel)
         except ConversationError:
             return await aconverse(self._graph, thread_id=self._thread)
         return turn

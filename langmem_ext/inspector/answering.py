@@ -32,7 +32,7 @@ class Answering:
         Args:
             thread_id: The thread.
             text: The message.
-            interrupt_id: The question that it answers, if any.
+            interrupt_id: The question that was seen, as `converse` has it.
 
         Raises:
             LangmemExtError: As `converse` has it, or the graph failed.
@@ -69,12 +69,13 @@ class Answering:
                 )
                 here: RunnableConfig = {**config_for(thread_id), "recursion_limit": RECURSION_LIMIT}
                 await self.graph.ainvoke(None, here, durability="sync")
+                asked = (await self.graph.aget_state(here)).interrupts
         except LangmemExtError:
             raise
         except Exception as error:  # as above
             raise _failed(error, "the branch ends there") from error
         if text:
-            await self.reply(thread_id, text)
+            await self.reply(thread_id, text, asked[0].id if asked else "")
 
 
 def _failed(error: Exception, then: str) -> ConversationError:

@@ -24,7 +24,6 @@ from langmem_ext.errors import (
     DamagedRow,
     InvalidInput,
     LangmemExtError,
-    StaleAnswer,
     ThreadBusy,
     ThreadNotFound,
 )
@@ -181,8 +180,9 @@ AtSite: TypeAlias = Annotated[Site, Depends(_site_of)]
 
 
 def _status_of(error: LangmemExtError) -> int:
-    kinds = {ThreadNotFound: 404, InvalidInput: 400, ThreadBusy: 409, StaleAnswer: 409}
-    return next((status for kind, status in kinds.items() if isinstance(error, kind)), 500)
+    if isinstance(error, ThreadNotFound):
+        return 404
+    return 400 if isinstance(error, InvalidInput) else 409 if isinstance(error, ThreadBusy) else 500
 
 
 def _title_of(error: LangmemExtError) -> str:
@@ -193,8 +193,6 @@ def _title_of(error: LangmemExtError) -> str:
         if isinstance(error, DamagedRow)
         else "Busy"
         if isinstance(error, ThreadBusy)
-        else "Asked anew"
-        if isinstance(error, StaleAnswer)
         else "Not possible"
     )
 

@@ -24,8 +24,9 @@ from langgraph.errors import GraphRecursionError, InvalidUpdateError
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Send
 
-from langmem_ext.errors import LangmemExtError, safe_text
+from langmem_ext.errors import LangmemExtError, StaleAnswer, safe_text
 from langmem_ext.log.message_log import MessageLog
+from langmem_ext.threads.states.held import is_interrupt_id
 from langmem_ext.threads.states.taken import AS_INPUT, require_taken
 
 Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
@@ -192,8 +193,10 @@ async def _drive(
 ) -> None:
     """Run a run; the only error raised is its cancellation."""
     try:
+        seen = await _asked(graph, work)
         async with log.driver.alease(run.thread_id, wait=wait):
             await check(graph, work.config, work.input)
+            _require_seen(work, seen, await _asked(graph, work))
             run.become("running")
             begun.set_result(None)
             await emit("metadata", {"run_id": run.id, "attempt": 1})
@@ -215,6 +218,40 @@ async def _drive(
         if not begun.done():
             begun.cancel()
         await emit("", None)
+
+
+async def _asked(graph: Graph, work: Work) -> frozenset[str]:
+    """The ids of the questions that wait, for a command that resumes; none for any other work."""
+    if not isinstance(work.input, Command) or work.input.resume is None:
+        return frozenset()
+    try:
+        return frozenset(asked.id for asked in (await graph.aget_state(work.config)).interrupts)
+    except Exception:  # a thread that cannot be read: `check` says so
+        return frozenset()
+
+
+def _require_seen(work: Work, seen: frozenset[str], asked: frozenset[str]) -> None:
+    """Require that an answer is for what waits.
+
+    LangGraph would drop an answer to a question that waits no more, and take one that names none
+    for whatever waits.
+
+    Args:
+        work: What is to be done.
+        seen: What waited before the wait for the thread.
+        asked: What waits now.
+
+    Raises:
+        StaleAnswer: It is not.
+    """
+    resume = work.input.resume if isinstance(work.input, Command) else None
+    names = resume.keys() if isinstance(resume, dict) else ()
+    named = bool(names) and all(map(is_interrupt_id, names))
+    if not (asked.issuperset(names) if named else asked == seen):
+        raise StaleAnswer(
+            "what waits now is not what was answered, and nothing was changed: read the thread's"
+            " state, and answer one of its interrupts"
+        )
 
 
 async def _stream(run: Run, graph: Graph, work: Work, emit: Emit) -> None:

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import (
     AsyncIterator,
+    Collection,
     Container,
     Generator,
     Iterator,
@@ -115,8 +116,8 @@ def converse(
         resume: A client's answer to the pending question, as the client gives it, instead of
             text. Answers by interrupt id answer several.
         message_id: The message's id; pass one to be able to send it again. Default: a random one.
-        interrupt_id: The question that the message answers (`Turn.interrupts[0].id`), if that is
-            known. Default: whichever waits when this is called.
+        interrupt_id: The question that the message answers (`Turn.interrupt_id`); empty if none was
+            seen. Default: whichever waits when this is called.
         config: Additional configuration for the graph, without a `checkpoint_id`.
         now: When the message was written, in the user's time zone: what "tomorrow" counts from. It
             is noted on the message, so it is the same after a crash. Default: now, in the time zone
@@ -524,16 +525,20 @@ class _Job:
             for name, answer in answers.items()
         }, recorded
 
-    def _require_asked(self, waiting: Container[str]) -> None:
-        """Require that the question that the message answers still waits.
+    def _require_asked(self, waiting: Collection[str]) -> None:
+        """Require that what waits is what the message answers, if it says what that is.
 
         Raises:
-            StaleAnswer: It does not.
+            StaleAnswer: It is not.
         """
-        if self.interrupt_id is not None and self.interrupt_id not in waiting:
+        if self.interrupt_id is None:
+            return
+        if bool(waiting) != bool(self.interrupt_id) or (
+            waiting and self.interrupt_id not in waiting
+        ):
             raise StaleAnswer(
-                "the question that this answers is no longer asked, and nothing was changed: an"
-                " empty message shows what waits"
+                "the question that this answers is no longer asked, or another one waits, and"
+                " nothing was changed: an empty message shows what waits"
             )
 
     def _answered(

@@ -39,6 +39,14 @@ class Turn:
     usage: Mapping[str, UsageMetadata] = field(default_factory=dict)
     interrupts: tuple[Interrupt, ...] = ()
 
+    @property
+    def interrupt_id(self) -> str:
+        """The id of the question that waits; empty if none does.
+
+        `converse(…, interrupt_id=turn.interrupt_id)` answers this question and no other.
+        """
+        return self.interrupts[0].id if self.interrupts else ""
+
     def _repr_html_(self) -> str:
         rows = [
             ("reply", self.reply),

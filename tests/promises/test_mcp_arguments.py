@@ -17,7 +17,6 @@ WORDS = {
     "content": "yes",
     "value": "yes",
     "answer": "yes",
-    "args": "yes",
     "action": "accept",
     "type": "approve",
     "status": "resolved",

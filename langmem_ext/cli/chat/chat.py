@@ -16,7 +16,7 @@ from langmem_ext.cli.chat.thread import ChatThread
 from langmem_ext.cli.commands.threads.listing import there
 from langmem_ext.cli.errors import in_a_line
 from langmem_ext.context.governor import ContextGovernor
-from langmem_ext.errors import InvalidInput, LangmemExtError
+from langmem_ext.errors import InvalidInput, LangmemExtError, StaleAnswer
 from langmem_ext.example import keep_shop_beside
 from langmem_ext.log.message_log import MessageLog, thread_key
 from langmem_ext.settings.model import Settings
@@ -154,6 +154,8 @@ def _deliver(chat: OpenChat, screen: Screen, text: str, *, left: bool = False) -
         return False
     except LangmemExtError as error:
         screen.note(str(error))
+        if isinstance(error, StaleAnswer):
+            _finish(chat, screen)
         return False
     # whatever a node of somebody's graph raises: no traceback, and the chat can continue
     except Exception as error:

@@ -47,6 +47,8 @@ class ChatThread:
         """Text and id of the message whose turn has not ended."""
         self._unrecorded = False
         """Whether it was an answer, and the graph does not say whether it has arrived."""
+        self._shown: str | None = ""
+        """The id of the question that was shown last; empty for none, None if that is not known."""
 
     def say(
         self,
@@ -64,14 +66,16 @@ class ChatThread:
         if self._sent is None or self._sent[0] != text:
             self._sent = (text, str(uuid4()))
         self._unrecorded = not self.waits and bool(pending_interrupts(self._state()))
+        shown, self._shown = self._shown, None
         turn = converse(
             self._graph,
             text,
             thread_id=self.id,
             message_id=self._sent[1],
+            interrupt_id=shown,
             config=self._config(callbacks),
         )
-        self._sent = None
+        self._sent, self._shown = None, turn.interrupt_id
         return replace(turn, reply=reply_of(self._state(), masked=True)) if left else turn
 
     def _config(self, callbacks: Sequence[BaseCallbackHandler]) -> RunnableConfig:

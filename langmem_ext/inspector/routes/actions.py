@@ -8,7 +8,10 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
+from langmem_ext.errors import StaleAnswer
 from langmem_ext.inspector.answering import Answering
+from langmem_ext.inspector.routes.look import look
+from langmem_ext.inspector.routes.thread import conversation_page
 from langmem_ext.inspector.security import Refused
 from langmem_ext.inspector.site import NAME, AtSite, Site
 
@@ -30,11 +33,11 @@ async def fork(site: AtSite, request: Request) -> Response:
 async def reply(site: AtSite, request: Request) -> Response:
     """Deliver an answer or a message."""
     form = await site.guard.form(request)
-    await _answering(site).reply(
-        await _visible_thread_id(site, request, form),
-        form.get("text", ""),
-        form.get("interrupt_id") or None,
-    )
+    thread_id = await _visible_thread_id(site, request, form)
+    try:
+        await _answering(site).reply(thread_id, form.get("text", ""), form.get("interrupt_id"))
+    except StaleAnswer:
+        return await run_in_threadpool(_as_it_is, site, request, thread_id)
     return _redirect(site.links(request)("thread", id=form["id"]) + "#latest")
 
 
@@ -63,6 +66,12 @@ async def _visible_thread_id(site: Site, request: Request, form: Mapping[str, st
     """The thread that a form names, if who sends it may see it."""
     thread = await run_in_threadpool(site.source_for(request).thread, form.get("id", ""))
     return thread.id
+
+
+def _as_it_is(site: Site, request: Request, thread_id: str) -> Response:
+    """The thread with what waits now, for a message that was to answer something else."""
+    notice = "Your message was not sent. What waits has changed since you opened the page."
+    return conversation_page(look(site, request, thread_id), code=409, notice=notice)
 
 
 def _redirect(path: str) -> Response:

@@ -55,12 +55,27 @@ def add_thread(router: APIRouter) -> None:
 
 def conversation(look: AtLook, before: int | None = None) -> Response:
     """What was said."""
+    return conversation_page(look, before)
+
+
+def conversation_page(
+    look: Look, before: int | None = None, *, code: int = 200, notice: str = ""
+) -> Response:
+    """The page of a conversation.
+
+    Args:
+        look: The thread.
+        before: The place of the message before which it ends; None: with the last.
+        code: The status.
+        notice: What is said above the question that waits.
+    """
     end = max(before, 0) if before is not None else None
     first = -MESSAGES if end is None else max(end - MESSAGES, 0)
     limit = MESSAGES if end is None else min(end, MESSAGES)
     part = look.source.conversation(look.thread.id, look.at, first, limit, look.namespace)
     messages = conversation_of(part, look.masks)
-    return look.page("conversation.html", "thread", messages=messages, part=part)
+    shown: dict[str, Any] = {"messages": messages, "part": part, "notice": notice}
+    return look.page("conversation.html", "thread", code=code, **shown)
 
 
 def state(look: AtLook) -> Response:

@@ -31,8 +31,10 @@ class Reply(Body):
     message_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
         None, description="A message with the same id is delivered only once."
     )
-    interrupt_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="The question that is answered: refused (409) if it waits no more."
+    interrupt_id: Annotated[str, Field(max_length=1000)] | None = Field(
+        None,
+        description="The `interrupt_id` of the question that is answered; empty if none was seen."
+        " If another one waits by now, the answer is 409, and nothing is delivered.",
     )
     config: Note | None = Field(
         None,
@@ -110,6 +112,7 @@ def turn_shape(turn: Turn) -> wire.Shape:
     return {
         "reply": turn.reply,
         "waiting_for": turn.waiting_for,
+        "interrupt_id": turn.interrupt_id,
         "attempt": turn.attempt,
         "params_keys": turn.params_keys,
         "usage": turn.usage,

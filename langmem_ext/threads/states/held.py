@@ -7,6 +7,7 @@ copied, exported and deleted with the checkpoint.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -45,6 +46,11 @@ class Standing:
         # With the question: older releases of LangGraph give a task's next question the same id.
         asked = {interrupt.id: interrupt.value for interrupt in self.asked}
         return [(RESUME, {name: [asked[name], answer] for name, answer in answers.items()})]
+
+
+def is_interrupt_id(name: object) -> bool:
+    """Whether a text has the form of an interrupt's id."""
+    return isinstance(name, str) and re.fullmatch(r"[0-9a-f]{32}", name) is not None
 
 
 def held_in(writes: Iterable[PendingWrite], asked: Iterable[Interrupt]) -> dict[str, Any]:

@@ -12,13 +12,13 @@ Pure: nothing here reads or stores, and no payload makes it raise anything but t
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from langmem_ext._internal.json import json_value
 from langmem_ext.errors import ConversationError, StaleAnswer
+from langmem_ext.threads.states.held import is_interrupt_id
 from langmem_ext.waiting.interrupts.approvals import calls_of, is_single
 from langmem_ext.waiting.interrupts.forms import parsed
 from langmem_ext.waiting.interrupts.kinds import (
@@ -145,7 +145,7 @@ def plan_resume(waiting: Mapping[str, Asked], value: object) -> dict[str, Any]:
     if (
         isinstance(value, Mapping)
         and value
-        and all(name in waiting or _is_id(name) for name in value)
+        and all(name in waiting or is_interrupt_id(name) for name in value)
     ):
         by_id = dict(value)
     elif len(waiting) == 1:
@@ -170,10 +170,6 @@ def plan_resume(waiting: Mapping[str, Asked], value: object) -> dict[str, Any]:
 def question_of(asked: Asked) -> str:
     """What a person is asked."""
     return kind_of(asked).shown
-
-
-def _is_id(name: object) -> bool:
-    return isinstance(name, str) and re.fullmatch(r"[0-9a-f]{32}", name) is not None
 
 
 def _answer_from_text(asked: Asked, text: str) -> Any:
