@@ -17,6 +17,7 @@ WORDS = {
     "content": "yes",
     "value": "yes",
     "answer": "yes",
+    "args": "yes",
     "action": "accept",
     "type": "approve",
     "status": "resolved",

@@ -306,6 +306,8 @@ def _check_use(
     confirm = intent.confirm if isinstance(intent.confirm, str) else catalog.replies.confirm
     filled = {tool: step_arguments(intent, tools[tool]) for tool in intent.tool}
     used = {name for step in filled.values() for name in step.values()}
+    # LangChain calls an argument `args` `v__args`: it is there, though only the tool can say so.
+    used |= {name.removeprefix("v__") for tool in intent.tool for name in arguments.get(tool, {})}
     used |= {*template_fields(intent.reply), *(template_fields(confirm) if intent.confirm else ())}
     for index, name in enumerate(intent.required):
         param = catalog.params.get(name)
