@@ -169,8 +169,14 @@ class Place:
         client = TestClient(app, base_url="http://localhost")
         for step in [*self.saver.list(config(thread))]:
             at = step.config["configurable"]["checkpoint_id"]
-            for page in ("", "/state", "/changes"):
-                found = client.get(f"/thread{page}", params={"id": thread, "at": at})
+            messages = step.checkpoint["channel_values"].get("messages", ())
+            parts = [
+                f"/blame?channel=messages&path={json.dumps([message.id, 'content'])}"
+                for message in messages[-2:]
+            ]
+            for page in ("", "/state", "/changes", *parts):
+                sign = "&" if "?" in page else "?"
+                found = client.get(f"/thread{page}{sign}id={thread}&at={at}")
                 assert found.status_code == 200, found.text
                 yield f"inspector{page}, step {step.metadata.get('step')}", found.text
         for what in ("words", "marked"):
