@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, TypeAlias
 
@@ -20,7 +20,7 @@ from langgraph.types import Interrupt, Send
 
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.inspector.sources.source import Source
-from langmem_ext.inspector.views.masks import INPUTS, Masks, later_of
+from langmem_ext.inspector.views.masks import INPUTS, READS, Masks, later_of
 from langmem_ext.maintenance.copy import copy_saver
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.threads.threads import Threads
@@ -122,7 +122,8 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
     def _redacted(self, stored: CheckpointTuple) -> CheckpointTuple:
         values = stored.checkpoint["channel_values"]
         namespace = stored.config["configurable"].get("checkpoint_ns", "")
-        redaction = Redaction(_masks(values, self._heads.get(namespace, values)), self._what)
+        masks = _masks(stored, self._heads.get(namespace, values))
+        redaction = Redaction(masks, self._what)
         checkpoint: Any = {
             **stored.checkpoint,
             "channel_values": {
@@ -138,19 +139,27 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
         )
 
 
-def _masks(values: Mapping[str, Any], newest: Mapping[str, Any]) -> Masks:
-    """What of a checkpoint's values is hidden, by them and those of the newest one."""
+def _masks(stored: CheckpointTuple, newest: Mapping[str, Any]) -> Masks:
+    """What of a checkpoint is hidden, by its values and those of the newest one."""
+    values = stored.checkpoint["channel_values"]
 
     def read(name: str) -> object:
         lists = [value for value in newest.values() if isinstance(value, list)]
         return next((item for items in lists for item in items if _is_called(item, name)), None)
 
     masks = Masks.of(newest) | Masks.of(values)
+    masks = dataclasses.replace(masks, waits=masks.waits or newest.keys() <= {*INPUTS})
     later: dict[str | None, BaseMessage] = {}
     for value in values.values():
-        last = value[-1] if isinstance(value, list) and value else None
-        later |= later_of(last, values, read, newest)
-    return dataclasses.replace(masks, later=later, waits=masks.waits or newest.keys() <= {*INPUTS})
+        later |= later_of(_messages_in(value)[-1:], values, read, newest)
+    for _, _, value in (stored.pending_writes or ()) if masks.waits else ():
+        later |= later_of(_messages_in(value), READS, read, newest)
+    return dataclasses.replace(masks, later=later)
+
+
+def _messages_in(value: Any) -> Sequence[BaseMessage]:
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, BaseMessage)]
 
 
 def _is_called(item: object, name: str) -> bool:

@@ -203,8 +203,7 @@ def masks_of(
         only = (DECLARED, WAITING, *HOLDERS)
         masks |= Masks.of(source.values(thread_id, at, namespace, only=only))
         part = source.conversation(thread_id, at, -1, 1, namespace)
-        last = part.messages[-1] if part.messages else None
-        later |= later_of(last, held[at], partial(read, part.channel), held[head])
+        later |= later_of(part.messages, held[at], partial(read, part.channel), held[head])
     begins = {*held[head]} <= {*INPUTS}
     return replace(masks, later=later, waits=masks.waits or begins)
 

@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
+from langchain_core.messages import BaseMessage
 
 from langmem_ext._internal.collector import without_collector
 from langmem_ext.errors import ContextOverflow, InvalidInput, ThreadNotFound
@@ -158,7 +159,12 @@ def blamed(
     head, parent = steps[0].id, origin.step.parent
     shown = {at, *([parent] if parent else ())}
     masks = masks_of(source, thread_id, shown, head, ns, site.revealed(request))
-    hidden = masks.hides_channel(channel) or any(map(masks.hides_name, origin.path))
+    whole = source.part(thread_id, at, channel, origin.path[:1], ns) if origin.path[1:] else None
+    hidden = (
+        masks.hides_channel(channel)
+        or any(map(masks.hides_name, origin.path))
+        or (isinstance(whole, BaseMessage) and masks.hides_data(whole))
+    )
     masks = for_channel(masks, channel)
     before, value = (
         tree_of(raw, masks, hidden=hidden and raw is not None)

@@ -7,9 +7,9 @@ the steps before, it is hidden as it was marked at last.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
@@ -129,31 +129,35 @@ class Masks:
 
 
 def later_of(
-    last: BaseMessage | None,
+    messages: Iterable[BaseMessage],
     held: Container[str],
     read: Callable[[str], object],
     newest: Container[str],
 ) -> dict[str | None, BaseMessage]:
-    """The last message of a step, if it was still to be read, as it was marked at last.
+    """The messages among these that were still to be read, by id, as they were marked at last.
 
     Of one that was never read, all is hidden: nothing says what it holds.
 
     Args:
-        last: The message.
+        messages: The last message of a step, or what was written to it.
         held: The channels that hold something at the step.
-        read: Gives the message, by its id, as the newest checkpoint has it; None if it has not.
+        read: Gives a message, by its id, as the newest checkpoint has it; None if it has not.
         newest: The channels that hold something there.
     """
-    if not _is_unread(last, held):
-        return {}
-    message = read(last.id) if last.id else None
-    if not isinstance(message, BaseMessage) or _is_unread(message, newest):
-        notes = {NAMESPACE: {"sensitive": ["not read yet"]}}
-        message = last.model_copy(update={"additional_kwargs": notes})
-    return {last.id: message}
+    later: dict[str | None, BaseMessage] = {}
+    for message in messages:
+        if _is_unread(message, held):
+            last = read(message.id) if message.id else None
+            notes = {NAMESPACE: {"sensitive": ["not read yet"]}}
+            later[message.id] = (
+                last
+                if isinstance(last, BaseMessage) and not _is_unread(last, newest)
+                else message.model_copy(update={"additional_kwargs": notes})
+            )
+    return later
 
 
-def _is_unread(message: BaseMessage | None, held: Container[str]) -> TypeGuard[HumanMessage]:
+def _is_unread(message: BaseMessage, held: Container[str]) -> bool:
     return (
         isinstance(message, HumanMessage)
         and not is_marked(vars(message))

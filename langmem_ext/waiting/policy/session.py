@@ -14,6 +14,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.sensitive import Known
 from langmem_ext.waiting.state import PlanExecution, Summary, Suspended
 
 _PLAN: TypeAdapter[PlanExecution] = TypeAdapter(PlanExecution)
@@ -139,9 +140,13 @@ def shown_params(state: Mapping[str, Any], playbook: Playbook) -> dict[str, Json
     """
     sensitive = read_sensitive(state, playbook)
     declared = sensitive if _is_own(state, playbook) else _read_declared(state)
-    harmless = {name for name in declared if not sensitive[name]}
-    params = _read_params(state.get("params"))
-    return {name: value if name in harmless else HIDDEN for name, value in params.items()}
+    harmless, known = {name for name in declared if not sensitive[name]}, Known.of(state)
+    return {
+        name: (known.hide(value) if isinstance(value, str) else value)
+        if name in harmless
+        else HIDDEN
+        for name, value in _read_params(state.get("params")).items()
+    }
 
 
 def _is_own(state: Mapping[str, Any], playbook: Playbook) -> bool:

@@ -28,7 +28,7 @@ def without_local(text: str, request: ClassifyRequest) -> str:
 
     Only the part that is read, up to `LONGEST`, is kept.
     """
-    text = request.known.hide(text[:LONGEST])
+    text = request.known.hide(text)[:LONGEST]
     for param in _local(request):
         known = request.params.get(param.name)
         if known is not None and not isinstance(known, bool):

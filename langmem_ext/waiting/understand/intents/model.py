@@ -182,11 +182,7 @@ def _messages(request: ClassifyRequest) -> list[BaseMessage]:
         f"{'User' if kind == 'human' else 'Agent'}: {text[:LONGEST]}" for kind, text in history
     ]
     before = "\n".join([f"Earlier: {request.summary}", *lines] if request.summary else lines)
-    text = (
-        words_without_values(request.text, request.values)[:LONGEST]
-        if request.values
-        else request.text[:LONGEST]
-    )
+    text = words_without_values(request.text, request.values) if request.values else request.text
     text = without_local(text, request)
     message = f"{before}\nUser: {text}" if before else text
     return [
