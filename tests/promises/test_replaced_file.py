@@ -1,70 +1,176 @@
-"""Promise: nothing is acknowledged that goes into a file which is no longer at its path."""
+"""Promise: nothing is acknowledged that goes into a file which is no longer the one at its path."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 
-from langmem_ext import DeltaSaver, DeltaStore, StorageError, ThreadChatMessageHistory, Threads
-
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="Windows does not let an open file be deleted"
+from langmem_ext import (
+    DeltaSaver,
+    DeltaStore,
+    StorageError,
+    StorageUnavailable,
+    ThreadChatMessageHistory,
+    Threads,
+    copy_saver,
+    examine,
 )
 
-
-def delete(path: Path) -> None:
-    for end in ("", "-wal", "-shm"):
-        Path(f"{path}{end}").unlink(missing_ok=True)
+ENDS = ("", "-wal", "-shm")
 
 
-def put_back_a_backup(path: Path) -> None:
-    sqlite3.connect(path).execute(f"VACUUM INTO '{path}.bak'").close()
-    delete(path)
-    os.replace(f"{path}.bak", path)
+def say(saver: DeltaSaver, text: str, thread: str = "t") -> None:
+    ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage(text)])
 
 
-def move_away(path: Path) -> None:
-    os.replace(path, path.with_name("moved.db"))
+def said(saver: DeltaSaver, thread: str = "t") -> list[Any]:
+    return [message.content for message in ThreadChatMessageHistory(thread, saver).messages]
 
 
-@pytest.mark.parametrize("change", [delete, put_back_a_backup, move_away])
-async def test_every_operation_says_so(tmp_path: Path, change: Callable[[Path], None]) -> None:
-    path = tmp_path / "m.db"
-    saver = DeltaSaver.open(path)
-    history, store = ThreadChatMessageHistory("t", saver), DeltaStore(saver)
-    history.add_messages([HumanMessage("before")])
-    change(path)
-    for _ in range(2):  # not only once
-        with pytest.raises(StorageError, match="deleted, or replaced"):
-            history.add_messages([HumanMessage("after")])
-        with pytest.raises(StorageError, match="deleted, or replaced"):
-            await history.aadd_messages([HumanMessage("after")])
-        with pytest.raises(StorageError, match="deleted, or replaced"):
-            store.put(("a",), "k", {"v": 1})
-        with pytest.raises(StorageError, match="deleted, or replaced"):
-            await store.aput(("a",), "k", {"v": 1})
-        with pytest.raises(StorageError, match="deleted, or replaced"):
-            Threads(saver).list()
-    saver.close()
-    with DeltaSaver.open(path) as anew:
-        kept = [message.text for message in ThreadChatMessageHistory("t", anew).messages]
-        assert kept == ([] if change is not put_back_a_backup else ["before"])
-        ThreadChatMessageHistory("t", anew).add_messages([HumanMessage("after")])
+def in_sqlite(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
 
 
-def test_what_keeps_the_file_is_no_change(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path, target_is_directory=True)
-    with DeltaSaver.open(tmp_path / "link" / "m.db") as saver:
-        history = ThreadChatMessageHistory("t", saver)
-        history.add_messages([HumanMessage("one")])
+def back_up(path: Path) -> None:
+    backup = path.with_suffix(".bak")
+    in_sqlite(path, f"VACUUM INTO '{backup}'")
+
+
+def remove(path: Path) -> None:
+    for end in ENDS:
+        os.remove(f"{path}{end}")
+
+
+def restore(path: Path) -> None:
+    remove(path)
+    os.replace(path.with_suffix(".bak"), path)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "it was deleted": remove,
+    "a backup was put in its place": restore,
+    "a backup was put in its place, and the log left": lambda path: os.replace(
+        path.with_suffix(".bak"), path
+    ),
+    "it was renamed": lambda path: path.rename(path.with_name("elsewhere.db")),
+    "its log was deleted": lambda path: os.remove(f"{path}-wal"),
+}
+CALLS: dict[str, Callable[[DeltaSaver], object]] = {
+    "a write": lambda saver: say(saver, "lost"),
+    "a read": said,
+    "a put of the store": lambda saver: saver.store.put(("a",), "k", {}),
+    "a read of the store": lambda saver: saver.store.get(("a",), "k"),
+    "an async write": lambda saver: asyncio.run(
+        ThreadChatMessageHistory("t", saver).aadd_messages([HumanMessage("lost")])
+    ),
+    "an async put": lambda saver: asyncio.run(saver.store.aput(("a",), "k", {})),
+    "an async read": lambda saver: asyncio.run(saver.store.aget(("a",), "k")),
+    "compacting": lambda saver: saver.compact(),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_call_says_that_the_file_is_another(change: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with DeltaSaver.open(path) as saver:
+        say(saver, "before")
+        back_up(path)
+        CHANGES[change](path)
+        for call in CALLS.values():
+            with pytest.raises(StorageUnavailable, match="no longer the file.* open memory.db ag"):
+                call(saver)
+        report = examine(saver)
+        assert not report.ok
+        assert "no longer the file" in str(report.findings)
+    if path.exists():  # what is there now was not changed by closing the old one
+        with DeltaSaver.open(path) as anew:
+            assert said(anew) == ["before"]
+            assert examine(anew).ok
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
+def test_a_commit_is_not_acknowledged_if_the_file_went_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    connection = sqlite3.connect(path, check_same_thread=False)
+    with DeltaSaver(connection) as saver:
+        say(saver, "before")
+        connection.set_trace_callback(
+            lambda statement: remove(path) if statement == "COMMIT" and path.exists() else None
+        )
+        with pytest.raises(StorageUnavailable, match="no longer the file"):
+            say(saver, "lost")
+    connection.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
+def test_of_many_writers_none_is_told_that_a_lost_write_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with DeltaSaver.open(path) as saver, ThreadPoolExecutor(8) as pool:
+
+        def write(at: int) -> str | None:
+            if at == 100:
+                path.rename(tmp_path / "kept.db")
+                os.rename(f"{path}-wal", tmp_path / "kept.db-wal")
+            try:
+                say(saver, "hello", thread=f"t{at}")
+            except StorageError:
+                return None
+            return f"t{at}"
+
+        acknowledged = [thread for thread in pool.map(write, range(200)) if thread]
+        assert len(acknowledged) < 200
+        with DeltaSaver.open(tmp_path / "kept.db") as kept:
+            assert set(acknowledged) <= {found.id for found in Threads(kept).list(limit=500)}
+
+
+def test_what_leaves_the_file_in_place_raises_nothing(tmp_path: Path) -> None:
+    path, other = tmp_path / "memory.db", tmp_path / "other.db"
+    with DeltaSaver.open(path) as saver, DeltaSaver.open(other) as copied:
+        say(saver, "one")
         saver.compact(full=True)
-        sqlite3.connect(tmp_path / "m.db").execute("VACUUM").close()
-        os.utime(tmp_path / "m.db")
-        history.add_messages([HumanMessage("two")])
-        assert len(history.messages) == 2
+        back_up(path)
+        in_sqlite(path, "VACUUM")
+        in_sqlite(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+        copy_saver(saver, copied)
+        exported = tmp_path / "threads.jsonl"
+        Threads(saver).export_to(exported, "t")
+        Threads(copied).delete("t")
+        Threads(copied).import_from(exported, keep_ids=True)
+        program = (
+            f"from langmem_ext import *; s = DeltaSaver.open({str(path)!r});"
+            " ThreadChatMessageHistory('t', s).add_user_message('two'); s.close()"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True)
+        say(saver, "three")
+        assert said(saver) == ["one", "two", "three"]
+        assert said(copied) == ["one"]
+
+
+def test_memory_and_files_that_are_only_read_have_no_place_to_watch(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with DeltaSaver(":memory:") as saver:
+        say(saver, "one")
+        assert said(saver) == ["one"]
+    with DeltaSaver(sqlite3.connect("", check_same_thread=False)) as saver:
+        say(saver, "one")
+    with DeltaSaver.open(path) as saver:
+        say(saver, "one")
+    with DeltaSaver.open(f"sqlite:///{path}?mode=ro") as reader:
+        assert said(reader) == ["one"]
+        with DeltaSaver.open(path) as saver:
+            say(saver, "two")
+        assert said(reader) == ["one", "two"]
+        assert DeltaStore(reader).get(("a",), "k") is None

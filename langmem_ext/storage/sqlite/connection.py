@@ -139,15 +139,6 @@ def _damaged(code: str, place: str, text: str) -> StorageError:
     )
 
 
-def identity_of(path: str) -> tuple[int, int] | None:
-    """What tells a file from another one at the same path; None if there is none."""
-    try:
-        found = os.stat(path) if path and path != ":memory:" else None
-    except OSError:
-        return None
-    return None if found is None else (found.st_dev, found.st_ino)
-
-
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another connection holds a lock that is needed, by SQLite's error code.
 
@@ -240,6 +231,47 @@ def read_header(path: str | Path) -> bytes:
 def says_log(header: bytes) -> bool:
     """Whether a file's header says that changes are written to a write-ahead log."""
     return header[18:20] == _WITH_LOG
+
+
+class FileWatch:
+    """Watches that a database's file, and its write-ahead log, stay the ones at its path.
+
+    SQLite goes on writing into a file that was deleted, or replaced by a backup: all of that is
+    lost with the process.
+
+    Args:
+        path: The file; nothing is watched in memory.
+        with_log: Whether the log stays the same, too, for as long as the database is open.
+    """
+
+    def __init__(self, path: str, *, with_log: bool) -> None:
+        self._path = path
+        ends = ("", "-wal") if with_log else ("",)
+        named = [] if path in {"", ":memory:"} else [f"{path}{end}" for end in ends]
+        self._known = {name: known for name in named if (known := _identity(name)) is not None}
+
+    def require(self) -> None:
+        """Require it.
+
+        Raises:
+            StorageUnavailable: They are not.
+        """
+        for name, known in self._known.items():
+            if _identity(name) != known:
+                raise StorageUnavailable(
+                    f"{name} is no longer the file that was opened: it was deleted, or another was"
+                    " put in its place, so nothing more is read or stored here. Put the right file"
+                    f" there, and open {Path(self._path).name} again"
+                )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What is the same for a file as long as it exists; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def absolute(path: str) -> str:

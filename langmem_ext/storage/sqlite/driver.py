@@ -7,6 +7,7 @@ Invariants:
 - Only the beginning of a transaction waits for other processes: a write begins with BEGIN
   IMMEDIATE, a read takes its snapshot at once. An operation computes what it can from caches
   before that, so that a write holds the database's lock only for its statements.
+- What was committed is acknowledged only if the file is still the one at the path.
 - Async operations run whole on the driver's own worker thread: one hop for any number of
   statements, and no tie to an event loop.
 """
@@ -50,10 +51,10 @@ from langmem_ext.storage.schema.dialect import SQLITE
 from langmem_ext.storage.sqlite import vacuum as space
 from langmem_ext.storage.sqlite.connection import (
     LOCK_DEADLINE_S,
+    FileWatch,
     absolute,
     adopt,
     connect,
-    identity_of,
     is_busy,
     lock_of,
     path_of,
@@ -144,12 +145,12 @@ class SqliteDriver:
             if self._owned:
                 self._connection.close()
             raise
+        self._file = FileWatch(self.path, with_log=self._owned and not read_only)
         # A driver that is never closed closes its connection when it is collected, or when the
         # interpreter exits: Python 3.13 warns of an open one.
         self._close_connection = (
             weakref.finalize(self, self._connection.close) if self._owned else None
         )
-        self._file = identity_of(self.path)
         on_disk = bool(self.path) and self.path != ":memory:"
         self._leases = FileLeases(self.path) if on_disk else Leases()
 
@@ -267,23 +268,27 @@ class SqliteDriver:
     def _is_closed(self) -> StorageUnavailable:
         return StorageUnavailable(f"the database {self.path} is closed: open it again")
 
-    def _run_alone(self, op: Operation[T], begin: str) -> T:
-        """Run an operation as one transaction, and again if it is `Stale`."""
+    def _require_usable(self) -> None:
         if self._closed:
             raise self._is_closed()
-        connection = self._connection
-        if connection.in_transaction:
+        if self._connection.in_transaction:
             raise ConnectionInUse(
                 "the connection is inside a transaction that this package did not begin: commit or"
                 " roll it back"
             )
+        self._file.require()
+
+    def _run_alone(self, op: Operation[T], begin: str) -> T:
+        """Run an operation as one transaction, and again if it is `Stale`."""
+        self._require_usable()
         attempt = 0
         while True:
             try:
                 result = self._drive(op, begin)
-                if connection.in_transaction:
-                    self._require_file()
+                if self._connection.in_transaction:
                     self._cursor.execute("COMMIT")
+                if begin == WRITE:
+                    self._file.require()
                 return result
             except (Stale, sqlite3.IntegrityError) as error:
                 self._roll_back([Job(op)])
@@ -306,19 +311,13 @@ class SqliteDriver:
             return
         begun = False
         try:
-            if self._closed:
-                raise self._is_closed()
-            if self._connection.in_transaction:
-                raise ConnectionInUse(
-                    "the connection has an open transaction of another caller: commit or roll it"
-                    " back"
-                )
+            self._require_usable()
             begun = True  # set early: a signal handler may raise in between
             self._once_unlocked(partial(self._connection.execute, WRITE))
             for job in jobs:
                 self._run_one(job)
-            self._require_file()
             self._cursor.execute("COMMIT")
+            self._file.require()
         except BaseException as error:
             known = self._known(error)
             for job in jobs:
@@ -359,20 +358,6 @@ class SqliteDriver:
                     job.fail(self._known(error))
                     break
         self._connection.execute("RELEASE operation")
-
-    def _require_file(self) -> None:
-        """Require that the open file is still the one at its path.
-
-        SQLite goes on writing to a file that was deleted or replaced, and all of it is lost.
-
-        Raises:
-            StorageUnavailable: It is not.
-        """
-        if self._file is not None and identity_of(self.path) != self._file:
-            raise StorageUnavailable(
-                f"the database {self.path} was deleted, or replaced by another file, while it was"
-                " open, and nothing was stored: open it again (restart the process)"
-            )
 
     def _known(self, error: BaseException) -> Exception:
         """The error that an operation's caller gets."""
@@ -517,8 +502,7 @@ class SqliteDriver:
     def _alone(self, statement: str) -> Rows:
         """Run a statement outside any transaction."""
         with self._lock:
-            if self._closed:
-                raise self._is_closed()
+            self._require_usable()
             try:
                 return self._once_unlocked(partial(read_rows, self._connection, statement))
             except sqlite3.Error as error:
@@ -529,8 +513,7 @@ class SqliteDriver:
     def compares_vectors(self, *, fewer: int) -> bool:
         """Whether sqlite-vec is available; on a passed connection, only if it was loaded there."""
         with self._lock:
-            if self._closed:
-                raise self._is_closed()
+            self._require_usable()
             return has_sqlite_vec(self._connection, load=self._owned)
 
     # -- leases and closing ------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from langmem_ext import HeadConflict, MessageLog, StorageError, ThreadNotFound
 from langmem_ext.log.message_log import is_server
 from langmem_ext.storage.driver import Job
 from langmem_ext.storage.operation import PAUSE, Op, Statement, operation
+from langmem_ext.storage.sqlite.connection import FileWatch
 from langmem_ext.storage.sqlite.driver import SqliteDriver
 
 # -- readers ---------------------------------------------------------------------------------------
@@ -383,7 +384,9 @@ def test_whoever_comes_while_another_process_has_the_file_to_itself_waits(
 ) -> None:
     path = tmp_path / "t.db"
     with closing(MessageLog.open(str(path))) as log, closing(another(path)) as other:
-        log.driver._connection.execute("PRAGMA journal_mode = DELETE")  # type: ignore[attr-defined]
+        driver: Any = log.driver
+        driver._connection.execute("PRAGMA journal_mode = DELETE")
+        driver._file = FileWatch(driver.path, with_log=False)
         other.execute("BEGIN EXCLUSIVE")
         seen: list[Any] = []
 
