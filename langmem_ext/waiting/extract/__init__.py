@@ -110,15 +110,16 @@ def extract(param: Param, reply: Reply) -> Extraction:
         InvalidInput: The parameter's pattern is no regular expression, or its type has no
             extractor.
     """
-    if not reply.text.strip():
-        return Extraction("abstained", reason="empty message")
     text = reply.text[:LONGEST]
+    if not text.strip():
+        return Extraction("abstained", reason="empty message")
     narrow, place_before = without_wide_gaps(text)
     extraction = _extraction(param, replace(reply, text=narrow))
     if extraction.span is None or narrow == reply.text:
         return extraction
     start, end = map(place_before, extraction.span)
-    if len(reply.text) > LONGEST and extraction.reason in free_text.WHOLE:
+    longer = param.type == ParamType.TEXT and len(reply.text) > LONGEST
+    if longer and extraction.reason in free_text.WHOLE:
         return _with_rest(param, extraction, reply.text, start)
     return replace(extraction, raw=text[start:end], span=(start, end))
 

@@ -148,6 +148,7 @@ NOES = [
     "no need to ask, go ahead",
     "no, my neighbour has O-12345",
     "it's not urgent",
+    "yes that is wrong",
 ]
 
 
@@ -251,7 +252,7 @@ REMARKS = [
     "yes, cancel O-778", "yes please cancel the order", "can you cancel it please",
     "yes, it was broken", "yes sorry about the trouble", "yep, see you then", "yes, that's better",
     "only if it has not been shipped", "yes, unless it was sent", "yes after my holidays",
-    "yes and a gift too", "yes that is wrong", "yes, and also cancel O-12345",
+    "yes and a gift too", "yes, and also cancel O-12345",
     "fine, but tell me the price first",
     "my neighbour has O-12345", "I want O-12345 delivered", "I actually like O-12345 more",
     "O-778 and O-12345", "O-12345, O-778",

@@ -208,13 +208,6 @@ def test_a_bare_number_changes_a_length_of_time_in_its_unit() -> None:
     assert state["params"]["loan"] == "P5D"
 
 
-@pytest.mark.parametrize(
-    "text", ["yesss cant wait", "thats right. thanks for all these years", "omg yes"]
-)
-def test_a_yes_may_be_warm(text: str) -> None:
-    assert after(DOME, text)["plan"] is None
-
-
 def test_what_is_so_at_present_is_not_what_is_wished() -> None:
     text = "there are 4 of us at the moment, could we make it 6 for the dome?"
     assert after(text)["params"]["guests"] == 6

@@ -44,18 +44,18 @@ _YES: Final[Mapping[str, str]] = {
     " that would be lovely, that'd be great, i'd like that, i would like that, i'd love that,"
     " happy with that, i'm happy with that, very well, very good, yes i would, yes i am, hell"
     " yes, hell yeah, heck yes, oh yes, oh yeah, actually yes",
-    "de": "ja, jo, jap, jep, jup, jawohl, jawoll, na klar, klar, aber klar, klar doch, sicher,"
-    " ganz sicher, aber sicher, natürlich, selbstverständlich, auf jeden fall, gern, gerne, sehr"
-    " gern, sehr gerne, aber gerne, genau, ganz genau, genau so, richtig, das ist richtig, ist"
-    " richtig, stimmt, das stimmt, stimmt alles, korrekt, das ist korrekt, alles korrekt, alles"
-    " richtig, ist korrekt, passt, passt so, das passt, das passt so, passt alles, passt für"
-    " mich, das passt für mich, in ordnung, das ist in ordnung, ist in ordnung, geht in ordnung,"
-    " geht klar, einverstanden, bin einverstanden, ich bin einverstanden, ich stimme zu,"
-    " bestätigt, bestätige, ich bestätige, bestätige ich, ich bestätige das, ich bestätige es,"
-    " hiermit bestätigt, bestätigen, mach das, mach es, mach's, machen sie das, machen sie es,"
-    " machen wir, machen wir so, so machen wir es, so machen wir's, tu das, tu es, tun sie das,"
-    " tun sie es, leg los, los, los geht's, nur zu, fortfahren, bitte fortfahren, fahren sie"
-    " fort, so ist es, so passt es, so passt das, absolut, unbedingt, perfekt, prima, wunderbar,"
+    "de": "ja, jap, jep, jup, jawohl, jawoll, na klar, klar, aber klar, klar doch, sicher, ganz"
+    " sicher, aber sicher, natürlich, selbstverständlich, auf jeden fall, gern, gerne, sehr gern,"
+    " sehr gerne, aber gerne, genau, ganz genau, genau so, richtig, das ist richtig, ist richtig,"
+    " stimmt, das stimmt, stimmt alles, korrekt, das ist korrekt, alles korrekt, alles richtig,"
+    " ist korrekt, passt, passt so, das passt, das passt so, passt alles, passt für mich, das"
+    " passt für mich, in ordnung, das ist in ordnung, ist in ordnung, geht in ordnung, geht klar,"
+    " einverstanden, bin einverstanden, ich bin einverstanden, ich stimme zu, bestätigt,"
+    " bestätige, ich bestätige, bestätige ich, ich bestätige das, ich bestätige es, hiermit"
+    " bestätigt, bestätigen, mach das, mach es, mach's, machen sie das, machen sie es, machen"
+    " wir, machen wir so, so machen wir es, so machen wir's, tu das, tu es, tun sie das, tun sie"
+    " es, leg los, los, los geht's, nur zu, fortfahren, bitte fortfahren, fahren sie fort, so ist"
+    " es, so passt es, so passt das, absolut, unbedingt, perfekt, prima, wunderbar,"
     " ausgezeichnet, hervorragend, klasse, sehr gut, das ist gut, das ist ok, das ist okay, ja"
     " gut, ok gut, das klingt gut, klingt gut, hört sich gut an, sieht gut aus, das sieht gut"
     " aus, das wäre gut, das wäre super, das wäre toll, das wäre schön, das wäre nett,"
@@ -70,17 +70,17 @@ _YES: Final[Mapping[str, str]] = {
     " cierto, es cierto, genial, estupendo, excelente, conforme, afirmativo, apruebo, lo apruebo,"
     " aprobado, eso mismo, eso está bien, eso está perfecto, sip, pues sí, pues claro, que sí, sí"
     " quiero, okey",
-    "fr": "oui, ouais, ouaip, ui, mais oui, si, d'accord, je suis d'accord, c'est d'accord, c'est"
-    " ok, c'est ça, c'est bien ça, c'est cela, c'est exact, c'est correct, c'est juste, c'est"
+    "fr": "oui, ouais, ouaip, mais oui, si, d'accord, je suis d'accord, c'est d'accord, c'est ok,"
+    " c'est ça, c'est bien ça, c'est cela, c'est exact, c'est correct, c'est juste, c'est"
     " parfait, exact, exactement, tout à fait, absolument, bien sûr, bien sûr que oui, bien"
     " entendu, certainement, évidemment, parfait, très bien, c'est très bien, allez-y, vas-y,"
     " allons-y, on y va, faites-le, fais-le, faites donc, faites ça, fais ça, confirmé, c'est"
     " confirmé, je confirme, je le confirme, je valide, validé, c'est validé, j'accepte, accepté,"
     " j'approuve, je suis sûr, je suis sûre, j'en suis sûr, j'en suis sûre, sans problème, avec"
     " plaisir, volontiers, ça marche, ça me va, ça me convient, cela me convient, ça roule,"
-    " entendu, affirmatif, marché conclu, dac, impeccable, nickel, génial, je veux bien, ah oui,"
-    " oh oui, ben oui, bah oui, eh oui, eh bien oui, tout est correct, tout est bon, tout est en"
-    " ordre, continuez, poursuivez",
+    " entendu, affirmatif, marché conclu, dac, impeccable, nickel, génial, je veux bien, oh oui,"
+    " ben oui, bah oui, eh oui, eh bien oui, tout est correct, tout est bon, tout est en ordre,"
+    " continuez, poursuivez",
     "it": "sì, certo, va bene, d'accordo, sono d'accordo, perfetto, esatto, esattamente, giusto,"
     " è giusto, corretto, è corretto, confermo, lo confermo, confermato, procedi, proceda,"
     " procedete, vai avanti, certamente, assolutamente sì, volentieri, sì certo, naturalmente",
@@ -90,8 +90,8 @@ _YES: Final[Mapping[str, str]] = {
     "nl": "ja, jawel, ja hoor, zeker, zeker weten, natuurlijk, prima, akkoord, is goed, dat is"
     " goed, dat klopt, klopt, doe maar, ga je gang, ga door, graag, in orde, dat is in orde, oké,"
     " bevestigd, ik bevestig",
-    "sv, da, nb": "ja, jo, japp, jepp, jada, visst, självklart, absolut, det stämmer, helt"
-    " riktigt, okej, gärna, kör på, selvfølgelig, det er riktig, det er rigtigt, gerne, okay",
+    "sv, da, nb": "ja, japp, jepp, jada, visst, självklart, absolut, det stämmer, helt riktigt,"
+    " okej, gärna, kör på, selvfølgelig, det er riktig, det er rigtigt, gerne, okay",
     "": "👍, 👌, ✅, ✔, ☑, 🆗",
 }
 """What says yes, by language; the last line is of none."""
@@ -135,12 +135,13 @@ _BESIDE: Final[Mapping[str, str]] = {
     " good, that's ok, that's okay, that's alright, that's all right, fine, good, now, right now,"
     " right away, straight away, asap, no problem, no worries, no hurry, no rush, have a nice"
     " day, have a good day, have a great day",
-    "de": "bitte, bitteschön, bitte schön, bitte sehr, danke, dankeschön, danke schön, danke"
+    "de": "jo, bitte, bitteschön, bitte schön, bitte sehr, danke, dankeschön, danke schön, danke"
     " sehr, danke dir, danke ihnen, vielen dank, herzlichen dank, besten dank, lieben dank,"
     " tausend dank, vielen lieben dank, im voraus, jetzt, kein problem, gut, alles gut, toll",
-    "es": "por favor, porfa, porfavor, porfis, gracias, muchas gracias, mil gracias, muchísimas"
-    " gracias, se lo agradezco, te lo agradezco, muy amable, ahora, bien, muy bien, todo bien, no"
-    " hay problema, sin problema, señor, señora, amigo, amiga",
+    "es": "ja ja, ja ja ja, ja ja ja ja, por favor, porfa, porfavor, porfis, gracias, muchas"
+    " gracias, mil gracias, muchísimas gracias, se lo agradezco, te lo agradezco, muy amable,"
+    " ahora, bien, muy bien, todo bien, no hay problema, sin problema, señor, señora, amigo,"
+    " amiga",
     "fr": "s'il vous plaît, s'il te plaît, svp, stp, merci, merci beaucoup, merci bien, merci à"
     " vous, merci à toi, mille mercis, merci d'avance, je vous remercie, je te remercie,"
     " maintenant, bon, bien, c'est bon, c'est bien, pas de problème, pas de souci, pas de soucis,"
