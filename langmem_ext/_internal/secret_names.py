@@ -40,6 +40,7 @@ _PAIRS: Final = frozenset(
         *("passphrase", "passcode", "conninfo", "connstr"),
         *(f"{store}{kind}" for store in _STORES for kind in ("url", "uri", "string")),
         *(f"{use}key" for use in _USES),
+        *(f"{use}password" for use in (*_STORES, *_USES, "ssl", "smtp")),
         *(f"{use}{word}" for use in _USES for word in ("token", "tokens", "secret")),
     }
 )

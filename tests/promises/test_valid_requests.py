@@ -150,10 +150,11 @@ def function(n: int, *, v1: bool) -> list[BaseMessage]:
     thought = {"type": "reasoning", "id": f"rs_{n}"}
     names = (f"call_{n}_1", f"call_{n}_2")
     if v1:
-        blocks = [{"type": "tool_call", "id": name, "name": "look", "args": {}} for name in names]
+        args = {"q": "x"}
+        blocks = [{"type": "tool_call", "id": name, "name": "look", "args": args} for name in names]
         thought |= {"reasoning": "hm"}
     else:
-        call = {"type": "function_call", "name": "look", "arguments": "{}"}
+        call = {"type": "function_call", "name": "look", "arguments": '{"q": "x"}'}
         blocks = [{**call, "id": f"fc_{name}", "call_id": name} for name in names]
         thought |= {"summary": []}
     image = {"type": "image", "base64": PNG, "mime_type": "image/png"}

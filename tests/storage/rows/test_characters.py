@@ -41,7 +41,6 @@ METADATA: dict[str, Any] = {
     "source": "loop",
     "step": 1,
     "emoji": "\U0001f642",
-    "half": "\ud83d",
     "flag": True,
     "n": 1,
     "none": None,

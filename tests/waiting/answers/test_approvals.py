@@ -26,9 +26,9 @@ from savers import BACKENDS, Backend, Calls, Mode, Saver, brief_saver
 
 import langmem_ext
 from langmem_ext import (
-    ConversationError,
     DeltaSaver,
     InvalidInput,
+    StaleAnswer,
     Turn,
     converse,
     examine,
@@ -242,7 +242,7 @@ async def test_a_question_is_not_answered_by_a_message_from_before_it(mode: Mode
     graph = asking(InMemorySaver(), node)
     with pytest.raises(RuntimeError, match="no connection"):
         await say(mode, graph, "hello")
-    with pytest.raises(ConversationError, match="came after the message"):
+    with pytest.raises(StaleAnswer, match="asked after the message"):
         await say(mode, graph, "yes")
     assert (await say(mode, graph, "")).reply == "Delete everything?"
     await say(mode, graph, "yes")

@@ -273,7 +273,7 @@ async def test_a_savers_own_lease_is_used(shop: desk.Shop) -> None:
     app = desk.make_graph(saver, shop)
     converse(app, "hi", thread_id="t", wait=3)
     await aconverse(app, "hi", thread_id=7)
-    assert saver.given == [("t", 3), ("7", 10)]
+    assert saver.given == [("t", 0), ("7", 0)], "it is waited for only where it is not free"
 
 
 # -- sync and async alike --------------------------------------------------------------------------

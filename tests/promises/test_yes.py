@@ -1,6 +1,6 @@
 """Promise: a tool with `confirm` runs only after a yes to exactly what was shown.
 
-A yes is a message that is understood whole as one. `confirmation.yaml` holds what people say at a
+A yes is a message that is understood whole as one. `yes.yaml` holds what people say at a
 confirmation, in four languages: plain yeses, and messages that are none.
 """
 
@@ -30,7 +30,7 @@ from langmem_ext import (
 )
 
 SAID: dict[str, dict[str, list[str]]] = yaml.load(
-    Path(__file__).with_name("confirmation.yaml").read_text("utf-8"),
+    Path(__file__).with_name("yes.yaml").read_text("utf-8"),
     Loader=yaml.BaseLoader,  # all is text: "no" and "1", too
 )
 CATALOG = IntentCatalog.from_dict(
