@@ -203,7 +203,7 @@ def side_by_side(ops: Iterable[Op[T]]) -> Op[list[T]]:
     """Run independent operations; statements that they yield at the same time are sent together.
 
     Args:
-        ops: They only read. Each begins when it is its turn to yield.
+        ops: None reads or writes what another one writes. Each begins when it is its turn to yield.
     """
     running = list(ops)
     results: dict[int, T] = {}

@@ -26,6 +26,13 @@ _ESCAPE: Final = re.compile(b"\x02([\x10-\x12])")
 _LAST: Final = b"\xff"
 """Sorts after every path: no character begins with it."""
 
+WALK_BYTES: Final = {"end": _END, "beyond": b"\x02", "least": b"\x00"}
+"""For `statements.WALK_PATHS`: a label's end; in its place, what sorts behind all that the label is
+a prefix of (`end_of`); and behind a path, what sorts before all else."""
+
+DEEPEST: Final = 2**31 - 1
+"""More labels than a namespace has."""
+
 
 def path_of(labels: Sequence[str]) -> bytes:
     """A namespace as bytes.

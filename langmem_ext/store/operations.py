@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any, Final, TypeAlias
 
 from langgraph.store.base import Item, MatchCondition, SearchItem
@@ -21,6 +22,7 @@ from langmem_ext.storage.operation import (
     fetch,
     fetch_one,
     operation,
+    side_by_side,
 )
 from langmem_ext.storage.prune.store_items import (
     DELETE_SOURCES,
@@ -33,7 +35,7 @@ from langmem_ext.storage.rows.checksum import check_of
 from langmem_ext.storage.rows.clock import moment_of
 from langmem_ext.store import statements as sql
 from langmem_ext.store.filters import Narrowing, passes
-from langmem_ext.store.names import end_of, labels_of, matches, text_of
+from langmem_ext.store.names import DEEPEST, WALK_BYTES, end_of, labels_of, matches, text_of
 from langmem_ext.store.ranking import best, fuse, score_words
 from langmem_ext.store.values import load_value
 from langmem_ext.store.vectors import Vectors
@@ -112,12 +114,17 @@ class Search:
     """Search the items below a namespace."""
 
     path: bytes
-    filter: Mapping[str, Any]
-    narrowing: Narrowing
+    filter: Mapping[str, Any] = field(hash=False)
+    narrowing: Narrowing = field(hash=False)
     limit: int
     offset: int
-    query: Query | None
+    query: Query | None = field(hash=False)
     refresh: bool
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it may read many more items than it returns."""
+        return bool(self.filter or self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,43 +172,74 @@ Step: TypeAlias = Get | Search | Listing | Put
 Found: TypeAlias = Item | list[SearchItem] | list[tuple[str, ...]] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A batch: its reads see the state before its puts; of several puts of a key the last counts.
+
+    Attributes:
+        steps: What is to be done.
+        caller: Who asks.
+        by: The run that puts, if any is known.
+    """
+
+    steps: Sequence[Step]
+    caller: Caller
+    by: Run | None = None
+
+    @property
+    def puts(self) -> dict[tuple[bytes, bytes], Put]:
+        """Its puts, by their items."""
+        return {(step.path, step.key): step for step in self.steps if isinstance(step, Put)}
+
+
 @dataclass(slots=True)
 class Outcome:
-    """The results of a batch, and the numbers of the items whose time to live restarts."""
+    """The results of each batch, and the numbers of the items whose time to live restarts."""
 
-    results: list[Found] = field(default_factory=list)
+    results: list[list[Found]] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
 
 
 @operation
-def run_batch(
-    steps: Sequence[Step], caller: Caller, *, sweep: bool, by: Run | None = None
-) -> Op[Outcome]:
-    """Run a batch: first its reads, in order, then the last put of each key.
+def run_calls(calls: Sequence[Call], *, writes: bool, sweep: bool) -> Op[Outcome]:
+    """Run batches as one transaction, with the results that they would have one after the other.
 
     Args:
-        steps: The batch.
-        caller: Who asks.
+        calls: The batches, in order.
+        writes: Whether there are puts among them.
         sweep: Whether to delete some expired items, too.
-        by: The run that puts, if any is known.
 
     Raises:
-        ThreadDeleted: The thread of the run, or one that an item comes from, was deleted meanwhile.
+        ThreadDeleted: The thread of a run, or one that an item comes from, was deleted meanwhile.
         InvalidInput: A put's key is another owner's; nothing was changed.
         DamagedRow: An item that was to be read is damaged.
     """
     outcome = Outcome()
-    for step in steps:
-        outcome.results.append((yield from _read(step, caller, outcome.read)))
-    puts = {(step.path, step.key): step for step in steps if isinstance(step, Put)}
-    if puts:
-        yield from _require_threads(puts.values(), by)
-        yield from _refresh(outcome.read, caller)
-        for put in puts.values():
-            yield from _put(put, caller)
-        if sweep:
-            yield from delete_expired(caller.owner, caller.now)
+    for group in _side_by_side(calls):
+        read: list[int] = []
+        outcome.results += yield from _read(group, read)
+        outcome.read += read
+        if writes:
+            yield from _refresh(read, calls[0].caller)
+        yield from _write(group)
+    if sweep:
+        yield from delete_expired(calls[-1].caller.owner, calls[-1].caller.now)
     return outcome
+
+
+def _side_by_side(calls: Iterable[Call]) -> Iterator[list[Call]]:
+    """Batches in groups: no batch reads, or puts, what one before it in its group puts."""
+    group: list[Call] = []
+    put: set[tuple[bytes, bytes]] = set()
+    for call in calls:
+        puts = call.puts
+        reads = any(not isinstance(step, Put) for step in call.steps)
+        if put and (reads or not put.isdisjoint(puts)):
+            yield group
+            group, put = [], set()
+        group.append(call)
+        put.update(puts)
+    yield group
 
 
 @operation
@@ -236,21 +274,49 @@ def _refresh(numbers: Sequence[int], caller: Caller) -> Op[None]:
         yield Batch(sql.REFRESH_ITEM, params)
 
 
-def _read(step: Step, caller: Caller, read: list[int]) -> Op[Found]:
+def _read(calls: Sequence[Call], read: list[int]) -> Op[list[list[Found]]]:
+    """The results of batches; what several ask for is read once, and built for each."""
+    asked = dict.fromkeys(
+        (step, call.caller) for call in calls for step in call.steps if _is_light(step)
+    )
+    rows = yield from side_by_side(starmap(_rows_of, asked))
+    known = dict(zip(asked, rows, strict=True))
+    results: list[list[Found]] = []
+    for call in calls:
+        results.append([])
+        for step in call.steps:
+            if isinstance(step, Put):
+                found = None
+            elif _is_light(step):
+                found = _built(step, known[step, call.caller], read)
+            else:
+                found = _built(step, (yield from _rows_of(step, call.caller)), read)
+            results[-1].append(found)
+    return results
+
+
+def _is_light(step: Step) -> bool:
+    return not isinstance(step, Put) and not (isinstance(step, Search) and step.is_heavy)
+
+
+def _rows_of(step: Get | Search | Listing, caller: Caller) -> Op[Any]:
     if isinstance(step, Get):
         where = {"path": step.path, "key": step.key, "owner": caller.owner, "now": caller.now}
-        rows = yield from fetch(sql.SELECT_ITEM, **where)
-        if step.refresh:
-            read += [row[0] for row in rows if row[6] is not None]
-        return _item(Item, rows[0]) if rows else None
+        return [(row, None) for row in (yield from fetch(sql.SELECT_ITEM, **where))]
     if isinstance(step, Listing):
         return (yield from _list(step, caller))
-    if isinstance(step, Search):
-        scored = yield from _search(step, caller)
-        if step.refresh:
-            read += [row[0] for row, _ in scored if row[6] is not None]
-        return [_item(SearchItem, row, score=score) for row, score in scored]
-    return None
+    return (yield from _search(step, caller))
+
+
+def _built(step: Get | Search | Listing, rows: Any, read: list[int]) -> Found:
+    """A step's result, from what was read; and which items' time to live that restarts."""
+    if isinstance(step, Listing):
+        return list(rows)
+    if step.refresh:
+        read += [row[0] for row, _ in rows if row[6] is not None]
+    if isinstance(step, Get):
+        return _item(Item, rows[0][0]) if rows else None
+    return [_item(SearchItem, row, score=score) for row, score in rows]
 
 
 def _item(kind: Callable[..., Any], row: Row, **more: Any) -> Any:
@@ -374,18 +440,24 @@ def _score_words(query: Query, within: dict[str, Any], total: int) -> Op[dict[in
 
 
 def _list(listing: Listing, caller: Caller) -> Op[list[tuple[str, ...]]]:
-    where = {"low": listing.path, "high": end_of(listing.path)}
-    rows = yield from fetch(sql.SELECT_PATHS, **where, owner=caller.owner, now=caller.now)
-    namespaces = [labels_of(path) for (path,) in rows]
-    if listing.conditions:
-        namespaces = [
-            namespace
-            for namespace in namespaces
-            if all(matches(each, namespace) for each in listing.conditions)
-        ]
-    if listing.max_depth is not None:
-        namespaces = list(dict.fromkeys(namespace[: listing.max_depth] for namespace in namespaces))
-    return namespaces[listing.offset : listing.offset + listing.limit]
+    where: dict[str, Any] = {"low": listing.path, "high": end_of(listing.path)}
+    where |= {"owner": caller.owner, "now": caller.now}
+    below = labels_of(listing.path)
+    if listing.max_depth != 0 and all(
+        condition.match_type == "prefix" and condition.path == below
+        for condition in listing.conditions
+    ):
+        sizes = {"depth": listing.max_depth, "limit": listing.limit, "offset": listing.offset}
+        part = {name: DEEPEST if n is None else min(n, DEEPEST) for name, n in sizes.items()}
+        rows = yield from fetch(sql.WALK_PATHS, **where, **part, **WALK_BYTES)
+        return [labels_of(path) for (path,) in rows]
+    rows = yield from fetch(sql.SELECT_PATHS, **where)
+    namespaces = [
+        namespace[: listing.max_depth]
+        for namespace in (labels_of(path) for (path,) in rows)
+        if all(matches(each, namespace) for each in listing.conditions)
+    ]
+    return list(dict.fromkeys(namespaces))[listing.offset : listing.offset + listing.limit]
 
 
 # -- writing -----------------------------------------------------------------------------------
@@ -405,6 +477,15 @@ def _require_threads(puts: Iterable[Put], by: Run | None) -> Op[None]:
     for thread_id, moment in sorted(begun):
         if (yield from fetch_one(sql.LOCK_BEGUN, id=thread_id)) != (moment,):
             raise ThreadDeleted(thread_id)
+
+
+def _write(calls: Sequence[Call]) -> Op[None]:
+    for call in calls:
+        if call.puts:
+            yield from _require_threads(call.puts.values(), call.by)
+    yield from side_by_side(
+        [_put(put, call.caller) for call in calls for put in call.puts.values()]
+    )
 
 
 def _put(put: Put, caller: Caller) -> Op[None]:

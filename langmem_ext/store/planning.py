@@ -9,7 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from langchain_core.runnables.config import var_child_runnable_config
-from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp
+from langgraph.store.base import (
+    GetOp,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+)
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log.message_log import MessageLog, thread_key
@@ -86,7 +93,9 @@ class Plan:
     @property
     def is_heavy(self) -> bool:
         """Whether it may read so much that it must not run on an event loop."""
-        return any(isinstance(step, Search) and (step.filter or step.query) for step in self.steps)
+        return bool(self.queries) or any(
+            isinstance(step, Search) and step.is_heavy for step in self.steps
+        )
 
     def all_texts(self) -> list[str]:
         """The texts of the puts that will be run, each once."""
@@ -106,8 +115,8 @@ class Plan:
         vectors: Vectors,
         *,
         hybrid: bool,
-    ) -> list[Step]:
-        """Its steps, with the vectors of their texts and queries.
+    ) -> None:
+        """Give its steps the vectors of their texts and queries.
 
         Args:
             index: The index of the vectors.
@@ -127,7 +136,6 @@ class Plan:
                 query = self.queries[at]
                 words = words_of_query(query) if hybrid else ()
                 self.steps[at] = replace(step, query=Query(words, queries.get(query), vectors))
-        return self.steps
 
 
 def plan_batch(ops: Iterable[Op], index: Index) -> Plan:
@@ -216,14 +224,15 @@ def _listing(op: ListNamespacesOp) -> Listing:
     _require_count(op.offset, "offset")
     if op.max_depth is not None:
         _require_count(op.max_depth, "max_depth")
-    conditions = tuple(op.match_conditions or ())
-    for condition in conditions:
+    conditions = []
+    for condition in op.match_conditions or ():
         path_of(condition.path)
+        conditions.append(MatchCondition(condition.match_type, tuple(condition.path)))
         if condition.match_type not in ("prefix", "suffix"):
             kind = condition.match_type
             raise InvalidInput(f"namespaces match by prefix or suffix, not {kind!r}")
     path = path_of(common_prefix(conditions))
-    return Listing(path, conditions, op.max_depth, op.limit, op.offset)
+    return Listing(path, tuple(conditions), op.max_depth, op.limit, op.offset)
 
 
 def _require_count(number: object, name: str) -> None:

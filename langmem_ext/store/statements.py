@@ -10,6 +10,7 @@ from typing import Final
 
 from langmem_ext.storage.prune.store_items import OWNED
 from langmem_ext.storage.schema.dialect import (
+    BLOB,
     COSINE,
     FOR_UPDATE,
     INSTR,
@@ -42,6 +43,26 @@ SELECT_PAGE_OF_ALL = (
 )
 SELECT_NUMBERS = f"SELECT number FROM store_item WHERE {_WITHIN} ORDER BY path, number"
 SELECT_PATHS = f"SELECT DISTINCT path FROM store_item WHERE {_WITHIN} ORDER BY path"
+# The namespaces, cut to `:depth` labels, each by one look into the index: from a namespace's first
+# item to that of the next. A row is a namespace, how much of it has been looked at, and how many
+# more labels are wanted.
+_FOLLOWING: Final = (
+    f"SELECT path FROM store_item WHERE path >= {{}} AND path < :high AND {_VISIBLE} ORDER BY path"
+    " LIMIT 1"
+)
+_GOES_ON: Final = "CASE WHEN seen < length(found) AND more > 0 THEN"
+_BEHIND: Final = (
+    "CAST(CASE WHEN more = 0 THEN substr(found, 1, seen - 1) || :beyond ELSE found || :least END AS"
+    f" {BLOB})"
+)
+WALK_PATHS = (
+    f"WITH RECURSIVE walk (found, seen, more) AS (SELECT ({_FOLLOWING.format(':low')}), 0, :depth"
+    f" UNION ALL SELECT {_GOES_ON} found ELSE ({_FOLLOWING.format(_BEHIND)}) END,"
+    f" {_GOES_ON} seen + {INSTR}(substr(found, seen + 1), :end) ELSE 0 END,"
+    f" {_GOES_ON} more - 1 ELSE :depth END FROM walk WHERE found IS NOT NULL)"
+    " SELECT substr(found, 1, seen) FROM walk WHERE found IS NOT NULL AND (more = 0 OR seen ="
+    " length(found)) LIMIT :limit OFFSET :offset"
+)
 _INSERT: Final = (
     "INSERT INTO store_item AS old (path, key, owner, value, plain, fields, signature, ttl,"
     f" expires_at, created_at, updated_at, crc, words) VALUES (:path, :key, {OWNER_VALUE}, :value,"

@@ -15,17 +15,18 @@ from collections.abc import (
     Sequence,
 )
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, groupby
 from typing import Any, Final, Self, TypeAlias, TypedDict, TypeVar, Unpack
+from weakref import WeakKeyDictionary
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.checkpointer.opening import Done
-from langmem_ext.errors import InvalidInput
+from langmem_ext.errors import InvalidInput, StorageUnavailable
 from langmem_ext.log.closing import Closing
 from langmem_ext.log.message_log import Database, MessageLog, bound_owner, is_address
 from langmem_ext.log.shown import ReprFacts
@@ -35,7 +36,7 @@ from langmem_ext.storage.rows.clock import now_ms
 from langmem_ext.store import operations as ops
 from langmem_ext.store.index import Index, words_of
 from langmem_ext.store.lines import head_line, line_of, read_lines, read_page
-from langmem_ext.store.operations import Caller, Outdated
+from langmem_ext.store.operations import Caller, Outdated, Run
 from langmem_ext.store.planning import Plan, milliseconds, plan_batch, run_of
 from langmem_ext.store.values import load_value
 from langmem_ext.store.vectors import Vectors
@@ -44,6 +45,9 @@ T = TypeVar("T")
 
 SWEEP_EVERY: Final = 64
 """Of so many batches that put something, one also deletes some expired items."""
+
+MANY: Final = 64
+"""More batches than this do not run on an event loop together."""
 
 PAGE: Final = 100
 """How many items are reindexed at a time."""
@@ -72,10 +76,10 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Embed:
-    """Embed texts, or a query."""
+    """Embed texts and queries; the answer is their vectors, as two dicts."""
 
-    texts: Sequence[str]
-    query: bool = False
+    texts: Sequence[str] = ()
+    queries: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +89,33 @@ class _Look:
     fewer: int
 
 
-_Asked: TypeAlias = _Run | _Embed | _Look
+@dataclass(frozen=True, slots=True)
+class _Each:
+    """Do several works at once, or one after the other."""
+
+    works: Sequence[_Work[None]]
+
+
+_Asked: TypeAlias = _Run | _Embed | _Look | _Each
 _Work: TypeAlias = Generator[_Asked, Any, T]
 """What to do, written once for sync and async callers."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A batch that somebody waits for, and what came of it."""
+
+    plan: Plan
+    owner: str | None
+    by: Run | None
+    results: list[Result] = field(default_factory=list)
+    error: Exception | None = None
+
+    def outcome(self) -> list[Result]:
+        """Its results; raises what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self.results
 
 
 class DeltaStore(Closing, BaseStore):
@@ -141,6 +169,10 @@ class DeltaStore(Closing, BaseStore):
         if self._index.embeddings is not None:
             self.log.driver.on_rollback(self._vectors.forget)
         self._puts = 0
+        # Of each event loop: the batches that have come in this turn, and the task that runs them.
+        self._turns: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, tuple[list[_Call], asyncio.Task[None]]
+        ] = WeakKeyDictionary()
 
     # -- opening and closing -------------------------------------------------------------------
 
@@ -184,34 +216,104 @@ class DeltaStore(Closing, BaseStore):
             DamagedRow: An item that was to be read is damaged.
             StorageError: The database refused; nothing was changed.
         """
-        return perform(self._batch(ops), self._answer)
+        call = self._call(ops)
+        perform(self._run_all([call]), self._answer)
+        return call.outcome()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Async twin of `batch`."""
-        return await aperform(self._batch(ops), self._aanswer)
+        """Async twin of `batch`.
 
-    def _batch(self, operations: Iterable[Op]) -> _Work[list[Result]]:
-        index = self._index
-        plan = plan_batch(operations, index)
-        wanted_texts = plan.all_texts()
-        texts = (yield _Embed(wanted_texts)) if wanted_texts else {}
-        queries = {}
-        for query in plan.all_queries():
-            queries[query] = yield _Embed([query], query=True)
-        if queries:
-            yield from self._look(COPIED_AT_ONCE)
-        steps = plan.complete(index, texts, queries, self._vectors, hybrid=self._hybrid)
-        writes = plan.writes
+        Batches that come in the same turn of an event loop share a transaction, and the request to
+        the embedding model. Each has the result that it would have if they ran one after the other,
+        in the order of the calls, and each succeeds or fails by itself. A read costs little then:
+        gather as many as you like.
+        """
+        call, loop = self._call(ops), asyncio.get_running_loop()
+        turn = self._turns.get(loop)
+        if turn is None or turn[1].done():  # one that was cancelled before it began is left behind
+            calls: list[_Call] = []
+            # A task, which ends even if all who wait are cancelled; not `create_task`, by which an
+            # eager one would begin before others have come.
+            work = asyncio.Task(self._run_turn(loop, calls), loop=loop)
+            turn = self._turns[loop] = calls, work
+        turn[0].append(call)
+        await asyncio.shield(turn[1])
+        return call.outcome()
+
+    async def _run_turn(self, loop: asyncio.AbstractEventLoop, calls: Sequence[_Call]) -> None:
+        del self._turns[loop]  # who comes from now on waits for the next one
+        await aperform(self._run_all(calls), self._aanswer)
+
+    def _call(self, operations: Iterable[Op]) -> _Call:
+        plan = plan_batch(operations, self._index)
+        return _Call(plan, self.owner, run_of(self.log) if plan.writes else None)
+
+    def _run_all(self, calls: Sequence[_Call]) -> _Work[None]:
+        """Run batches; those that only read much do not keep the others waiting."""
+        heavy = [call for call in calls if call.plan.is_heavy]
+        if not heavy or len(calls) == 1 or any(call.plan.writes for call in calls):
+            yield from self._run_together(calls)
+            return
+        light = [call for call in calls if not call.plan.is_heavy]
+        groups = [*([call] for call in heavy), *([light] if light else [])]
+        yield _Each([self._run_together(group) for group in groups])
+
+    def _run_together(self, calls: Sequence[_Call]) -> _Work[None]:
+        """Run batches in one transaction; if it fails, in two, so that each fails by itself."""
+        yield from self._complete(calls)
+        groups = [[call for call in calls if call.error is None]]
+        while groups:
+            if not (group := groups.pop()):
+                continue
+            try:
+                yield from self._store(group)
+            except Exception as error:
+                if len(group) > 1 and not isinstance(error, StorageUnavailable):
+                    half = len(group) // 2
+                    groups += group[half:], group[:half]
+                    continue
+                for call in group:
+                    call.error = error
+
+    def _complete(self, calls: Sequence[_Call]) -> _Work[None]:
+        """Embed what batches need; whose texts are refused fails by itself."""
+        texts = list(dict.fromkeys(chain.from_iterable(call.plan.all_texts() for call in calls)))
+        queries = list(
+            dict.fromkeys(chain.from_iterable(call.plan.all_queries() for call in calls))
+        )
+        of_texts, of_queries = {}, {}
+        try:
+            if self._index.embeddings is not None and (texts or queries):
+                of_texts, of_queries = yield _Embed(texts, queries)
+            if queries:
+                yield from self._look(COPIED_AT_ONCE)
+        except Exception as error:
+            if len(calls) == 1:
+                calls[0].error = error
+            else:
+                yield _Each([self._complete([call]) for call in calls])
+            return
+        for call in calls:
+            call.plan.complete(
+                self._index, of_texts, of_queries, self._vectors, hybrid=self._hybrid
+            )
+
+    def _store(self, calls: Sequence[_Call]) -> _Work[None]:
+        """Run batches in one transaction."""
+        now, writes = now_ms(), any(call.plan.writes for call in calls)
         self._puts += writes
-        caller = Caller(self.owner, now_ms())
-        by = run_of(self.log) if writes else None
-        op = ops.run_batch(steps, caller, sweep=self._puts % SWEEP_EVERY == 0, by=by)
-        op.heavy = plan.is_heavy
-        outcome = yield _Run(op, writes, by_run=by is not None)
+        op = ops.run_calls(
+            [ops.Call(call.plan.steps, Caller(call.owner, now), call.by) for call in calls],
+            writes=writes,
+            sweep=writes and self._puts % SWEEP_EVERY == 0,
+        )
+        op.heavy = len(calls) > MANY or any(call.plan.is_heavy for call in calls)
+        by_run = any(call.by is not None for call in calls)
+        outcome = yield _Run(op, writes, by_run=by_run)
         if outcome.read and not writes:
-            yield _Run(ops.refresh(outcome.read, caller), write=True)
-        results: list[Result] = outcome.results
-        return results
+            yield _Run(ops.refresh(outcome.read, Caller(None, now)), write=True)
+        for call, results in zip(calls, outcome.results, strict=True):
+            call.results = results
 
     def _look(self, fewer: int) -> _Work[None]:
         """Find out whether the database compares vectors, if that matters and is not known."""
@@ -226,9 +328,10 @@ class DeltaStore(Closing, BaseStore):
                 self.log.write_of_run if asked.by_run else partial(self.log.run, write=asked.write)
             )
             return run(asked.op)
-        if asked.query:
-            return self._index.embed_query(asked.texts[0])
-        return self._index.embed(asked.texts)
+        if isinstance(asked, _Each):
+            return [perform(work, self._answer) for work in asked.works]
+        index, queries = self._index, asked.queries
+        return index.embed(asked.texts), {query: index.embed_query(query) for query in queries}
 
     async def _aanswer(self, asked: _Asked) -> Any:
         if isinstance(asked, _Look):
@@ -238,9 +341,12 @@ class DeltaStore(Closing, BaseStore):
             if asked.by_run:
                 return await self.log.awrite_of_run(asked.op)
             return await self.log.arun(asked.op, write=asked.write)
-        if asked.query:
-            return await self._index.aembed_query(asked.texts[0])
-        return await self._index.aembed(asked.texts)
+        if isinstance(asked, _Each):
+            return await asyncio.gather(*(aperform(work, self._aanswer) for work in asked.works))
+        index, queries = self._index, asked.queries
+        texts = await index.aembed(asked.texts)
+        vectors = await asyncio.gather(*map(index.aembed_query, queries))
+        return texts, dict(zip(queries, vectors, strict=True))
 
     # -- moving --------------------------------------------------------------------------------
 
@@ -294,11 +400,9 @@ class DeltaStore(Closing, BaseStore):
                 plan.texts = {
                     at: self._index.texts(item.value, item.fields) for at, item in enumerate(items)
                 }
-                wanted_texts = plan.all_texts()
-                texts = (yield _Embed(wanted_texts)) if wanted_texts else {}
-                steps = plan.complete(self._index, texts, {}, self._vectors, hybrid=self._hybrid)
-                caller = Caller(owner, now_ms())
-                yield _Run(ops.run_batch(steps, caller, sweep=False), write=True)
+                call = _Call(plan, owner, None)
+                yield from self._run_together([call])
+                call.outcome()
             done += len(page)
         return done
 
@@ -334,7 +438,7 @@ class DeltaStore(Closing, BaseStore):
             if not page:
                 break
             texts = [index.texts(load_value(item.value), _fields_of(item)) for item in page]
-            vectors = yield _Embed(list(dict.fromkeys(chain.from_iterable(texts))))
+            vectors, _ = yield _Embed(list(dict.fromkeys(chain.from_iterable(texts))))
             items = [
                 replace(
                     item,

@@ -120,6 +120,9 @@ UNINDEXED: Final = "[+]"
 INSTR: Final = "[instr]"
 """A function that returns where in a text, or blob, a second one begins, or 0."""
 
+BLOB: Final = "[blob]"
+"""The type of a blob."""
+
 LIKE: Final = "[like]"
 """LIKE, ignoring case."""
 
@@ -277,6 +280,7 @@ SQLITE: Final = Dialect(
         "onward": "(thread, namespace, checkpoint) >= (:thread, :namespace, :checkpoint)",
         "+": "+",
         "instr": "instr",
+        "blob": "BLOB",
         "like": "LIKE",
         "run": (
             "CASE WHEN substr(body, 1, 1) = x'7B' AND json_valid(CAST(body AS TEXT)) THEN"
@@ -389,6 +393,7 @@ _POSTGRES: Final = {
     "onward": "thread = :thread AND (namespace, checkpoint) >= (:namespace, :checkpoint)",
     "+": "",
     "instr": "pg_catalog.position",
+    "blob": "BYTEA",
     "like": "ILIKE",
     "scalar": "CAST(:value? AS jsonb)",
     "field": "(CAST(value AS jsonb) -> CAST(:name? AS text))",
