@@ -211,7 +211,8 @@ def test_a_yes_word_that_is_another_allowed_value_runs_nothing() -> None:
     [
         "no wait, you're closed monday right?", "not that one", "that isn't right", "okay nope",
         "yes. No. I mean no.", "yes 👎", "nein, das stimmt nicht", "no, espera",
-        "non, pas celle-là", "no, I want to know where it is",
+        "non, pas celle-là", "no, thanks, you are a star",
+        "no, I want to know where it is",
     ],
 )  # fmt: skip
 def test_a_no_with_more_words_is_a_no(text: str) -> None:

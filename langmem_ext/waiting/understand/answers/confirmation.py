@@ -32,6 +32,7 @@ from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
+    Chat,
     Confirm,
     Correct,
     Deny,
@@ -87,7 +88,8 @@ def _taken_apart(
     ]
     if corrections and anew.certain:
         return corrections
-    if aside := aside_of(heard.text, clauses):
+    aside = aside_of(heard.text, clauses)
+    if aside and not (isinstance(aside, Chat) and begins_with_no(heard.text)):
         return [aside]
     asked_for = yield from classified(playbook, session, plan, heard, None)
     if starts := other_requests(playbook, plan, heard, asked_for):

@@ -1,0 +1,1 @@
+"""What the package promises, one file a topic, on its public API."""
