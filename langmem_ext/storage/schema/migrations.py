@@ -218,7 +218,7 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
     Migration(
         "m004_tombstones",
         sqlite=(f"CREATE TABLE tombstone ({TOMBSTONE.format(hash='BLOB')}) WITHOUT ROWID",),
-        postgres=(f"CREATE TABLE tombstone ({TOMBSTONE.format(hash='BYTEA')})",),
+        postgres=(f"CREATE TABLE IF NOT EXISTS tombstone ({TOMBSTONE.format(hash='BYTEA')})",),
     ),
 )
 

@@ -63,6 +63,8 @@ class Router(PostgresDriver):
             for value in values_of(command)
             if isinstance(value, int | str) and value in self._homes
         }
+        if ".tombstone WHERE deleted_at" in str(command.sql):
+            return self.place_of(THREADS[0])  # old ones are removed wherever
         if len(named) != 1:
             raise Unroutable(f"{len(named)} threads in {command.sql}")
         return self.place_of(THREADS[named.pop()])
