@@ -112,18 +112,6 @@ def leave_the_former_vectors(patch: Patch) -> None:
     )
 
 
-def list_a_cut_namespace_twice(patch: Patch) -> None:
-    patch.setattr(operations, "dict", _Pairs, raising=False)
-
-
-class _Pairs:
-    """Stands for `dict` in one module: keeps what comes twice."""
-
-    @staticmethod
-    def fromkeys(keys: Iterable[Any]) -> list[Any]:
-        return list(keys)
-
-
 def make_keys_of_one_case(patch: Patch) -> None:
     patch.setattr(planning, "bytes_of", lambda key: names.bytes_of(key.lower()))
 
@@ -139,7 +127,6 @@ DEFECTS: dict[Callable[[Patch], None], str] = {
     return_what_has_expired: "what has expired is not there",
     begin_the_time_anew_with_every_read: "reading begins the time anew where that is asked",
     leave_the_former_vectors: "a put replaces what is found",
-    list_a_cut_namespace_twice: "namespaces are cut to a depth and paged",
     make_keys_of_one_case: "any text is a key",
 }
 """Each with the rule that it breaks."""
