@@ -211,8 +211,7 @@ def test_a_yes_word_that_is_another_allowed_value_runs_nothing() -> None:
     [
         "no wait, you're closed monday right?", "not that one", "that isn't right", "okay nope",
         "yes. No. I mean no.", "yes 👎", "nein, das stimmt nicht", "no, espera",
-        "non, pas celle-là", "no, thanks, you are a star",
-        "no, I want to know where it is",
+        "non, pas celle-là", "no, I want to know where it is",
     ],
 )  # fmt: skip
 def test_a_no_with_more_words_is_a_no(text: str) -> None:
@@ -222,6 +221,12 @@ def test_a_no_with_more_words_is_a_no(text: str) -> None:
     assert desk.say("yes").waiting_for == "confirmation"
     assert desk.ran == []
     assert desk.asked.startswith("Shall I cancel order O-123?")
+
+
+def test_a_no_that_is_final_ends_the_request() -> None:
+    desk = Desk("cancel_order")
+    assert desk.say("no, thanks, you are a star").reply == CATALOG.replies.cancelled
+    assert desk.ran == []
 
 
 def test_a_second_no_ends_the_request() -> None:
