@@ -37,7 +37,7 @@ from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.waiting.converse import converse
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
-CASES = Path(__file__).parents[2] / "promises" / "confirmation.yaml"
+CASES = Path(__file__).parents[2] / "promises" / "yes.yaml"
 
 ANSWERS = [
     "O-1",
