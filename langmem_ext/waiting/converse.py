@@ -12,8 +12,6 @@ import logging
 import threading
 from collections.abc import (
     AsyncIterator,
-    Collection,
-    Container,
     Generator,
     Iterator,
     Mapping,
@@ -54,8 +52,9 @@ from langmem_ext.log.message_log import thread_key
 from langmem_ext.messages.annotations import asked_in
 from langmem_ext.storage.driver import Leases
 from langmem_ext.threads.states.held import HELD, Standing
-from langmem_ext.threads.states.rewind import COPY, arewind, rewind
+from langmem_ext.threads.states.rewind import COPY, arewind, finished_again, rewind
 from langmem_ext.waiting.interrupts.foreign import plan_answers, plan_resume
+from langmem_ext.waiting.interrupts.resume import Expected
 from langmem_ext.waiting.sensitive import marked, written_at
 from langmem_ext.waiting.time_zone import zoned_now
 from langmem_ext.waiting.turn import (
@@ -154,7 +153,10 @@ def converse(
             if isinstance(call, Hold):
                 job.saver.put_writes(call.config, call.writes, HELD)
             elif isinstance(call, Back):
-                graph.update_state(call.config, None, as_node=COPY)
+                copied = graph.update_state(call.config, None, as_node=COPY)
+                before, after = graph.get_state(call.config), graph.get_state(copied)
+                for put in finished_again(job.saver.get_tuple(call.config), before, after):
+                    job.saver.put_writes(*put)
             elif isinstance(call, Run):
                 try:
                     graph.invoke(call.value, job.config, durability="sync")
@@ -204,7 +206,10 @@ async def aconverse(
             if isinstance(call, Hold):
                 await job.saver.aput_writes(call.config, call.writes, HELD)
             elif isinstance(call, Back):
-                await graph.aupdate_state(call.config, None, as_node=COPY)
+                copied = await graph.aupdate_state(call.config, None, as_node=COPY)
+                before, after = await graph.aget_state(call.config), await graph.aget_state(copied)
+                for put in finished_again(await job.saver.aget_tuple(call.config), before, after):
+                    await job.saver.aput_writes(*put)
             elif isinstance(call, Run):
                 try:
                     await graph.ainvoke(call.value, job.config, durability="sync")
@@ -312,7 +317,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """Go back to a checkpoint: what it was about to do is to be done again.
+    """Go back to a checkpoint: what it was still to do is to be done.
 
     Attributes:
         config: The checkpoint.
@@ -381,16 +386,21 @@ class _Job:
             used=used,
         )
 
-    def steps(self, seen: Container[Interrupt] | None) -> Steps:
+    def steps(self, before: Sequence[Interrupt] | None) -> Steps:
         """The calls that deliver the message until the thread is idle or asks; gives its state.
 
         Args:
-            seen: What was asked when the message was sent; None: what is asked now.
+            before: What was asked before the wait for the thread; None if it was not waited for.
         """
         here = yield Look()
         delivered, failed, tried = self._holds_message(here.snapshot), False, False
         asks_again = False
-        seen = pending_interrupts(here.snapshot) if seen is None else seen
+        seen = pending_interrupts(here.snapshot) if before is None else before
+        told = (
+            here.snapshot.values.get("waiting_for_param")
+            if self._records and before is None
+            else None
+        )
         for _ in range(RUNS):
             snapshot = here.snapshot
             answered = not tried and self._holds_failed_answer(snapshot)
@@ -410,23 +420,24 @@ class _Job:
                     and not pending_interrupts(here.snapshot)
                     and not self._stands_at_breakpoint(here.snapshot)
                 )
-                before = (yield from self._before_input(snapshot)) if failed and starts else None
-                if before is not None:
-                    here = yield Back(before)
+                place = (yield from self._before_input(snapshot)) if failed and starts else None
+                if place is not None:
+                    here = yield Back(place)
                     failed, asks_again = False, True
             elif delivered or self.message is None:
                 return snapshot
-            elif not pending_interrupts(snapshot):
-                self._require_asked(())
-                here = yield Run(self._request(snapshot, self.message))
-                delivered, failed = not self._records, False
             else:
-                seen = pending_interrupts(snapshot) if asks_again else seen
-                answers, recorded = self._answers(here, self.message, seen)
-                if not answers:  # it says nothing: the question is shown again
-                    return snapshot
-                delivered, failed = not recorded, False
-                here = yield from self._answered(here, answers)
+                asked = pending_interrupts(snapshot)
+                self._require_seen(asked, asked if asks_again else seen, told, before or ())
+                if not asked:
+                    here = yield Run(self._request(snapshot, self.message))
+                    delivered, failed = not self._records, False
+                else:
+                    answers, recorded = self._answers(here, self.message)
+                    if not answers:  # it says nothing: the question is shown again
+                        return snapshot
+                    delivered, failed = not recorded, False
+                    here = yield from self._answered(here, answers)
             delivered = delivered or self._holds_message(here.snapshot)
             goes_on = not delivered or (
                 bool(here.snapshot.tasks) and not pending_interrupts(here.snapshot)
@@ -487,37 +498,26 @@ class _Job:
                 return marks.as_stored(playbook, snapshot.values, message, now)
         return _noted(message, messages_of(snapshot))
 
-    def _answers(
-        self, here: Standing, message: HumanMessage, seen: Container[Interrupt]
-    ) -> tuple[dict[str, Any], bool]:
-        """The answers that the message is, by interrupt id; whether the thread will show it.
-
-        A question that is not among those `seen` was asked by this very call, after the message
-        was written: a "yes" was not said to it.
-        """
+    def _answers(self, here: Standing, message: HumanMessage) -> tuple[dict[str, Any], bool]:
+        """The answers that the message is, by interrupt id; whether the thread will show it."""
         interrupts = pending_interrupts(here.snapshot)
         ours = {question.id for question in interrupts if asked_by(question)}
         recorded = self._records and len(interrupts) == 1 and bool(ours)
         waiting = {question.id: asked_of(question) for question in interrupts}
-        self._require_asked(waiting)
         if self.interrupt_id is not None:
-            seen, waiting = interrupts, {self.interrupt_id: waiting[self.interrupt_id]}
-        if not (recorded and self.resume is None) and any(
-            interrupt not in seen for interrupt in interrupts
-        ):
-            raise StaleAnswer(
-                "what waits was asked after the message, which was not delivered: an empty message"
-                " shows it, then answer it"
-            )
-        answers = (
-            plan_answers(waiting, message.text, message.content if self.whole else None)
-            if self.resume is None
-            else plan_resume(waiting, self.resume)
-        )
+            waiting = {self.interrupt_id: waiting[self.interrupt_id]}
+        if self.resume is not None:
+            answers = plan_resume(waiting, self.resume)
+        else:
+            if not recorded and ours & waiting.keys() and _has_media(message):
+                raise InvalidInput(
+                    "the question takes words, and neither pictures nor files: send the message"
+                    " without them. Nothing was changed"
+                )
+            answers = plan_answers(waiting, message.text, message.content if self.whole else None)
         noted: dict[str, Any] = {
             "id": message.id,
             "at": self.written.replace(tzinfo=None).isoformat(),
-            **({} if interrupts[0] in seen else {"unseen": True}),
             **({"message": message} if self.whole else {}),
         }
         return {
@@ -525,20 +525,40 @@ class _Job:
             for name, answer in answers.items()
         }, recorded
 
-    def _require_asked(self, waiting: Collection[str]) -> None:
-        """Require that what waits is what the message answers, if it says what that is.
+    def _require_seen(
+        self,
+        asked: Sequence[Interrupt],
+        seen: Sequence[Interrupt],
+        told: str | None,
+        before: Sequence[Interrupt],
+    ) -> None:
+        """Require that the message is for what waits.
+
+        Args:
+            asked: What waits.
+            seen: What waited when the message came.
+            told: The parameter that the thread was about to ask for: the agent's last message says
+                so, as behind a fork. A yes is for nothing that was only told.
+            before: What waited before others used the thread.
 
         Raises:
             StaleAnswer: It is not.
         """
-        if self.interrupt_id is None:
-            return
-        if bool(waiting) != bool(self.interrupt_id) or (
-            waiting and self.interrupt_id not in waiting
-        ):
+        if self.interrupt_id is not None:
+            if self.interrupt_id in ([question.id for question in asked] or [""]):
+                return
             raise StaleAnswer(
                 "the question that this answers is no longer asked, or another one waits, and"
                 " nothing was changed: an empty message shows what waits"
+            )
+        unseen = [
+            question for question in asked if question not in seen and not _was_told(question, told)
+        ]
+        if unseen or any(question not in asked for question in before):
+            raise StaleAnswer(
+                "others used the thread meanwhile, or a turn was finished first, and what waits is"
+                " not what waited before. The message was not delivered: an empty message shows"
+                " what waits, then answer that"
             )
 
     def _answered(
@@ -656,6 +676,19 @@ def _message(
         update={"content": content, "id": message_id or delivered.id or str(uuid4())}
     )
     return message if now is None else written_at(message, now)
+
+
+def _was_told(question: Interrupt, param: str | None) -> bool:
+    """Whether a question asks for a parameter, and no yes answers it."""
+    payload = asked_by(question)
+    return bool(payload) and payload["param"] == param and not Expected.by(payload).says_yes
+
+
+def _has_media(message: HumanMessage) -> bool:
+    content = message.content
+    return not isinstance(content, str) and any(
+        isinstance(block, dict) and block.get("type") != "text" for block in content
+    )
 
 
 def _noted(message: HumanMessage, before: Sequence[BaseMessage]) -> HumanMessage:

@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, PendingWrite
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+from langgraph.types import StateSnapshot
 
 Put: TypeAlias = tuple[RunnableConfig, list[tuple[str, Any]], str]
 """A checkpoint's config, writes that replace a task's, and the task's id."""
@@ -78,6 +79,28 @@ async def arewind(
     for put in puts:
         await saver.aput_writes(*put)
     return bool(puts) if heads.by_namespace else None
+
+
+def finished_again(
+    checkpoint: CheckpointTuple | None, before: StateSnapshot, copied: StateSnapshot
+) -> list[Put]:
+    """What stores the work of a checkpoint's finished tasks in a copy: it is not done again.
+
+    Args:
+        checkpoint: The checkpoint.
+        before: Its state.
+        copied: The state of its copy, whose tasks have other ids.
+    """
+    paths = {task.id: task.path for task in before.tasks}
+    ids = {task.path: task.id for task in copied.tasks}
+    writes: dict[str, list[tuple[str, Any]]] = {}
+    for task, name, value in (checkpoint and checkpoint.pending_writes) or ():
+        writes.setdefault(task, []).append((name, value))
+    return [
+        (copied.config, written, ids[paths[task]])
+        for task, written in writes.items()
+        if paths.get(task) in ids and not _CONTROL.issuperset(name for name, _ in written)
+    ]
 
 
 def _root(thread_id: str) -> RunnableConfig:
