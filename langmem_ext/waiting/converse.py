@@ -54,7 +54,6 @@ from langmem_ext.storage.driver import Leases
 from langmem_ext.threads.states.held import HELD, Standing
 from langmem_ext.threads.states.rewind import COPY, arewind, finished_again, rewind
 from langmem_ext.waiting.interrupts.foreign import plan_answers, plan_resume
-from langmem_ext.waiting.interrupts.resume import Expected
 from langmem_ext.waiting.sensitive import marked, written_at
 from langmem_ext.waiting.time_zone import zoned_now
 from langmem_ext.waiting.turn import (
@@ -396,11 +395,6 @@ class _Job:
         delivered, failed, tried = self._holds_message(here.snapshot), False, False
         asks_again = False
         seen = pending_interrupts(here.snapshot) if before is None else before
-        told = (
-            here.snapshot.values.get("waiting_for_param")
-            if self._records and before is None
-            else None
-        )
         for _ in range(RUNS):
             snapshot = here.snapshot
             answered = not tried and self._holds_failed_answer(snapshot)
@@ -428,12 +422,13 @@ class _Job:
                 return snapshot
             else:
                 asked = pending_interrupts(snapshot)
-                self._require_seen(asked, asked if asks_again else seen, told, before or ())
+                seen = asked if asks_again else seen
+                self._require_seen(asked, seen, before)
                 if not asked:
                     here = yield Run(self._request(snapshot, self.message))
                     delivered, failed = not self._records, False
                 else:
-                    answers, recorded = self._answers(here, self.message)
+                    answers, recorded = self._answers(here, self.message, seen)
                     if not answers:  # it says nothing: the question is shown again
                         return snapshot
                     delivered, failed = not recorded, False
@@ -474,7 +469,7 @@ class _Job:
     def may_hold(self, snapshot: StateSnapshot) -> bool:
         """Whether answers may be held to some of what is asked."""
         asked = pending_interrupts(snapshot)
-        return bool(asked) and not (self._records and len(asked) == 1 and asked_by(asked[0]))
+        return bool(asked) and not self._recorded(asked)
 
     def _request(self, snapshot: StateSnapshot, message: HumanMessage) -> dict[str, Any]:
         """The input that begins a turn with the message."""
@@ -498,11 +493,17 @@ class _Job:
                 return marks.as_stored(playbook, snapshot.values, message, now)
         return _noted(message, messages_of(snapshot))
 
-    def _answers(self, here: Standing, message: HumanMessage) -> tuple[dict[str, Any], bool]:
+    def _recorded(self, asked: Sequence[Interrupt]) -> bool:
+        """Whether the thread will show the message that answers what is asked."""
+        return self._records and len(asked) == 1 and bool(asked_by(asked[0]))
+
+    def _answers(
+        self, here: Standing, message: HumanMessage, seen: Sequence[Interrupt]
+    ) -> tuple[dict[str, Any], bool]:
         """The answers that the message is, by interrupt id; whether the thread will show it."""
         interrupts = pending_interrupts(here.snapshot)
         ours = {question.id for question in interrupts if asked_by(question)}
-        recorded = self._records and len(interrupts) == 1 and bool(ours)
+        recorded = self._recorded(interrupts)
         waiting = {question.id: asked_of(question) for question in interrupts}
         if self.interrupt_id is not None:
             waiting = {self.interrupt_id: waiting[self.interrupt_id]}
@@ -518,6 +519,7 @@ class _Job:
         noted: dict[str, Any] = {
             "id": message.id,
             "at": self.written.replace(tzinfo=None).isoformat(),
+            **({} if self.interrupt_id or interrupts[0] in seen else {"unseen": True}),
             **({"message": message} if self.whole else {}),
         }
         return {
@@ -529,17 +531,17 @@ class _Job:
         self,
         asked: Sequence[Interrupt],
         seen: Sequence[Interrupt],
-        told: str | None,
-        before: Sequence[Interrupt],
+        before: Sequence[Interrupt] | None,
     ) -> None:
         """Require that the message is for what waits.
+
+        A waiting graph hears a message behind a fork, an edit or a turn that was cut off, and takes
+        it for no yes to what it asks only now.
 
         Args:
             asked: What waits.
             seen: What waited when the message came.
-            told: The parameter that the thread was about to ask for: the agent's last message says
-                so, as behind a fork. A yes is for nothing that was only told.
-            before: What waited before others used the thread.
+            before: What waited before others used the thread; None if it was not waited for.
 
         Raises:
             StaleAnswer: It is not.
@@ -551,10 +553,9 @@ class _Job:
                 "the question that this answers is no longer asked, or another one waits, and"
                 " nothing was changed: an empty message shows what waits"
             )
-        unseen = [
-            question for question in asked if question not in seen and not _was_told(question, told)
-        ]
-        if unseen or any(question not in asked for question in before):
+        unseen = any(question not in seen for question in asked)
+        heard = before is None and self.resume is None and self._recorded(asked)
+        if (unseen and not heard) or any(question not in asked for question in before or ()):
             raise StaleAnswer(
                 "others used the thread meanwhile, or a turn was finished first, and what waits is"
                 " not what waited before. The message was not delivered: an empty message shows"
@@ -676,12 +677,6 @@ def _message(
         update={"content": content, "id": message_id or delivered.id or str(uuid4())}
     )
     return message if now is None else written_at(message, now)
-
-
-def _was_told(question: Interrupt, param: str | None) -> bool:
-    """Whether a question asks for a parameter, and no yes answers it."""
-    payload = asked_by(question)
-    return bool(payload) and payload["param"] == param and not Expected.by(payload).says_yes
 
 
 def _has_media(message: HumanMessage) -> bool:

@@ -353,7 +353,8 @@ else:
 def test_a_message_whose_turn_was_killed_is_hidden(
     drives: str, before: tuple[str, ...], text: str, url: str
 ) -> None:
-    script = KILLED.format(path=sys.path, url=url, before=before, drives=drives, text=text)
+    path = [str(Path(__file__).parent), *sys.path]
+    script = KILLED.format(path=path, url=url, before=before, drives=drives, text=text)
     done = subprocess.run([sys.executable, "-c", script], check=False)
     assert done.returncode == 9
     place = Place(url)

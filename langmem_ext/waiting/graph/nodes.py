@@ -21,6 +21,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 
 from langmem_ext._internal.stepping import aperform, perform
+from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.graph.answerer import Answerer
 from langmem_ext.waiting.graph.events import Reporter
@@ -220,7 +221,13 @@ class Nodes:
             return {}
         message = resumed.message()
         now = moment_of(message) or _local_now(config)
-        return {"messages": [as_stored(playbook, state, message, now)]}
+        update = {"messages": [as_stored(playbook, state, message, now)]}
+        if asked.param == CONFIRMATION and resumed.unseen:
+            return {
+                **update,
+                "waiting_for_param": None,
+            }  # a yes to what was not shown is for nothing
+        return update
 
     # -- call_tool
 

@@ -17,6 +17,7 @@ from langmem_ext.waiting.interrupts.question import answer_type
 from langmem_ext.waiting.interrupts.resume import (
     Answer,
     Expected,
+    is_unseen,
     read_answer,
     resumed_id,
     resumed_message,
@@ -33,12 +34,14 @@ class Resumed:
         answer: What it means; None where it says nothing, and the question is to be asked again.
         id: The message id that it brings along.
         at: When it was written, if it says so.
+        unseen: Whether it was written before the question was asked.
         whole: The user's message, where it is more than text.
     """
 
     answer: Answer | None
     id: str | None
     at: datetime | None
+    unseen: bool
     whole: HumanMessage | None = None
 
     def message(self) -> HumanMessage:
@@ -76,7 +79,7 @@ def ask(payload: Mapping[str, Any], *, again: bool = False) -> Resumed:
     whole = resumed_message(value)
     if answer is None and whole is not None:
         answer = Answer("words", whole.text)
-    return Resumed(answer, resumed_id(value), resumed_moment(value), whole)
+    return Resumed(answer, resumed_id(value), resumed_moment(value), is_unseen(value), whole)
 
 
 def answer_of(message: BaseMessage) -> Mapping[str, Any] | None:

@@ -126,6 +126,11 @@ def resumed_moment(value: object) -> datetime | None:
         return None
 
 
+def is_unseen(value: object) -> bool:
+    """Whether the resume value says that its words were written before the question was asked."""
+    return isinstance(value, dict) and value.get("unseen") is True
+
+
 def _read(value: Any, expected: Expected, depth: int) -> Answer | None:
     if depth == 0:
         raise _refusal(expected)
