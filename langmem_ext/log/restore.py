@@ -82,7 +82,7 @@ class RestorePolicy:
     def find(self, module: str, name: str) -> Any:
         """What a row names, if it may be built; `None` if it is refused."""
         key = (module, name)
-        if key in SAFE_MSGPACK_TYPES or key in _SECRETS or key in self.allow:
+        if key in SAFE_MSGPACK_TYPES or key in self.allow or (key in _SECRETS and not self.strict):
             try:
                 return getattr(importlib.import_module(module), name)
             except (ImportError, AttributeError):
@@ -91,7 +91,7 @@ class RestorePolicy:
             kind = getattr(sys.modules.get(module), name, None)
             if _is_data_type(kind, module):
                 return kind
-        _warn_refused(module, name)
+        _warn_refused(module, name, strict=self.strict)
         return None
 
     def array(self, dtype: str, shape: Any, order: Any, data: bytes) -> Any:
@@ -122,14 +122,17 @@ def _is_data_type(kind: Any, module: str) -> bool:
     return named_tuple or issubclass(kind, (*_MODELS, enum.Enum)) or dataclasses.is_dataclass(kind)
 
 
-def _warn_refused(module: str, name: str) -> None:
+def _warn_refused(module: str, name: str, *, strict: bool = False) -> None:
     if (module, name) not in _warned and len(_warned) < 1000:
         _warned.add((module, name))
         logger.warning(
-            "%r is not restored from the database: it is not a data class of an imported module."
+            "%r is not restored from the database: it is %s."
             " Its fields are restored as plain data. To allow it, pass"
             " serde=DataSerializer(allow=[(%r, %r)]).",
             f"{module}.{name}",
+            "no type of LangGraph's strict list, nor one of the graph's state"
+            if strict
+            else "not a data class of an imported module",
             module,
             name,
         )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from langmem_ext import DeltaStore, InvalidInput
+from langmem_ext import DeltaStore, InvalidInput, StorageUnavailable
 
 MANY = 2_000
 
@@ -90,3 +91,23 @@ async def test_who_gives_up_leaves_the_others_alone(url: str) -> None:
         assert {f"k{n}" for n in range(1, 20, 2)} <= {
             item.key for item in await store.asearch(("a",), limit=100)
         }
+
+
+@pytest.mark.parametrize("durable", ["postgres"], indirect=True)
+def test_a_deadline_that_passes_in_the_queue_says_so(url: str) -> None:
+    """Not that the server cannot be reached: others are being served by it."""
+    narrow = f"{url}{'&' if '?' in url else '?'}pool_size=1&deadline=0.15"
+    refusals: list[str] = []
+    with DeltaStore.open(narrow) as store, ThreadPoolExecutor(60) as callers:
+        store.put(("a",), "k", {"v": "x" * 2_000_000})
+
+        def get(_: int) -> None:
+            try:
+                store.get(("a",), "k")
+            except StorageUnavailable as error:
+                refusals.append(str(error))
+
+        list(callers.map(get, range(300)))
+    assert refusals
+    assert all("connections to the PostgreSQL database" in text for text in refusals)
+    assert all("were in use for 0.15 s" in text for text in refusals)

@@ -42,15 +42,16 @@ class _Attempts:
     """The outcome of the last attempt to connect, which psycopg's pool does not report.
 
     Attributes:
-        reason: Why it failed; None if it succeeded.
+        reason: Why it failed, or that it lasts; None if it succeeded.
     """
 
     def __init__(self) -> None:
-        self.reason: str | None = None
+        self.reason: str | None = "no answer yet"
 
     @contextmanager
     def heeded(self) -> Iterator[None]:
         """Note how an attempt ends."""
+        self.reason = "no answer yet"
         try:
             yield
         except psycopg.Error as error:

@@ -333,18 +333,16 @@ def no_connection(
         server: The server.
         lent: How many connections are in use.
         size: How many there may be.
-        reason: Why the last attempt to connect failed; None if it succeeded.
+        reason: Why the last attempt to connect failed, or that it lasts; None if it succeeded.
     """
     if isinstance(error, PoolClosed):
         return is_closed(server)
-    if lent >= size:
+    # Who waits for one that changes hands sees fewer in use than there are.
+    if lent >= size or (isinstance(error, PoolTimeout) and reason is None):
         return waited(server, size)
     if not isinstance(error, PoolTimeout):
         return _unreachable(server, first_line(error))
-    return _unreachable(
-        server,
-        f"no connection within {server.deadline:g} s" + (f"; at last: {reason}" if reason else ""),
-    )
+    return _unreachable(server, f"no connection within {server.deadline:g} s; at last: {reason}")
 
 
 def waited(server: Server, size: int) -> StorageUnavailable:
