@@ -133,7 +133,7 @@ def event_loops_are_never_blocked(request: pytest.FixtureRequest) -> Iterator[No
 
 SLOW = (
     "test_dev_server.py",
-    "test_kill.py",
+    "test_kills.py",
     "test_demo.py",
     "test_replay_asks.py",
     "test_ugly_path.py",

@@ -7,16 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
-import random
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -24,12 +18,11 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
-from outliving import OLD
 from patience import PATIENCE_S
 from prune_reference import rows
 from wrong_clock import clock_off_by
 
-from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, examine
+from langmem_ext import DeltaSaver, Threads, examine
 from langmem_ext.errors import LangmemExtError, ThreadDeleted, ThreadNotFound
 from langmem_ext.log import message_log as log
 
@@ -552,96 +545,3 @@ def test_a_run_goes_on_from_a_copied_checkpoint_that_was_pruned(url: str, way: s
         move_on()
         with pytest.raises(ThreadDeleted):
             go_on()
-
-
-def test_a_copy_and_a_history_under_a_deleted_threads_id_are_new(url: str) -> None:
-    with DeltaSaver.open(url) as saver:
-        held, outcome = Held(saver), []
-        running = held.run("sync", outcome, "sync")
-        say(saver, "other", "source")
-        saver.delete_thread("t")
-        saver.copy_thread("source", "t")
-        held.go.set()
-        running.join(PATIENCE_S)
-        assert isinstance(outcome[0], ThreadDeleted)
-        assert say(saver, "next") == ["other", "re: other", "next", "re: next"]
-        kept = ThreadChatMessageHistory("h", saver)
-        kept.add_messages([HumanMessage("x")])
-        saver.delete_thread("h")
-        kept.add_messages([AIMessage("y")])
-        assert [one.text for one in kept.messages] == ["y"]
-
-
-SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
-COUNT = 10_000 if SOAK else 40
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("begins_again", [False, True], ids=["gone", "begun again"])
-def test_runs_of_another_process_bring_nothing_back(url: str, begins_again: bool) -> None:
-    """Deletes threads at random moments of runs in another process; of what these say, nothing must
-    be left.
-    """
-    chance, seed, count = random.Random(4711), uuid4().int % 2**31 if SOAK else 7, COUNT // 4
-    command = [
-        sys.executable,
-        str(Path(__file__).parent / "outliving.py"),
-        url,
-        str(seed),
-        str(count),
-    ]
-    refused = 0
-    with (
-        DeltaSaver.open(url, synchronous="normal") as saver,
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as process,
-    ):
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for number in range(count):
-            name = f"t{number}"
-            assert process.stdout.readline() == "begun\n"
-            time.sleep(chance.random() * 0.02)
-            saver.delete_thread(name)
-            said = say(saver, "new", name) if begins_again else []
-            outcome = process.stdout.readline().split()
-            refused += outcome[0] == "refused"
-            assert [one.id for one in Threads(saver).list()] == ([name] if begins_again else []), (
-                number,
-                outcome,
-            )
-            if begins_again:
-                found = saver.get_tuple({"configurable": {"thread_id": name}})
-                assert found is not None
-                assert [one.text for one in found.checkpoint["channel_values"]["messages"]] == said
-            assert OLD not in stored_texts(saver), (number, outcome)
-            saver.delete_thread(name)
-            print(file=process.stdin, flush=True)
-        assert process.wait(PATIENCE_S) == 0
-    assert refused > count // 10, "hardly any run was under way"
-
-
-@pytest.mark.process
-def test_what_a_killed_process_had_written_late_does_not_come_back(url: str) -> None:
-    """The process with the run is killed at a random moment around the deletion."""
-    chance = random.Random(99)
-    command = [sys.executable, str(Path(__file__).parent / "outliving.py"), url]
-    with DeltaSaver.open(url, synchronous="normal") as saver:
-        for number in range(500 if SOAK else 3):
-            with subprocess.Popen(
-                [*command, str(number), "1"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            ) as process:
-                assert process.stdout is not None
-                assert process.stdout.readline() == "begun\n"
-                time.sleep(chance.random() * 0.02)
-                saver.delete_thread("t0")
-                time.sleep(chance.random() * 0.02)
-                process.kill()
-            assert Threads(saver).list() == []
-            assert OLD not in stored_texts(saver)
-            assert say(saver, "new", "t0") == ["new", "re: new"]
-            saver.delete_thread("t0")

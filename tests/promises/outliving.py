@@ -18,8 +18,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Send
 
-from langmem_ext import DeltaSaver
-from langmem_ext.errors import ThreadDeleted
+from langmem_ext import DeltaSaver, ThreadDeleted
 
 OLD = "canary of a deleted conversation"
 

@@ -27,10 +27,7 @@ from dying_database import Steps, dying_log
 
 from graphs.shop import TOOLS
 from graphs.support import SUMMARIZE_ABOVE, catalog
-from langmem_ext.checkpointer.saver import DeltaSaver
-from langmem_ext.telemetry import Event
-from langmem_ext.waiting.converse import converse
-from langmem_ext.waiting.graph.graph import build_waiting_graph
+from langmem_ext import DeltaSaver, Event, build_waiting_graph, converse
 
 SAID = ("hello, I want to cancel my order", "it's O-12345", "yes", "and where is order O-778?")
 
