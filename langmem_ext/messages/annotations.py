@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from langmem_ext.messages.text import text_of, words_of
@@ -47,6 +48,18 @@ def notes_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     kwargs = fields.get("additional_kwargs")
     notes = kwargs.get(NAMESPACE) if isinstance(kwargs, dict) else None
     return notes if isinstance(notes, dict) else {}
+
+
+def moment_in(noted: object) -> datetime | None:
+    """The moment that is noted in ISO 8601; None if it is none that a clock may have shown.
+
+    Whoever sends a message may note the year 1, from which no day may be counted back.
+    """
+    try:
+        moment = datetime.fromisoformat(noted) if isinstance(noted, str) else None
+    except ValueError:
+        return None
+    return moment if moment is not None and 1970 <= moment.year < 9000 else None
 
 
 def tool_of(fields: Mapping[str, Any]) -> str | None:

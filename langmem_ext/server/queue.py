@@ -10,22 +10,26 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final, Literal, Protocol, TypeAlias
 from uuid import uuid4
 
-from langgraph.store.base import BaseStore, PutOp, SearchItem
+from langgraph.store.base import BaseStore, Op, PutOp, SearchItem
 
 from langmem_ext.errors import (
     ConversationError,
     InvalidInput,
     LangmemExtError,
     ThreadBusy,
+    ThreadDeleted,
     safe_text,
 )
 from langmem_ext.log.message_log import MessageLog
+from langmem_ext.memory.items import OwnedStores, with_sources
+from langmem_ext.store.operations import SourceThread
+from langmem_ext.store.store import DeltaStore
 
 Status: TypeAlias = Literal["queued", "running", "done", "failed"]
 
@@ -66,6 +70,7 @@ class Task:
         owner: The owner for whom it is done.
         id: Its id; a task with the id of one that is known is not taken again.
         line: Tasks of one line are done one at a time, in the order in which they were taken.
+        thread: The thread whose words it holds: with that it is deleted.
     """
 
     kind: str
@@ -73,6 +78,7 @@ class Task:
     owner: str | None = None
     id: str = field(default_factory=lambda: str(uuid4()))
     line: str | None = None
+    thread: SourceThread | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,7 @@ class StoreQueue:
 
     def __init__(self, store: BaseStore, log: MessageLog, perform: Perform) -> None:
         self._store = store
+        self._stores = OwnedStores(store)
         self._log = log
         self._perform = perform
         self._lines: asyncio.Queue[str] = asyncio.Queue()
@@ -221,12 +228,15 @@ class StoreQueue:
     async def _attempt(self, place: SearchItem) -> bool:
         """Try a task; whether it has ended."""
         state = await self.get(place.value["task"])
-        if state is not None and not state.is_over:
-            state = await self._tried(state)
-            if not state.is_over:
-                await self._write(state)
-                return False
-        await self._write(state, place.namespace, place.key, None)
+        try:
+            if state is not None and not state.is_over:
+                state = await self._tried(state)
+                if not state.is_over:
+                    await self._write(state)
+                    return False
+            await self._write(state, place.namespace, place.key, None)
+        except ThreadDeleted:  # and the task with it
+            await self._write(None, place.namespace, place.key, None)
         return True
 
     async def _tried(self, state: TaskState) -> TaskState:
@@ -250,10 +260,20 @@ class StoreQueue:
         value: dict[str, Any] | None = None,
     ) -> None:
         """Write a task's state, and its place in its line (None: it has none any more)."""
-        ttl = KEPT if self._store.supports_ttl else None
-        puts = [] if state is None else [(TASKS, state.task.id, _value_of(state))]
-        changes = [*puts, *([(line, place, value)] if line else [])]
-        await self._store.abatch([PutOp(*change, index=False, ttl=ttl) for change in changes])
+        ttl, puts, owner = KEPT if self._store.supports_ttl else None, list[Op](), None
+        if state is not None:
+            put = PutOp(TASKS, state.task.id, _value_of(state), index=False, ttl=ttl)
+            puts.append(kept_with(state.task.thread, self._store, self._log, put))
+            owner = state.task.owner
+        if line:
+            puts.append(PutOp(line, place, value, index=False, ttl=ttl))
+        await self._stores.of(owner).abatch(puts)
+
+
+def kept_with(thread: SourceThread | None, store: BaseStore, log: MessageLog, put: PutOp) -> PutOp:
+    """A put whose item goes with a thread, where the store is the database's own."""
+    own = isinstance(store, DeltaStore) and store.log is log
+    return with_sources(store, put, [thread]) if own and thread is not None else put
 
 
 def _failed(state: TaskState, error: Exception) -> TaskState:
@@ -289,6 +309,7 @@ def _value_of(state: TaskState) -> dict[str, Any]:
         "payload": dict(state.task.payload),
         "owner": state.task.owner,
         "line": state.task.line,
+        "thread": None if (thread := state.task.thread) is None else astuple(thread),
         "status": state.status,
         "attempts": state.attempts,
         "result": state.result,
@@ -299,8 +320,11 @@ def _value_of(state: TaskState) -> dict[str, Any]:
 
 
 def _state_in(value: Mapping[str, Any]) -> TaskState:
+    thread = None if value["thread"] is None else SourceThread(*value["thread"])
     return TaskState(
-        task=Task(value["kind"], value["payload"], value["owner"], value["id"], value["line"]),
+        task=Task(
+            value["kind"], value["payload"], value["owner"], value["id"], value["line"], thread
+        ),
         status=value["status"],
         attempts=value["attempts"],
         result=value["result"],

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import PutOp
 
 from langmem_ext import GenerationReport
 from langmem_ext.errors import InvalidInput
+from langmem_ext.memory.items import OwnedStores
+from langmem_ext.memory.memories import began
 from langmem_ext.server.prompts_seen import PromptsSeen
-from langmem_ext.server.queue import Task
+from langmem_ext.server.queue import Task, kept_with
 from langmem_ext.server.runs import allowed_of
+from langmem_ext.store.operations import SourceThread
 
 if TYPE_CHECKING:
     from langmem_ext.server.service import Desk, Service
@@ -77,7 +81,8 @@ async def deliver(desk: Desk, task: Task) -> dict[str, Any]:
     """Deliver a message; its answer. The prompts that models were sent are kept with it."""
     payload = task.payload
     thread_id, message_id = payload["conversation_id"], payload["message_id"]
-    await desk.threads.aget(thread_id)  # a conversation that was deleted since then stays deleted
+    # A conversation that was deleted since then stays deleted.
+    thread = await desk.threads.aget(thread_id)
     seen = PromptsSeen()
     config: RunnableConfig = {
         "configurable": allowed_of(payload.get("config") or {}),
@@ -98,9 +103,13 @@ async def deliver(desk: Desk, task: Task) -> dict[str, Any]:
         "message_id": message_id,
         "steps": seen.steps,
     }
-    for key in (task.id, answer["id"]):
-        if key is not None:
-            await desk.keeping.aput(MESSAGES, key, record, index=False)
+    source, store = SourceThread(thread.id, began(thread)), desk.keeping
+    puts = [
+        kept_with(source, store, desk.saver.log, PutOp(MESSAGES, key, record, index=False))
+        for key in (task.id, answer["id"])
+        if key is not None
+    ]
+    await OwnedStores(store).of(desk.owner).abatch(puts)
     return answer
 
 

@@ -20,8 +20,15 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, marked_for, notes_of
-from langmem_ext.messages.search.spans import Span, find_spans, joined, squeezed, widened, windows
+from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, marked_for, moment_in, notes_of
+from langmem_ext.messages.search.spans import (
+    Span,
+    add_widened,
+    find_spans,
+    joined,
+    squeezed,
+    windows,
+)
 from langmem_ext.messages.text import words_of
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
@@ -165,11 +172,7 @@ def instant_of(message: BaseMessage) -> datetime | None:
 
 
 def _noted_at(message: BaseMessage) -> datetime | None:
-    noted = notes_of(vars(message)).get("at")
-    try:
-        return datetime.fromisoformat(noted) if isinstance(noted, str) else None
-    except ValueError:
-        return None
+    return moment_in(notes_of(vars(message)).get("at"))
 
 
 def _with_notes(message: M, notes: Mapping[str, Any]) -> M:
@@ -273,7 +276,7 @@ class Known:
         found: dict[str, list[Span]] = {}
         for word, span in windows(text, {length for _, length, _ in self.values}):
             for name in names.get(self._digest(word), ()):
-                found.setdefault(name, []).append(widened(text, *span))
+                add_widened(found.setdefault(name, []), text, *span)
         return found
 
     def hide(self, text: str) -> str:

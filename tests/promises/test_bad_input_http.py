@@ -9,6 +9,7 @@ import functools
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -17,6 +18,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from langgraph.types import Command, interrupt
+from payments import Payments
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
@@ -245,3 +247,17 @@ async def test_a_thread_that_was_given_a_bad_command_elsewhere_can_be_read_and_l
             )
             assert back["__interrupt__"][0]["value"] == "What is your name?"
             assert (await caller.sdk.threads.get("t"))["status"] == "interrupted"
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00", "9999-12-31T23:59:59+00:00", 5, "x"])
+async def test_a_message_may_claim_any_time(tmp_path: Path, moment: Any) -> None:
+    graph = Payments(tmp_path).graph(DeltaSaver())
+    async with calling(create_app(graph.checkpointer, graph=graph, sweep_every=None)) as caller:
+        await caller.http.post("/threads", json={"thread_id": "t"})
+        noted = {"langmem_ext": {"at": moment}}
+        message = {"role": "user", "content": "pay tomorrow", "additional_kwargs": noted}
+        body = {"assistant_id": "agent", "input": {"messages": [message]}}
+        await caller.http.post("/threads/t/runs/wait", json=body)
+        for text in ("50", "no", "start over"):
+            answer = await caller.http.post("/langmem/threads/t/reply", json={"text": text})
+            assert answer.status_code == 200, (text, answer.text)

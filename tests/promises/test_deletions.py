@@ -16,12 +16,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from calling import calling
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from patience import PATIENCE_S
 from savers import Calls, Mode
 
-from langmem_ext import DeltaSaver, ThreadChatMessageHistory, ThreadDeleted, Threads
+from langmem_ext import DeltaSaver, DeltaStore, ThreadChatMessageHistory, ThreadDeleted, Threads
+from langmem_ext.server import by_token, create_app
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 OLD = "canary of a deleted conversation"
@@ -94,6 +96,33 @@ async def test_a_conversation_under_a_deleted_threads_id_is_new(url: str, mode: 
         await Calls(mode).call(saver, "delete_thread", "h")
         kept.add_messages([AIMessage("y")])
         assert [one.text for one in kept.messages] == ["y"]
+
+
+@pytest.mark.parametrize("way", ["the thread", "its owner"])
+async def test_what_a_server_kept_of_a_thread_goes_with_it(url: str, way: str) -> None:
+    """Its queue has the messages, and its records the prompts."""
+    graph = chain(lambda state: {"messages": [AIMessage("noted")]}).compile()
+    access = by_token({"bob-0123456789abcdef": "bob"})
+    async with await DeltaSaver.aopen(url) as saver:
+        app = create_app(saver, graph=graph, access=access, sweep_every=None)
+        async with calling(app, headers={"authorization": "Bearer bob-0123456789abcdef"}) as bob:
+            path = "/langmem/conversations/t/messages"
+            sent = (await bob.http.post(path, json={"content": OLD})).json()["message"]["id"]
+            answer = f"/langmem/messages/{sent}/response"
+            assert (await bob.http.get(answer)).json()["content"] == "noted"
+            async with DeltaStore(saver) as store:
+                assert len(await store.asearch(())) > 2
+                if way == "the thread":
+                    assert (await bob.http.delete("/threads/t")).status_code == 204
+                else:
+                    await Threads(saver).aforget_owner("bob")
+                left = await store.asearch((), limit=100)
+                assert OLD not in repr([item.value for item in left])
+            for gone in (answer, f"/langmem/messages/{sent}/pipeline_steps"):
+                assert (await bob.http.get(gone)).status_code == 404
+            await bob.http.post("/threads", json={"thread_id": "t"})
+            for gone in (answer, f"/langmem/messages/{sent}/pipeline_steps"):
+                assert (await bob.http.get(gone)).status_code == 404
 
 
 @pytest.mark.process

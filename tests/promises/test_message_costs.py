@@ -78,6 +78,23 @@ def test_four_times_the_length_never_costs_many_times_the_time(graph: Any, meets
         assert long < 8 * short, f"{unit!r}: {long:.3f} s after {short:.3f} s"
 
 
+def test_a_value_that_is_to_be_hidden_may_be_said_any_number_of_times() -> None:
+    params = {
+        "site": {"type": "url", "prompt": "Which site?", "sensitive": True},
+        "pin": {"type": "identifier", "pattern": r"\\d{6}", "prompt": "PIN?", "sensitive": True},
+    }
+    intent = {"patterns": ["visit"], "required": ["site", "pin"], "reply": "Seen {site} {pin}."}
+    catalog = IntentCatalog.from_dict({"intents": {"visit": intent}, "params": params})
+    graph = build_waiting_graph(catalog, []).compile(checkpointer=InMemorySaver())
+    for unit in ("www.", "123456.", "1234567.", "a.123456"):
+        before = ["visit", "https://example.org", "123456"]
+        short, long = (
+            cost(graph, before, "hello " + (unit * length)[:length] + "?")
+            for length in (4_000, 16_000)
+        )
+        assert long < 8 * short, f"{unit!r}: {long:.3f} s after {short:.3f} s"
+
+
 @pytest.mark.parametrize("length", [900, 5_000, 50_000])
 def test_a_free_text_is_taken_whole_however_long_it_is(graph: Any, length: int) -> None:
     story = ("The boiler leaks again, and the kitchen is under water. " * 1_000)[:length].strip()

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from calling import another, calling
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from payments import Payments
 from savers import Backend
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, ThreadNotFound
+from langmem_ext.server import by_token, create_app
 
 
 def config(thread: str = "t", **configurable: Any) -> Any:
@@ -124,3 +127,38 @@ def test_async_calls_are_bound_alike(saver: DeltaSaver) -> None:
 def test_what_names_no_owner_is_refused(owner: Any, saver: DeltaSaver) -> None:
     with pytest.raises(InvalidInput, match="owner"):
         saver.for_owner(owner)
+
+
+async def test_over_http_an_owner_writes_no_item_of_the_server(tmp_path: Path) -> None:
+    """Else she would give it tasks in another's name, prompts of all, or the key of MCP."""
+    names = {"ann-0123456789abcdef": "ann", "bob-0123456789abcdef": "bob"}
+    desk, now = Payments(tmp_path), "2026-01-01T00:00:00+00:00"
+    async with await DeltaSaver.aopen(tmp_path / "m.db") as saver:
+        app = create_app(saver, graph=desk.graph(saver), access=by_token(names), sweep_every=None)
+        ann_s, bob_s = ({"authorization": f"Bearer {token}"} for token in names)
+        async with calling(app, headers=bob_s) as bob, another(app, headers=ann_s) as ann:
+            say = {"text": "pay 50"}
+            await bob.http.post("/threads", json={"thread_id": "bobs"})
+            assert (await bob.http.post("/langmem/threads/bobs/reply", json=say)).is_success
+            payload = {"conversation_id": "bobs", "message_id": "m", "content": "yes"}
+            task = {
+                **{"id": "t", "kind": "DELIVER_MESSAGE", "payload": payload, "owner": "bob"},
+                **{"line": "bobs", "thread": None, "status": "queued", "attempts": 0},
+                **{"result": None, "error": None, "created_at": now, "updated_at": now},
+            }
+            items = [
+                (["langmem", "tasks"], "t", task),
+                (["langmem", "lines", "00ff"], "0" * 20, {"task": "t"}),
+                (["memory", "prompts", "fact_extraction"], "active", {"version": "x"}),
+                (["memory", "threads"], "bobs", {"memory": {}}),
+                (["langmem_ext", "mcp"], "key", {"key": "k" * 64}),
+            ]
+            for namespace, key, value in items:
+                item = {"namespace": namespace, "key": key}
+                answer = await ann.http.put("/store/items", json={**item, "value": value})
+                assert answer.status_code == 403, namespace
+                answer = await ann.http.request("DELETE", "/store/items", json=item)
+                assert answer.status_code == 403, namespace
+            own = {"namespace": ["notes"], "key": "k", "value": {"a": 1}}
+            assert (await ann.http.put("/store/items", json=own)).status_code == 204
+    assert desk.ran == []

@@ -131,6 +131,18 @@ def test_what_is_no_plain_yes_runs_nothing() -> None:
         assert desk.ran == [], f"{text!r} ran a tool"
 
 
+def test_a_word_that_is_nearly_a_yes_runs_nothing() -> None:
+    """It may be another word, a name, or a question in Greek."""
+    for text in (
+        *("supper", "Supper!", "loss", "past", "Loos", "Nickell", "Valle", "ok;", "ok\u037e"),
+        *("Dale", "Jada", "vales", "si pay", "oki-dokey?"),
+    ):
+        for name in ("pay", "cancel_order"):
+            desk = Desk(name)
+            desk.say(text)
+            assert desk.ran == [], f"{text!r} ran a tool"
+
+
 def test_a_plain_yes_runs_just_what_was_shown() -> None:
     asked_again = []
     for name, text in texts("agrees"):

@@ -38,9 +38,9 @@ def find_spans(text: str, value: str) -> list[Span]:
     if not word:
         return []
     line, places = _line(text)
-    spans, start = [], line.find(word)
+    spans, start = list[Span](), line.find(word)
     while start >= 0:
-        spans.append(widened(text, places[start], places[start + len(word) - 1] + 1))
+        add_widened(spans, text, places[start], places[start + len(word) - 1] + 1)
         start = line.find(word, start + 1)
     return joined(text, spans)
 
@@ -83,6 +83,12 @@ def _parts(text: str, before: int, after: int) -> bool:
         or (one.islower() and other.isupper())
         or (after > before and max(one, other) >= _DENSE)
     )
+
+
+def add_widened(spans: list[Span], text: str, start: int, end: int) -> None:
+    """Add a place, widened; nothing if the last one covers it: a run of places is walked once."""
+    if not (spans and spans[-1][0] <= start and end <= spans[-1][1]):
+        spans.append(widened(text, start, end))
 
 
 def widened(text: str, start: int, end: int) -> Span:

@@ -12,12 +12,14 @@ from uuid import UUID, uuid4, uuid5
 from fastapi import APIRouter, HTTPException, Path, Query, Response
 from pydantic import Field
 
+from langmem_ext.memory.memories import began
 from langmem_ext.server import wire
 from langmem_ext.server.guard import AtDesk
 from langmem_ext.server.queue import Task, TaskState
 from langmem_ext.server.routes.threads import Body, Note, ThreadId
 from langmem_ext.server.service import Desk
 from langmem_ext.server.tasks import DELIVER, MESSAGES
+from langmem_ext.store.operations import SourceThread
 
 MessageId: TypeAlias = Annotated[str, Path(description="A message's id.", max_length=1000)]
 
@@ -71,8 +73,9 @@ async def send(thread_id: ThreadId, body: NewMessage, desk: AtDesk) -> Response:
     payload = {**body.model_dump(), "conversation_id": thread_id, "message_id": message_id}
     state = None if body.message_id is None else await desk.queue.get(task_id)
     if state is None:
-        await desk.threads.acreate(thread_id, exist_ok=True)
-        task = Task(DELIVER, payload, desk.owner, task_id, line=thread_id)
+        thread = await desk.threads.acreate(thread_id, exist_ok=True)
+        source = SourceThread(thread.id, began(thread))
+        task = Task(DELIVER, payload, desk.owner, task_id, line=thread_id, thread=source)
         await desk.queue.put(task)
         state = await desk.queue.get(task_id) or TaskState(task)
     if state.task.payload != payload:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, HTTPException, Query, Response
 from langgraph.store.base import Item, SearchItem
 from pydantic import Field
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.memory.items import ROOT as MEMORY
 from langmem_ext.server import wire
 from langmem_ext.server.guard import AtDesk
+from langmem_ext.server.queue import TASKS
 from langmem_ext.server.routes.threads import Body, Limit, Note, Offset
+from langmem_ext.server.service import Desk
+
+SERVERS: Final = frozenset({TASKS[0], MEMORY[0], "langmem_ext"})
+"""Below these labels are tasks, answers, memories, prompts and the key of MCP: all owners' in one
+namespace."""
 
 Labels: TypeAlias = Annotated[list[str], Field(max_length=100, examples=[["users", "ann"]])]
 Key: TypeAlias = Annotated[str, Field(max_length=10_000, examples=["preferences"])]
@@ -67,6 +74,7 @@ def add_store_routes(router: APIRouter) -> None:
 
 async def put(body: NewItem, desk: AtDesk) -> Response:
     """Put an item, replacing an earlier one with its key."""
+    _require_writable(body.namespace, desk)
     options = {} if body.ttl is None else {"ttl": body.ttl}
     try:
         await desk.store.aput(
@@ -94,6 +102,7 @@ async def get(
 
 async def delete(body: ItemName, desk: AtDesk) -> Response:
     """Delete an item, if it is stored."""
+    _require_writable(body.namespace, desk)
     await desk.store.adelete(_labels(body.namespace), body.key)
     return Response(status_code=204)
 
@@ -127,6 +136,18 @@ def _labels(labels: Sequence[str]) -> tuple[str, ...]:
     if any("." in label for label in labels):
         raise InvalidInput("a label of a namespace holds no dot: dots stand between labels")
     return tuple(labels)
+
+
+def _require_writable(labels: Sequence[str], desk: Desk) -> None:
+    """Require that an owner writes no item that the server takes for its own.
+
+    Raises:
+        HTTPException: It is one.
+    """
+    if desk.owner is not None and labels and labels[0] in SERVERS:
+        raise HTTPException(
+            403, f"items below {labels[0]!r} are the server's own: take another namespace"
+        )
 
 
 def _shape(item: Item) -> wire.Shape:

@@ -21,6 +21,7 @@ from pydantic import JsonValue
 from langmem_ext._internal.json import json_value
 from langmem_ext._internal.names import in_words
 from langmem_ext.errors import InvalidInput
+from langmem_ext.messages.annotations import moment_in
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.policy.value_text import in_text
 
@@ -119,11 +120,7 @@ def resumed_message(value: object) -> HumanMessage | None:
 
 def resumed_moment(value: object) -> datetime | None:
     """When the answer was written, if the resume value says so."""
-    written = value.get("at") if isinstance(value, dict) else None
-    try:
-        return datetime.fromisoformat(written) if isinstance(written, str) else None
-    except ValueError:
-        return None
+    return moment_in(value.get("at")) if isinstance(value, dict) else None
 
 
 def is_unseen(value: object) -> bool:

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 _YES: Final[Mapping[str, str]] = {
-    "en": "yes, yep, yeah, yup, yea, yas, yeh, yh, yeap, ye, yessir, y, aye, uh huh, mhm, sure,"
-    " sure thing, for sure, sure do, ok, okay, okey, okie, oki, k, okey dokey, okie dokie, ok"
-    " then, okay then, alright, alright then, all right, correct, that's correct, this is"
+    "en": "yes, yess, yep, yepp, yeah, yup, yupp, yea, yas, yeh, yh, yeap, ye, yessir, y, aye,"
+    " uh huh, mhm, sure, sure thing, for sure, sure do, ok, okay, okey, okie, oki, k, okey dokey,"
+    " okie dokie, ok then, okay then, alright, alright then, all right, correct, that's correct, this is"
     " correct, that is correct, it's correct, it is correct, all correct, everything is correct,"
     " that's right, this is right, that is right, it's right, it is right, that's the one, that's"
     " what i want, that's a yes, it's a yes, exactly, precisely, absolutely, definitely,"
@@ -66,7 +66,7 @@ _YES: Final[Mapping[str, str]] = {
     " adelante, siga adelante, sigue adelante, hazlo, hágalo, hacedlo, háganlo, procede, proceda,"
     " procedan, confirmo, lo confirmo, confirmado, confirmada, confirmar, acepto, lo acepto,"
     " aceptado, me parece bien, me parece perfecto, me parece correcto, por mí bien, por mí vale,"
-    " suena bien, dale, sin duda, sin dudarlo, seguro, seguro que sí, estoy seguro, estoy segura,"
+    " suena bien, sin duda, sin dudarlo, seguro, seguro que sí, estoy seguro, estoy segura,"
     " cierto, es cierto, genial, estupendo, excelente, conforme, afirmativo, apruebo, lo apruebo,"
     " aprobado, eso mismo, eso está bien, eso está perfecto, sip, pues sí, pues claro, que sí, sí"
     " quiero, okey",
@@ -90,7 +90,7 @@ _YES: Final[Mapping[str, str]] = {
     "nl": "ja, jawel, ja hoor, zeker, zeker weten, natuurlijk, prima, akkoord, is goed, dat is"
     " goed, dat klopt, klopt, doe maar, ga je gang, ga door, graag, in orde, dat is in orde, oké,"
     " bevestigd, ik bevestig",
-    "sv, da, nb": "ja, japp, jepp, jada, visst, självklart, absolut, det stämmer, helt riktigt,"
+    "sv, da, nb": "ja, japp, jepp, visst, självklart, absolut, det stämmer, helt riktigt,"
     " okej, gärna, kör på, selvfølgelig, det er riktig, det er rigtigt, gerne, okay",
     "": "👍, 👌, ✅, ✔, ☑, 🆗",
 }
@@ -162,21 +162,25 @@ Kind: TypeAlias = Literal["yes", "no", "beside"]
 _LONGEST: Final = 200
 """Characters of a message that only says yes or no, at most."""
 
-_TOKEN: Final = re.compile(r"[:=]-?\)|[^\W\d_]+(?:['’‘`´][^\W\d_]+)*|-(?=\d)|[^\s.,;:!¡…'’‘`´–—-]")
-"""A smile, a word, or any sign that may mean something: only those of the lists are known."""
+_TOKEN: Final = re.compile(r"[:=]-?\)|[^\W\d_]+(?:['’‘`´][^\W\d_]+)*|-(?=\d)|[^\s.,:!¡…'’‘`´–—-]")
+"""A smile, a word, or any sign that may mean something: only those of the lists are known. In Greek
+a semicolon asks."""
 _APOSTROPHES: Final = re.compile("['’‘`´]")
 _HOW_WRITTEN: Final = re.compile(
     "[\u0300-\u0303\u0308\u030a\u0327\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]"
 )
 """Accents, and what changes only how a picture looks."""
-_REPEATED: Final = re.compile(r"([^\W\d_])\1+")
+_DRAWN_OUT: Final = re.compile(r"([^\W\d_])\1{2,}")
 
 
 def _words(text: str) -> list[str]:
-    """The words and signs of a text, whichever way they are spelt: "Yesss!" and "yes" are alike."""
+    """The words and signs of a text, whichever way they are spelt: "Yesss!" and "yes" are alike.
+
+    Not "supper" and "super": two letters may be another word.
+    """
     plain = _HOW_WRITTEN.sub("", unicodedata.normalize("NFKD", text.casefold()))
     words = (_APOSTROPHES.sub("", word) for word in _TOKEN.findall(plain))
-    return [_REPEATED.sub(r"\1", word) for word in words]
+    return [_DRAWN_OUT.sub(r"\1", word) for word in words]
 
 
 _KINDS: Final[Sequence[tuple[Kind, Mapping[str, str]]]] = (
