@@ -1,0 +1,155 @@
+"""Two savers as one: every call goes to both, and what they give must be equal.
+
+A graph that runs on it runs once, and ids, versions and moments are the same in both. So whatever
+the graph does, it would do on either.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partialmethod
+from typing import Any
+
+from comparison import Form, Names, assert_same
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from prune_reference import copy_thread, drop, everything, place_of
+
+
+class Beside(BaseCheckpointSaver[Any]):
+    """A saver and LangGraph's `InMemorySaver` beside it, which copies and forgets by a model."""
+
+    def __init__(self, subject: Any) -> None:
+        super().__init__(serde=subject.serde)
+        self.subject, self.reference = subject, InMemorySaver()
+        self.failure: BaseException | None = None
+        self.lock = threading.RLock()
+
+    def check(self) -> None:
+        """Raise what went wrong first, even where a graph has caught it."""
+        if self.failure is not None:
+            raise self.failure
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.failure = self.failure or error
+            raise
+
+    def _both(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        with self.lock, self._kept():
+            expected = getattr(self.reference, name)(*args, **kwargs)
+            found = getattr(self.subject, name)(*args, **kwargs)
+            same(expected, found, name)
+        return found
+
+    async def _aboth(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        with self._kept():
+            expected = getattr(self.reference, name)(*args, **kwargs)
+            found = await getattr(self.subject, f"a{name}")(*args, **kwargs)
+            same(expected, found, f"a{name}")
+        return found
+
+    def list(self, config: Any, **wanted: Any) -> Iterator[CheckpointTuple]:
+        """The checkpoints of both, in the order of each namespace."""
+        with self.lock, self._kept():
+            found = list(self.subject.list(config, **wanted))
+            self._same_lists(config, found, **wanted)
+        return iter(found)
+
+    async def alist(self, config: Any, **wanted: Any) -> AsyncIterator[CheckpointTuple]:
+        """Async twin of `list`."""
+        with self._kept():
+            found = [one async for one in self.subject.alist(config, **wanted)]
+            self._same_lists(config, found, **wanted)
+        for one in found:
+            yield one
+
+    def _same_lists(self, config: Any, found: list[CheckpointTuple], **wanted: Any) -> None:
+        limit = wanted.pop("limit", None)
+        expected = list(self.reference.list(config, **wanted))
+        if config is not None and config["configurable"].get("checkpoint_ns") is not None:
+            return same(expected[:limit], found, f"list({config}, limit={limit}, {wanted})")
+        every, some = by_namespace(expected), by_namespace(found)
+        assert len(found) == len(expected[:limit]), f"list({config}, limit={limit}, {wanted})"
+        for place, ones in some.items():
+            same(every[place][: len(ones)], ones, f"list({config}, limit={limit}, {wanted})")
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread in both."""
+        self.subject.copy_thread(source_thread_id, target_thread_id)
+        copy_thread(self.reference, source_thread_id, target_thread_id)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Async twin of `copy_thread`."""
+        await self.subject.acopy_thread(source_thread_id, target_thread_id)
+        copy_thread(self.reference, source_thread_id, target_thread_id)
+
+    async def forget(self, work: Callable[[], Any], gone: Iterable[Any]) -> Any:
+        """Do what forgets; it must take these checkpoints and nothing else."""
+        before, gone = everything(self.subject), set(gone)
+        told = await work()
+        drop(self.reference, gone)
+        assert set(everything(self.subject)) == set(before) - gone, "the checkpoints that stay"
+        return told
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """The next version, by the subject."""
+        return self.subject.get_next_version(current, channel)
+
+    get_tuple, aget_tuple = (partialmethod(one, "get_tuple") for one in (_both, _aboth))
+    put, aput = (partialmethod(one, "put") for one in (_both, _aboth))
+    put_writes, aput_writes = (partialmethod(one, "put_writes") for one in (_both, _aboth))
+    delete_thread, adelete_thread = (
+        partialmethod(one, "delete_thread") for one in (_both, _aboth)
+    )
+    get_delta_channel_history, aget_delta_channel_history = (
+        partialmethod(one, "get_delta_channel_history") for one in (_both, _aboth)
+    )
+
+
+def by_namespace(listed: Iterable[CheckpointTuple]) -> dict[tuple[str, str], list[CheckpointTuple]]:
+    """Checkpoints by thread and namespace: savers differ in which of them come first."""
+    groups: dict[tuple[str, str], list[CheckpointTuple]] = {}
+    for one in listed:
+        groups.setdefault(place_of(one)[:2], []).append(one)
+    return groups
+
+
+def same(expected: Any, found: Any, what: str) -> None:
+    """Fail unless what two savers gave is equal."""
+    assert_same(form(expected), form(found), what)
+
+
+def form(given: Any) -> Form | None:
+    """The exact form of what a saver gives."""
+    names = Names(keep=True, late=True)
+    if isinstance(given, list):
+        return tuple(form(one) for one in given)
+    if isinstance(given, CheckpointTuple):
+        return names.checkpoint(without_snapshots(given))
+    if isinstance(given, Mapping) and "configurable" in given:
+        return names.config(given)
+    if isinstance(given, Mapping):
+        return names.unordered({name: dict(one) for name, one in given.items()}, late=True)
+    return names.form(given)
+
+
+def without_snapshots(found: CheckpointTuple) -> CheckpointTuple:
+    """Leave out the snapshots of delta channels.
+
+    InMemorySaver shows one in the checkpoints after it too, as long as the channel keeps its
+    version; a saver that gives a checkpoint back as it was put does not. What is rebuilt from
+    either is compared as delta history.
+    """
+    values = {
+        key: value
+        for key, value in found.checkpoint["channel_values"].items()
+        if not isinstance(value, _DeltaSnapshot)
+    }
+    return found._replace(checkpoint={**found.checkpoint, "channel_values": values})

@@ -1,0 +1,303 @@
+"""Promise: DeltaSaver gives what LangGraph's own savers give, whatever an application does.
+
+Every call goes to both (`beside.Beside`), and all that they give is compared: ids, versions,
+moments, the types of values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Coroutine
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pytest
+from acts import (
+    CHANNELS,
+    NAMESPACES,
+    GoOn,
+    Player,
+    Put,
+    PutAgain,
+    PutWrites,
+    Run,
+    Update,
+    go_ons,
+    place,
+    put_writes,
+    puts,
+    puts_again,
+    replays,
+    runs,
+    updates,
+)
+from beside import Beside
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from langgraph.checkpoint.base import CheckpointTuple
+from mutations import spoil
+from prune_reference import assert_sound, everything, newest, with_chains
+from samples import Said
+from savers import Backend, Calls, Mode, Shelf, run_without_loop
+
+from langmem_ext import DeltaSaver, InvalidInput
+
+pytestmark = pytest.mark.contract
+
+COPIES = ("c", "d")
+THREADS = ("a", "b", "g", "h", *COPIES)
+DELTAS = ("notes", "snapped", "said", *CHANNELS)
+OPENING = (
+    Run("g", (Said(extra=2), Said("ai", "call", "m2", 1)), (("notes", [1]), ("snapped", [True]))),
+    Run("g", asks=("last",), sends=2, child=True),
+)
+
+threads = st.sampled_from(THREADS)
+filters = st.sampled_from(
+    [
+        {"source": "loop"},
+        {"source": "input", "step": -1},
+        {"source": "loop", "step": 1},
+        {"step": 2},
+        {"flag": True},
+        {"flag": True, "n": 2},
+        {"run_id": "run-1"},
+        {"again": True, "source": "loop"},
+    ]
+)
+limits = st.sampled_from([None, None, 0, 1, 2, 3])
+several = st.lists(threads, min_size=1, max_size=2, unique=True)
+
+
+class SideBySide(RuleBasedStateMachine):
+    """DeltaSaver and InMemorySaver as one saver, and an application that uses it."""
+
+    backend: Backend
+    mode: Mode
+    folder: Path
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.Runner() if self.mode == "async" else None
+        self.calls = Calls(self.mode)
+        self.shelf = Shelf(self.backend, self.mode, self.folder)
+        self.saver = Beside(self.shelf.saver)
+        self.player = Player(self.saver, self.mode)
+
+    def teardown(self) -> None:
+        try:
+            self.reopen()
+            self.do(self.all_reads_the_same())
+            assert_sound(self.delta)
+        finally:
+            self.do(self.shelf.close())
+            if self.loop is not None:
+                self.loop.close()
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Do it on the machine's event loop or, in mode "sync", without one."""
+        done = run_without_loop(work) if self.loop is None else self.loop.run(work)
+        self.saver.check()
+        return done
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self.do(self.calls.call(self.saver, name, *args, **kwargs))
+
+    def collect(self, name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        found: list[Any] = self.do(self.calls.collect(self.saver, name, *args, **kwargs))
+        return found
+
+    @property
+    def delta(self) -> DeltaSaver:
+        saver: Any = self.shelf.saver
+        return saver
+
+    def there(self, threads: Collection[str] | None = None) -> dict[Any, CheckpointTuple]:
+        return everything(self.delta, threads)
+
+    async def all_reads_the_same(self) -> None:
+        """Read every checkpoint, listed and by its id, and what its channels are rebuilt from."""
+        found = await self.calls.collect(self.saver, "list", None)
+        for one in found:
+            await self.calls.call(self.saver, "get_tuple", one.config)
+            await self.calls.call(
+                self.saver, "get_delta_channel_history", config=one.config, channels=DELTAS
+            )
+        for thread, namespace, _ in self.there():
+            await self.calls.call(self.saver, "get_tuple", place(thread, namespace))
+
+    # -- what applications do ----------------------------------------------------------------------
+
+    @initialize(asks=st.booleans())
+    def begin(self, asks: bool) -> None:
+        for act in OPENING[: 2 if asks else 1]:
+            self.do(self.player.play(act))
+
+    @rule(act=puts, early=st.lists(put_writes, max_size=1), later=st.lists(put_writes, max_size=2))
+    def put(self, act: Put, early: list[PutWrites], later: list[PutWrites]) -> None:
+        for one in early:
+            at = PutWrites(act.thread, act.namespace, -1, one.task, one.writes)
+            self.do(self.player.play(at))
+        self.do(self.player.play(act))
+        for one in later:
+            at = PutWrites(act.thread, act.namespace, 0, one.task, one.writes)
+            self.do(self.player.play(at))
+
+    @rule(act=puts_again)
+    def put_again(self, act: PutAgain) -> None:
+        self.do(self.player.play(act))
+
+    @rule(act=put_writes, twice=st.booleans())
+    def put_writes(self, act: PutWrites, twice: bool) -> None:
+        for _ in range(2 if twice else 1):
+            self.do(self.player.play(act))
+
+    @rule(act=runs)
+    def run(self, act: Run) -> None:
+        self.do(self.player.play(act))
+
+    @rule(act=st.one_of(go_ons, replays))
+    def go_on(self, act: GoOn) -> None:
+        self.do(self.player.play(act))
+
+    @rule(act=updates)
+    def update_state(self, act: Update) -> None:
+        self.do(self.player.play(act))
+
+    # -- what they read ----------------------------------------------------------------------------
+
+    @rule(
+        thread=st.one_of(st.none(), threads),
+        namespace=st.sampled_from([None, "", *NAMESPACES]),
+        filter=st.one_of(st.none(), filters),
+        limit=limits,
+        before=st.one_of(st.none(), st.integers(0, 9)),
+    )
+    def list_some(
+        self, thread: Any, namespace: Any, filter: Any, limit: int | None, before: int | None
+    ) -> None:
+        named = {"thread_id": thread} | ({} if namespace is None else {"checkpoint_ns": namespace})
+        config: Any = None if thread is None else {"configurable": named}
+        bound = None
+        if before is not None and (places := sorted(self.there(thread and [thread]))):
+            bound = place(*places[-1 - before % len(places)])
+        self.collect("list", config, filter=filter, limit=limit, before=bound)
+
+    @rule(at=st.integers(0, 30))
+    def read_one(self, at: int) -> None:
+        if places := sorted(self.there()):
+            config = place(*places[at % len(places)])
+            self.call("get_tuple", config)
+            self.collect("list", config)
+            self.call("get_delta_channel_history", config=config, channels=DELTAS[at % 2 :])
+
+    @rule(thread=threads, namespace=st.sampled_from(NAMESPACES))
+    def read_none(self, thread: str, namespace: str) -> None:
+        self.call("get_tuple", place(thread, namespace, "1ffe6000-0000-6000-8000-000000000001"))
+        self.call("get_tuple", {"configurable": {"thread_id": thread}})
+
+    @rule()
+    def spoil(self) -> None:
+        """Change deeply all that is read: neither the database nor later reads may notice."""
+        for found in self.collect("list", None):
+            spoil(found)
+
+    @rule()
+    def reopen(self) -> None:
+        self.saver.subject = self.do(self.shelf.reopen())
+        for branch in self.player.branches.values():
+            branch.values = {}
+
+    # -- what they forget and copy -----------------------------------------------------------------
+
+    @rule(thread=threads)
+    def delete_thread(self, thread: str) -> None:
+        self.call("delete_thread", thread)
+        self.player.forget(thread)
+        assert not self.there([thread])
+
+    @rule(source=threads, onto=st.sampled_from(COPIES))
+    def copy_thread(self, source: str, onto: str) -> None:
+        if self.there([onto]) and self.there([source]):
+            with pytest.raises(InvalidInput):
+                self.do(self.calls.call(self.delta, "copy_thread", source, onto))
+        elif source != onto:
+            self.call("delete_thread", onto)  # it may have writes that wait
+            self.call("copy_thread", source, onto)
+
+    @rule(threads=several, last=st.integers(1, 3), seconds=st.one_of(st.none(), st.integers(0, 9)))
+    def prune(self, threads: list[str], last: int, seconds: int | None) -> None:
+        policy: dict[str, Any] = {} if last == 1 and seconds is None else {"keep_last": last}
+        mine = self.there(threads)
+        kept = newest(mine, last)
+        if seconds is not None:
+            policy["older_than"] = at = datetime(2024, 5, 6, tzinfo=UTC) + timedelta(seconds=seconds)
+            young = (one for one in mine if moment(mine[one]) >= at)
+            kept |= set(young)
+        gone = set(mine) - with_chains(mine, kept)
+        told = self.do(self.calls.call(self.delta, "prune", threads, dry_run=True, **policy))
+        assert told == self.forget(gone, "prune", threads, **policy)
+        assert told.checkpoints == len(gone)
+
+    @rule(threads=several)
+    def prune_all(self, threads: list[str]) -> None:
+        self.forget(set(self.there(threads)), "prune", threads, strategy="delete")
+        for thread in threads:
+            self.delete_thread(thread)
+
+    @rule(runs=st.lists(st.sampled_from(["run-1", "run-2", "run-3"]), min_size=1, max_size=2))
+    def delete_for_runs(self, runs: list[str]) -> None:
+        every = self.there()
+        others = (at for at, one in every.items() if one.metadata.get("run_id") not in runs)
+        self.forget(set(every) - with_chains(every, others), "delete_for_runs", runs)
+
+    def forget(self, gone: set[Any], name: str, *args: Any, **kwargs: Any) -> Any:
+        work = self.saver.forget(
+            lambda: self.calls.call(self.delta, name, *args, **kwargs), gone
+        )
+        told = self.do(work)
+        for thread in {one[0] for one in gone}:
+            self.player.forget(thread, {one[2] for one in gone if one[0] == thread})
+        return told
+
+    @rule()
+    def compact(self) -> None:
+        assert self.do(self.calls.call(self.delta, "compact")) >= 0
+
+    # -- what always holds -------------------------------------------------------------------------
+
+    @invariant()
+    def the_heads_are_the_same(self) -> None:
+        for thread in THREADS:
+            self.call("get_tuple", {"configurable": {"thread_id": thread}})
+
+
+def moment(found: CheckpointTuple) -> datetime:
+    return datetime.fromisoformat(found.checkpoint["ts"])
+
+
+def test_whatever_is_done_reads_back_as_on_langgraphs_saver(
+    backend: Backend, mode: Mode, folder: Path
+) -> None:
+    place = {"backend": backend, "mode": mode, "folder": folder}
+    machine: Any = type("SideBySide", (SideBySide,), place)
+    if settings().derandomize:  # each kind of database and mode draws its own
+        machine._hypothesis_internal_use_seed = crc32(f"{backend.name} {mode}".encode())
+    few = 16 if backend.survives_close else 6  # in memory is the same code as in a file
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=max(few, settings().max_examples),
+            stateful_step_count=15,
+            phases=[Phase.explicit, Phase.generate, Phase.shrink],
+        ),
+    )
