@@ -96,7 +96,7 @@ class SideBySide(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             self.reopen()
-            self.do(self.all_reads_the_same())
+            self.do(self.saver.read_all(self.calls))
             assert_sound(self.delta)
         finally:
             self.do(self.shelf.close())
@@ -123,17 +123,6 @@ class SideBySide(RuleBasedStateMachine):
 
     def there(self, threads: Collection[str] | None = None) -> dict[Any, CheckpointTuple]:
         return everything(self.delta, threads)
-
-    async def all_reads_the_same(self) -> None:
-        """Read every checkpoint, listed and by its id, and what its channels are rebuilt from."""
-        found = await self.calls.collect(self.saver, "list", None)
-        for one in found:
-            await self.calls.call(self.saver, "get_tuple", one.config)
-            await self.calls.call(
-                self.saver, "get_delta_channel_history", config=one.config, channels=DELTAS
-            )
-        for thread, namespace, _ in self.there():
-            await self.calls.call(self.saver, "get_tuple", place(thread, namespace))
 
     # -- what applications do ----------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partialmethod
+from functools import partial, partialmethod
 from typing import Any
 
 from comparison import Form, Names, assert_same
@@ -17,6 +17,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from prune_reference import copy_thread, drop, everything, place_of
+from savers import Calls
 
 
 class Beside(BaseCheckpointSaver[Any]):
@@ -33,6 +34,30 @@ class Beside(BaseCheckpointSaver[Any]):
         if self.failure is not None:
             raise self.failure
 
+    def _both(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        with self.lock:
+            expected = attempt(partial(getattr(self.reference, name), *args, **kwargs))
+            found = attempt(partial(getattr(self.subject, name), *args, **kwargs))
+            return self._compared(expected, found, name)
+
+    async def _aboth(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        expected = attempt(partial(getattr(self.reference, name), *args, **kwargs))
+        try:
+            found = await getattr(self.subject, f"a{name}")(*args, **kwargs)
+        except Exception as error:
+            found = error
+        return self._compared(expected, found, f"a{name}")
+
+    def _compared(self, expected: Any, found: Any, what: str) -> Any:
+        """What the subject gave; or raise what both raise."""
+        if isinstance(found, Exception) and type(found) is type(expected):
+            raise found
+        with self._kept():
+            if isinstance(found, Exception):
+                raise AssertionError(f"{what} raised {found!r}; the reference did not") from found
+            same(expected, found, what)
+        return found
+
     @contextmanager
     def _kept(self) -> Iterator[None]:
         try:
@@ -40,20 +65,6 @@ class Beside(BaseCheckpointSaver[Any]):
         except Exception as error:
             self.failure = self.failure or error
             raise
-
-    def _both(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        with self.lock, self._kept():
-            expected = getattr(self.reference, name)(*args, **kwargs)
-            found = getattr(self.subject, name)(*args, **kwargs)
-            same(expected, found, name)
-        return found
-
-    async def _aboth(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        with self._kept():
-            expected = getattr(self.reference, name)(*args, **kwargs)
-            found = await getattr(self.subject, f"a{name}")(*args, **kwargs)
-            same(expected, found, f"a{name}")
-        return found
 
     def list(self, config: Any, **wanted: Any) -> Iterator[CheckpointTuple]:
         """The checkpoints of both, in the order of each namespace."""
@@ -90,6 +101,18 @@ class Beside(BaseCheckpointSaver[Any]):
         await self.subject.acopy_thread(source_thread_id, target_thread_id)
         copy_thread(self.reference, source_thread_id, target_thread_id)
 
+    async def read_all(self, calls: Calls) -> None:
+        """Read every checkpoint, listed and by its id, and what its channels are rebuilt from."""
+        for one in await calls.collect(self, "list", None):
+            channels = [*one.checkpoint["channel_versions"], "nothing"]
+            await calls.call(self, "get_tuple", one.config)
+            await calls.call(
+                self, "get_delta_channel_history", config=one.config, channels=channels
+            )
+            newest = {**one.config["configurable"], "checkpoint_id": None}
+            await calls.call(self, "get_tuple", {"configurable": newest})
+        self.check()
+
     async def forget(self, work: Callable[[], Any], gone: Iterable[Any]) -> Any:
         """Do what forgets; it must take these checkpoints and nothing else."""
         before, gone = everything(self.subject), set(gone)
@@ -111,6 +134,14 @@ class Beside(BaseCheckpointSaver[Any]):
     get_delta_channel_history, aget_delta_channel_history = (
         partialmethod(one, "get_delta_channel_history") for one in (_both, _aboth)
     )
+
+
+def attempt(call: Callable[[], Any]) -> Any:
+    """What a call gives, or the error that it raises."""
+    try:
+        return call()
+    except Exception as error:
+        return error
 
 
 def by_namespace(listed: Iterable[CheckpointTuple]) -> dict[tuple[str, str], list[CheckpointTuple]]:

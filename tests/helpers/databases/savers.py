@@ -44,6 +44,10 @@ class Backend:
     new_url: Callable[[Path], str]
     compress: bool = False
 
+    def on(self, url: str) -> Backend:
+        """The same, where all savers are on one database."""
+        return replace(self, new_url=lambda folder: url)
+
 
 def new_schema(folder: Path) -> str:
     """An empty PostgreSQL database of the test's own; skips the test without a server."""
@@ -62,6 +66,11 @@ BACKENDS = (
 )
 COMPRESSED = tuple(
     replace(backend, name=f"{backend.name} compressed", compress=True) for backend in BACKENDS
+)
+PARTITIONED = Backend(
+    "postgres partitioned",
+    survives_close=True,
+    new_url=lambda folder: f"{new_schema(folder)}&partitions=16",
 )
 SAMPLED = tuple(
     backend if backend.survives_close else pytest.param(backend, marks=pytest.mark.soak)

@@ -91,6 +91,7 @@ labels = st.sampled_from(
     [
         {},
         {"flag": True, "n": 1, "f": 1.0},
+        {"flag": 1, "n": 1.0, "f": True},
         {"note": "nul \x00", "run_id": "run-1"},
         {"deep": {"a": [None, 1.5, (1, 2)]}, "run_id": "run-2"},
         {"counters_since_delta_snapshot": {"log": [1, 1]}},
