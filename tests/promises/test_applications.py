@@ -21,6 +21,7 @@ from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 import pytest
+from acts import GoOn, Player, Update, deltas
 from beside import Beside
 from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import (
@@ -386,6 +387,19 @@ async def a_store_in_the_same_file(app: Application) -> None:
         graph = app.line(remember, store=store)
         for text in ("one", "two"):
             await app.invoke(graph, {"messages": [("user", text)]})
+
+
+@SCENARIOS.append
+async def long_threads_of_deltas(app: Application) -> None:
+    for durability in ("sync", "async", "exit"):
+        player = Player(app.saver, app.calls.mode)
+        for act in deltas(durability):
+            await player.play(act)
+            app.saver.check()
+        await app.reopen()
+        for act in (GoOn("g", "all", "yes"), Update("g", ((("notes", ["edited"]),),), "first", 3)):
+            await player.play(act)
+            app.saver.check()
 
 
 AWKWARD: dict[str, Any] = {

@@ -13,9 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.conformance import validate
 from langgraph.checkpoint.conformance.capabilities import ALL_CAPABILITIES
 from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
-from savers import BACKENDS, COMPRESSED, PARTITIONED, Backend, Mode, Shelf, SyncAsAsync
-
-from langmem_ext.storage.rows import compression
+from savers import Backend, Mode, Shelf, SyncAsAsync
 
 pytestmark = pytest.mark.contract
 
@@ -42,19 +40,7 @@ async def conform(backend: Backend, mode: Mode, folder: Path) -> None:
     assert sum(result.tests_passed for result in results) >= TESTS
 
 
-@pytest.mark.parametrize("backend", [*BACKENDS, PARTITIONED], ids=lambda one: one.name)
 async def test_all_eight_capabilities_pass_and_none_is_skipped(
     backend: Backend, mode: Mode, folder: Path
 ) -> None:
-    if backend is PARTITIONED:  # its tests use threads of their own: one schema serves them all
-        backend = PARTITIONED.on(PARTITIONED.new_url(folder))
-    await conform(backend, mode, folder)
-
-
-@pytest.mark.parametrize("backend", COMPRESSED, ids=lambda one: one.name)
-async def test_they_pass_with_everything_compressed(
-    backend: Backend, mode: Mode, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compression, "MIN_BYTES", 1)
-    monkeypatch.setattr(compression, "WORTH", 100)
     await conform(backend, mode, folder)

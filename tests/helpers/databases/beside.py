@@ -128,9 +128,7 @@ class Beside(BaseCheckpointSaver[Any]):
     get_tuple, aget_tuple = (partialmethod(one, "get_tuple") for one in (_both, _aboth))
     put, aput = (partialmethod(one, "put") for one in (_both, _aboth))
     put_writes, aput_writes = (partialmethod(one, "put_writes") for one in (_both, _aboth))
-    delete_thread, adelete_thread = (
-        partialmethod(one, "delete_thread") for one in (_both, _aboth)
-    )
+    delete_thread, adelete_thread = (partialmethod(one, "delete_thread") for one in (_both, _aboth))
     get_delta_channel_history, aget_delta_channel_history = (
         partialmethod(one, "get_delta_channel_history") for one in (_both, _aboth)
     )

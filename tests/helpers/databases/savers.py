@@ -19,7 +19,6 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
-from langgraph.checkpoint.memory import InMemorySaver
 from postgres.server import SHARED
 
 from langmem_ext import DeltaSaver
@@ -44,10 +43,6 @@ class Backend:
     new_url: Callable[[Path], str]
     compress: bool = False
 
-    def on(self, url: str) -> Backend:
-        """The same, where all savers are on one database."""
-        return replace(self, new_url=lambda folder: url)
-
 
 def new_schema(folder: Path) -> str:
     """An empty PostgreSQL database of the test's own; skips the test without a server."""
@@ -66,11 +61,6 @@ BACKENDS = (
 )
 COMPRESSED = tuple(
     replace(backend, name=f"{backend.name} compressed", compress=True) for backend in BACKENDS
-)
-PARTITIONED = Backend(
-    "postgres partitioned",
-    survives_close=True,
-    new_url=lambda folder: f"{new_schema(folder)}&partitions=16",
 )
 SAMPLED = tuple(
     backend if backend.survives_close else pytest.param(backend, marks=pytest.mark.soak)
@@ -209,16 +199,3 @@ class Shelf:
             await saver.aclose()
         else:
             saver.close()
-
-
-class ReferenceShelf:
-    """The same for InMemorySaver: nothing to open or to close."""
-
-    def __init__(self) -> None:
-        self.saver: Saver = InMemorySaver()
-
-    async def reopen(self) -> Saver:
-        return self.saver
-
-    async def close(self) -> None:
-        return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,7 @@ from savers import Calls, Mode
 
 NAMESPACES = ("", "child:1", "child:1|deep:2")
 CHANNELS = ("messages", "files", "value", "log")
+DELTAS = ("notes", "snapped", "said", *CHANNELS)
 PATHS = ("", "~a", "~b", "~b, 1")
 DAY = 24 * 60 * 60 * 10**7 >> 12
 """A day, in what the first half of a version 6 UUID counts."""
@@ -211,6 +213,24 @@ programs = st.lists(acts, min_size=4, max_size=10)
 Act = Put | PutAgain | PutWrites | Run | GoOn | Update
 
 
+def deltas(durability: Literal["sync", "async", "exit"]) -> list[Act]:
+    """A thread whose channels of deltas are rebuilt across snapshots and a fork; it waits."""
+    turns = [
+        Run(
+            "g",
+            (Said(content=f"turn {n}", id=f"h{n}"),),
+            first=(("notes", [{"n": n}]), ("snapped", [n]), ("said", Said(content=f"said {n}"))),
+            last=(("notes", [n, True]),),
+            sends=2,
+            durability=durability,
+        )
+        for n in range(6)
+    ]
+    overwritten = (("notes", Overwrite(["anew"])),)
+    fork = Run("g", at=4, first=overwritten, durability=durability)
+    return [*turns, fork, Run("g", asks=("last",), last=turns[0].first)]
+
+
 def joined(state: list[Any], writes: Sequence[list[Any]]) -> list[Any]:
     """Reducer of a list of deltas: order matters, so that writes in another order are seen."""
     return [*state, *(item for write in writes for item in write)]
@@ -282,10 +302,8 @@ class Player:
             case PutWrites():
                 await self._put_writes(act)
             case _:
-                try:
+                with suppress(*REFUSALS):
                     await self._run(act)
-                except REFUSALS:
-                    pass
 
     def forget(self, thread: str, ids: set[str] | None = None) -> None:
         """Remember no more of a thread, or of some of its checkpoints, that have been deleted."""
@@ -390,7 +408,11 @@ class Player:
             self.failed.add(name)
             raise NodeFailure(name)
         if name == "worker":
-            return {"messages": [("ai", f"from {state['n']}")], "log": answer, "notes": [state["n"]]}
+            return {
+                "messages": [("ai", f"from {state['n']}")],
+                "log": answer,
+                "notes": [state["n"]],
+            }
         if name == "child":
             return {"messages": [("ai", "below")], "notes": answer}
         if name == "last" and script.twist:
@@ -491,7 +513,7 @@ def update_of(writes: Writes, state: dict[str, Any], *, sync: bool) -> dict[str,
         match channel, value:
             case "messages", int():
                 update.setdefault("messages", []).extend(edits(messages, value))
-            case ("messages" | "said"), _:
+            case (("messages" | "said"), _):
                 update.setdefault(channel, []).append(value.build())
             case "topic", _ if not sync:
                 pass  # LangGraph extends its list in place, beside a saver that is at work

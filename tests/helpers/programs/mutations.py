@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -92,10 +91,3 @@ def spoil(value: Any) -> None:
         value["spoiled"] = "spoiled"
     elif isinstance(value, list):
         value.append("spoiled")
-
-
-def tweaked(value: Any, key: str, by: Any, *, move: bool) -> dict[Any, Any]:
-    """A dict like `value` but for one key, which is set, moved to the end, or removed (None)."""
-    kept = value if isinstance(value, dict) else {}
-    rest = {other: item for other, item in kept.items() if other != key}
-    return rest if by is None else {**(rest if move else kept), key: deepcopy(by)}
