@@ -1,13 +1,15 @@
 """Promise: DeltaSaver gives what LangGraph's own savers give, whatever an application does.
 
-Every call goes to both (`beside.Beside`), and all that they give is compared: ids, versions,
-moments, the types of values.
+Every call goes to all of them (`beside.Beside`), and what they give is compared: ids, versions,
+moments, the types of values; and the order of lists.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Collection, Coroutine
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,9 +46,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.sqlite import SqliteSaver
 from mutations import spoil
 from prune_reference import assert_clean, everything, newest, with_chains
-from samples import Said
+from samples import Said, values
 from savers import Backend, Calls, Mode, Shelf, run_without_loop
 
 from langmem_ext import DeltaSaver, InvalidInput, examine
@@ -54,7 +57,7 @@ from langmem_ext import DeltaSaver, InvalidInput, examine
 pytestmark = pytest.mark.contract
 
 COPIES = ("c", "d")
-FEW = 12
+FEW = 15
 """How many programs are tried where a soak tries hundreds; in memory is the same code as in a file:
 a third of them."""
 
@@ -82,7 +85,7 @@ several = st.lists(threads, min_size=1, max_size=2, unique=True)
 
 
 class SideBySide(RuleBasedStateMachine):
-    """DeltaSaver and InMemorySaver as one saver, and an application that uses it."""
+    """DeltaSaver beside LangGraph's savers, and an application that uses them as one."""
 
     backend: Backend
     mode: Mode
@@ -94,7 +97,9 @@ class SideBySide(RuleBasedStateMachine):
         self.loop = asyncio.Runner() if self.mode == "async" else None
         self.calls = Calls(self.mode)
         self.shelf = self.shelf_kind(self.backend, self.mode, self.folder)
-        self.saver = Beside(self.shelf.saver)
+        self.sqlite = sqlite3.connect(":memory:", check_same_thread=False)
+        other = SqliteSaver(self.sqlite) if self.mode == "sync" else None
+        self.saver = Beside(self.shelf.saver, other)
         self.player = Player(self.saver, self.mode)
 
     def teardown(self) -> None:
@@ -105,6 +110,7 @@ class SideBySide(RuleBasedStateMachine):
             assert [one for one in found.findings if one.severity != "note"] == []
         finally:
             self.do(self.shelf.close())
+            self.sqlite.close()
             if self.loop is not None:
                 self.loop.close()
 
@@ -138,22 +144,24 @@ class SideBySide(RuleBasedStateMachine):
 
     @rule(act=puts, early=st.lists(put_writes, max_size=1), later=st.lists(put_writes, max_size=2))
     def put(self, act: Put, early: list[PutWrites], later: list[PutWrites]) -> None:
+        at: dict[str, Any] = {"thread": act.thread, "namespace": act.namespace}
         for one in early:
-            at = PutWrites(act.thread, act.namespace, -1, one.task, one.writes)
-            self.do(self.player.play(at))
+            self.do(self.player.play(replace(one, **at, at=-1)))
         self.do(self.player.play(act))
         for one in later:
-            at = PutWrites(act.thread, act.namespace, 0, one.task, one.writes)
-            self.do(self.player.play(at))
+            self.do(self.player.play(replace(one, **at, at=0)))
 
     @rule(act=puts_again)
     def put_again(self, act: PutAgain) -> None:
         self.do(self.player.play(act))
 
-    @rule(act=put_writes, twice=st.booleans())
-    def put_writes(self, act: PutWrites, twice: bool) -> None:
-        for _ in range(2 if twice else 1):
-            self.do(self.player.play(act))
+    @rule(act=put_writes, again=st.lists(values, max_size=2))
+    def put_writes(self, act: PutWrites, again: list[Any]) -> None:
+        """Put a task's writes; then the task writes to the same channels again, and others."""
+        self.do(self.player.play(act))
+        for value in again:
+            second = tuple((channel, value) for channel, _ in act.writes)
+            self.do(self.player.play(replace(act, writes=(*second, ("log", value)))))
 
     @rule(act=runs)
     def run(self, act: Run) -> None:

@@ -16,15 +16,21 @@ from comparison import Form, Names, assert_same
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.checkpoint.sqlite import SqliteSaver
 from prune_reference import copy_thread, drop, everything, place_of
 from savers import Calls
 
 
 class Beside(BaseCheckpointSaver[Any]):
-    """A saver and LangGraph's `InMemorySaver` beside it, which copies and forgets by a model."""
+    """A saver and LangGraph's `InMemorySaver` beside it, which copies and forgets by a model.
 
-    def __init__(self, subject: Any) -> None:
+    A `SqliteSaver` may stand beside them: it says in which order checkpoints are listed. It cannot
+    copy or forget single checkpoints, and is left out from then on.
+    """
+
+    def __init__(self, subject: Any, sqlite: SqliteSaver | None = None) -> None:
         super().__init__(serde=subject.serde)
+        self.sqlite = sqlite
         self.subject, self.reference = subject, InMemorySaver()
         self.failure: BaseException | None = None
         self.lock = threading.RLock()
@@ -38,6 +44,8 @@ class Beside(BaseCheckpointSaver[Any]):
         with self.lock:
             expected = attempt(partial(getattr(self.reference, name), *args, **kwargs))
             found = attempt(partial(getattr(self.subject, name), *args, **kwargs))
+            if self.sqlite is not None and name in CHANGES:
+                getattr(self.sqlite, name)(*args, **kwargs)
             return self._compared(expected, found, name)
 
     async def _aboth(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -71,6 +79,9 @@ class Beside(BaseCheckpointSaver[Any]):
         with self.lock, self._kept():
             found = list(self.subject.list(config, **wanted))
             self._same_lists(config, found, **wanted)
+            if self.sqlite is not None:
+                listed = map(place_of, self.sqlite.list(config, **wanted))
+                assert [place_of(one) for one in found] == [*listed], f"list({config}, {wanted})"
         return iter(found)
 
     async def alist(self, config: Any, **wanted: Any) -> AsyncIterator[CheckpointTuple]:
@@ -93,6 +104,7 @@ class Beside(BaseCheckpointSaver[Any]):
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread in both."""
+        self.sqlite = None
         self.subject.copy_thread(source_thread_id, target_thread_id)
         copy_thread(self.reference, source_thread_id, target_thread_id)
 
@@ -116,14 +128,19 @@ class Beside(BaseCheckpointSaver[Any]):
     async def forget(self, work: Callable[[], Any], gone: Iterable[Any]) -> Any:
         """Do what forgets; it must take these checkpoints and nothing else."""
         before, gone = everything(self.subject), set(gone)
-        told = await work()
+        self.sqlite, told = self.sqlite if not gone else None, await work()
         drop(self.reference, gone)
         assert set(everything(self.subject)) == set(before) - gone, "the checkpoints that stay"
         return told
 
     def get_next_version(self, current: Any, channel: None) -> Any:
         """The next version, by the subject."""
-        return self.subject.get_next_version(current, channel)
+        versions = [
+            one.get_next_version(current, channel) for one in (self.reference, self.subject)
+        ]
+        with self._kept():
+            assert versions[0].split(".")[0] == versions[1].split(".")[0], "the next version"
+        return versions[1]
 
     get_tuple, aget_tuple = (partialmethod(one, "get_tuple") for one in (_both, _aboth))
     put, aput = (partialmethod(one, "put") for one in (_both, _aboth))
@@ -132,6 +149,9 @@ class Beside(BaseCheckpointSaver[Any]):
     get_delta_channel_history, aget_delta_channel_history = (
         partialmethod(one, "get_delta_channel_history") for one in (_both, _aboth)
     )
+
+
+CHANGES = ("put", "put_writes", "delete_thread")
 
 
 def attempt(call: Callable[[], Any]) -> Any:

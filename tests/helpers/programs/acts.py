@@ -85,9 +85,9 @@ namespaces = st.sampled_from(["", "", "", *NAMESPACES])
 changes = st.builds(
     Change,
     st.sampled_from(["messages", *CHANNELS]),
-    st.sampled_from(["append", "append", "set", "in place", "in place", "drop", "turn", "absent"]),
+    st.sampled_from(["append", "append", "set", *["in place"] * 3, "drop", "turn", "absent"]),
     st.one_of(said, said, values, lists, tables, ones),
-    st.sampled_from([True, True, True, False]),
+    st.sampled_from([True, True, False]),
 )
 labels = st.sampled_from(
     [
