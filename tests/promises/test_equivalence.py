@@ -57,7 +57,7 @@ from langmem_ext import DeltaSaver, InvalidInput, examine
 pytestmark = pytest.mark.contract
 
 COPIES = ("c", "d")
-FEW = 15
+FEW = 12
 """How many programs are tried where a soak tries hundreds; in memory is the same code as in a file:
 a third of them."""
 
@@ -80,7 +80,6 @@ filters = st.sampled_from(
         {"again": True, "source": "loop"},
     ]
 )
-limits = st.sampled_from([None, None, 0, 1, 2, 3])
 several = st.lists(threads, min_size=1, max_size=2, unique=True)
 
 
@@ -142,12 +141,17 @@ class SideBySide(RuleBasedStateMachine):
         for act in OPENING[: 2 if asks else 1]:
             self.do(self.player.play(act))
 
-    @rule(act=puts, early=st.lists(put_writes, max_size=1), later=st.lists(put_writes, max_size=2))
-    def put(self, act: Put, early: list[PutWrites], later: list[PutWrites]) -> None:
-        at: dict[str, Any] = {"thread": act.thread, "namespace": act.namespace}
+    @rule(
+        acts=st.lists(puts, min_size=1, max_size=3),
+        early=st.lists(put_writes, max_size=1),
+        later=st.lists(put_writes, max_size=2),
+    )
+    def put(self, acts: list[Put], early: list[PutWrites], later: list[PutWrites]) -> None:
+        at: dict[str, Any] = {"thread": acts[0].thread, "namespace": acts[0].namespace}
         for one in early:
             self.do(self.player.play(replace(one, **at, at=-1)))
-        self.do(self.player.play(act))
+        for act in acts:
+            self.do(self.player.play(act))
         for one in later:
             self.do(self.player.play(replace(one, **at, at=0)))
 
@@ -178,21 +182,23 @@ class SideBySide(RuleBasedStateMachine):
     # -- what they read ----------------------------------------------------------------------------
 
     @rule(
-        thread=st.one_of(st.none(), threads),
-        namespace=st.sampled_from([None, "", *NAMESPACES]),
-        filter=st.one_of(st.none(), filters),
-        limit=limits,
-        before=st.one_of(st.none(), st.integers(0, 9)),
+        at=st.integers(0, 30),
+        scope=st.sampled_from(["all", "thread", "namespace"]),
+        filter=filters,
+        before=st.integers(0, 9),
     )
-    def list_some(
-        self, thread: Any, namespace: Any, filter: Any, limit: int | None, before: int | None
-    ) -> None:
-        named = {"thread_id": thread} | ({} if namespace is None else {"checkpoint_ns": namespace})
-        config: Any = None if thread is None else {"configurable": named}
-        bound = None
-        if before is not None and (places := sorted(self.there(thread and [thread]))):
-            bound = place(*places[-1 - before % len(places)])
-        self.collect("list", config, filter=filter, limit=limit, before=bound)
+    def list_some(self, at: int, scope: str, filter: dict[str, Any], before: int) -> None:
+        if not (places := sorted(self.there())):
+            return
+        thread, namespace, _ = places[at % len(places)]
+        mine = [one for one in places if scope == "all" or one[0] == thread]
+        inside = {"checkpoint_ns": namespace} if scope == "namespace" else {}
+        config: Any = {"configurable": {"thread_id": thread, **inside}} if scope != "all" else None
+        bound = place(*mine[-1 - before % len(mine)])
+        for limit in (None, 0, 1, 3):
+            self.collect("list", config, limit=limit, before=bound)
+            self.collect("list", config, limit=limit, filter=filter)
+        self.collect("list", config, limit=2, filter=filter, before=bound)
 
     @rule(at=st.integers(0, 30))
     def read_one(self, at: int) -> None:
