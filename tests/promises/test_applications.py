@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 import pytest
-from acts import GoOn, Player, Update, deltas
+from acts import GoOn, Update, deltas
 from beside import Beside
 from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import (
@@ -39,6 +39,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import CachePolicy, Command, RetryPolicy, Send, StateUpdate, interrupt
+from player import Player
 from pydantic import BaseModel
 from samples import Address, Mood, Order, Point, ShoutedMessage
 from savers import BACKENDS, Backend, Calls, Mode, Shelf, run_without_loop

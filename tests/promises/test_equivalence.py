@@ -20,14 +20,12 @@ from acts import (
     DELTAS,
     NAMESPACES,
     GoOn,
-    Player,
     Put,
     PutAgain,
     PutWrites,
     Run,
     Update,
     go_ons,
-    place,
     put_writes,
     puts,
     puts_again,
@@ -48,6 +46,7 @@ from hypothesis.stateful import (
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.sqlite import SqliteSaver
 from mutations import spoil
+from player import Player, place
 from prune_reference import assert_clean, everything, newest, with_chains
 from samples import Said, values
 from savers import Backend, Calls, Mode, Shelf, run_without_loop
@@ -57,7 +56,7 @@ from langmem_ext import DeltaSaver, InvalidInput, examine
 pytestmark = pytest.mark.contract
 
 COPIES = ("c", "d")
-FEW = 12
+FEW = 16
 """How many programs are tried where a soak tries hundreds; in memory is the same code as in a file:
 a third of them."""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acts import Act, GoOn, Player, Run, Update, go_ons, runs, updates
+from acts import Act, GoOn, Run, Update, go_ons, runs, updates
 from comparison import Names, assert_same
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +26,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
+from player import Player
 from savers import Backend, Mode, Shelf, run_without_loop
 from wrong_clock import SKEWS, clock_off_by
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypedDict
 from uuid import UUID, uuid4
 
 import pytest
-from acts import DELTAS, Act, GoOn, Player, deltas, programs
+from acts import DELTAS, Act, GoOn, deltas, programs
 from comparison import Names, assert_same
 from hypothesis import given, settings
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -28,6 +28,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
 from move_checks import Saver, SqliteShelf, assert_moved, everything, forms_of
+from player import Player
 from prune_reference import assert_sound
 from savers import empty_tables, run_without_loop
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acts import Act, Player, programs
+from acts import Act, programs
 from carried import body_of, bring_in, exported, ids_of, rows_of
 from comparison import assert_same
 from hypothesis import given, settings
@@ -29,6 +29,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from move_checks import assert_moved
 from patience import PATIENCE_S
+from player import Player
 from prune_reference import assert_sound, rows
 from savers import (
     BACKENDS,

@@ -24,7 +24,7 @@ from uuid import uuid4
 import ormsgpack
 import psycopg
 import pytest
-from acts import DELTAS, Act, Player, deltas, programs
+from acts import DELTAS, Act, deltas, programs
 from comparison import Names, assert_same
 from dying_database import Steps, dying_log
 from forged_rows import reseal_rows
@@ -43,6 +43,7 @@ from move_checks import (
     rows,
     sqlite_saver,
 )
+from player import Player
 from pydantic import BaseModel
 from savers import Backend, new_schema, run_without_loop
 from search_reference import spoil
