@@ -270,8 +270,9 @@ class SideBySide(RuleBasedStateMachine):
         for thread in threads:
             self.delete_thread(thread)
 
-    @rule(runs=st.lists(st.sampled_from(["run-1", "run-2", "run-3"]), min_size=1, max_size=2))
-    def delete_for_runs(self, runs: list[str]) -> None:
+    @rule(runs=st.permutations(["run-0", "run-1", "run-2", "run-3"]), count=st.integers(1, 2))
+    def delete_for_runs(self, runs: list[str], count: int) -> None:
+        runs = runs[:count]
         every = self.there()
         others = (at for at, one in every.items() if one.metadata.get("run_id") not in runs)
         self.forget(set(every) - with_chains(every, others), "delete_for_runs", runs)

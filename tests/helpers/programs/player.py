@@ -84,7 +84,7 @@ class Player:
         self.calls = Calls(mode)
         self.branches: dict[tuple[str, str], Branch] = {}
         self.ids = uuid6().int + (DAY << 80)  # of tomorrow: newer than what a graph makes
-        self.number = 0
+        self.number = self.turns = 0
         self.deleted: set[str] = set()
         self.script, self.failed = Run("g"), set[str]()
         self.saver, self.graph = saver, self._graph().compile(checkpointer=saver)
@@ -224,6 +224,8 @@ class Player:
             history = await self.calls.collect(self.graph, "get_state_history", config)
             config = history[act.at % len(history)].config if history else config
         config["max_concurrency"] = 1  # so that what changes in place does so after it is stored
+        self.turns += 1
+        config["metadata"] = {"run_id": f"run-{self.turns % 3}"}
         match act:
             case Run():
                 self.script, self.failed = act, set()
