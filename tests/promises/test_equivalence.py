@@ -154,13 +154,22 @@ class SideBySide(RuleBasedStateMachine):
         for one in later:
             self.do(self.player.play(replace(one, **at, at=0)))
 
+    def somewhere(self, act: Any) -> Any:
+        """The same act where there is something."""
+        places = sorted(at for at, branch in self.player.branches.items() if branch.put)
+        if not places or (act.thread, act.namespace) in places:
+            return act
+        thread, namespace = places[act.at % len(places)]
+        return replace(act, thread=thread, namespace=namespace)
+
     @rule(act=puts_again)
     def put_again(self, act: PutAgain) -> None:
-        self.do(self.player.play(act))
+        self.do(self.player.play(self.somewhere(act)))
 
-    @rule(act=put_writes, again=st.lists(values, max_size=2))
+    @rule(act=put_writes, again=st.lists(values, min_size=1, max_size=2))
     def put_writes(self, act: PutWrites, again: list[Any]) -> None:
         """Put a task's writes; then the task writes to the same channels again, and others."""
+        act = self.somewhere(act)
         self.do(self.player.play(act))
         for value in again:
             second = tuple((channel, value) for channel, _ in act.writes)
