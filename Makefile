@@ -27,6 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # What make lowest runs of these: not what needs the kits of clients, or a model's client.
 COMMANDS := tests/cli/test_cli.py $(filter-out tests/cli/test_memory_command.py, $(wildcard tests/cli/test_*_command*.py))
+PROMISES := $(addprefix tests/promises/test_, applications.py conformance.py equivalence.py)
 RULES := $(wildcard tests/context/test_*.py) tests/context/governing tests/context/summary tests/context/tool_output \
 	$(wildcard tests/waiting/test_*.py) tests/waiting/extract tests/waiting/understand
 
@@ -52,7 +53,7 @@ test-model: $(DEVELOPED) $(MODEL)/.installed ## Test an agent with a real small 
 	$(BIN)/python -m benchmarks.real_model $(MODEL)/bin/python $(ARGS)
 
 lowest: $(LOWEST)/.installed ## Test the storage and the commands with the oldest versions of everything that they claim to work with.
-	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/ground tests/checkpointer $(RULES) tests/log tests/messages tests/threads $(COMMANDS)
+	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/ground tests/checkpointer $(PROMISES) $(RULES) tests/log tests/messages tests/threads $(COMMANDS)
 
 check: $(DEVELOPED) ## Check format, style, types and layers.
 	$(BIN)/ruff format --check

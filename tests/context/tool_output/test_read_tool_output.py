@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import pytest
-from applications import ScriptedChatModel
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain.agents import create_agent
@@ -22,6 +21,7 @@ from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel
 from savers import Mode
+from scripted_model import scripted
 
 from langmem_ext import DeltaSaver
 from langmem_ext.context.tool_output.reader import output_reader, page_starts
@@ -318,9 +318,9 @@ def agent_that_reads(ref: str, saver: DeltaSaver | None = None) -> Any:
         ),
         AIMessage("done"),
     ]
-    return create_agent(
-        ScriptedChatModel(answers=answers), [run, output_reader()], checkpointer=saver
-    )
+    left = iter(answers)
+    model = scripted(lambda asked: next(left))
+    return create_agent(model, [run, output_reader()], checkpointer=saver)
 
 
 async def test_an_agent_reads_what_its_tool_gave(mode: Mode) -> None:

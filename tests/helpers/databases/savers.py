@@ -19,7 +19,6 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
-from langgraph.checkpoint.memory import InMemorySaver
 from postgres.server import SHARED
 
 from langmem_ext import DeltaSaver
@@ -200,16 +199,3 @@ class Shelf:
             await saver.aclose()
         else:
             saver.close()
-
-
-class ReferenceShelf:
-    """The same for InMemorySaver: nothing to open or to close."""
-
-    def __init__(self) -> None:
-        self.saver: Saver = InMemorySaver()
-
-    async def reopen(self) -> Saver:
-        return self.saver
-
-    async def close(self) -> None:
-        return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -51,14 +50,11 @@ def parts(value: Any) -> list[Any]:
 def twist(value: Any) -> None:
     """Change a value in place, at the top and at the deepest level; of a 1 only its type."""
     match value:
-        case dict() if any(is_one(item) for item in value.values()):
-            value.update(
-                {key: next_kind_of_one(item) for key, item in value.items() if is_one(item)}
-            )
         case dict():
-            value["twisted"] = True
-        case list() if any(is_one(item) for item in value):
-            value[:] = [next_kind_of_one(item) if is_one(item) else item for item in value]
+            ones = {key: next_kind_of_one(one) for key, one in value.items() if is_one(one)}
+            value.update(ones or {"twisted": True})
+        case list() if any(map(is_one, value)):
+            value[:] = [next_kind_of_one(one) if is_one(one) else one for one in value]
         case list():
             value.append(True)
         case Order():
@@ -67,12 +63,9 @@ def twist(value: Any) -> None:
             value.extra["twisted"] = next_kind_of_one(value.extra.get("twisted"))
         case BaseMessage():
             edit(value, "flag")
-    deeper = [
-        part
-        for part in parts(value)
-        if isinstance(part, list | dict | Order | Address | BaseMessage)
-    ]
-    if deeper and not isinstance(value, BaseMessage):
+            return
+    deeper = [one for one in parts(value) if isinstance(one, list | dict | Order | BaseMessage)]
+    if deeper:
         twist(deeper[-1])
 
 
@@ -85,17 +78,10 @@ def spoil(value: Any) -> None:
     """Change everything changeable inside a value, as a careless caller may."""
     for part in parts(value):
         spoil(part)
-    if isinstance(value, BaseMessage):
-        value.content = "spoiled"
-        value.id = "spoiled"
-    elif isinstance(value, dict):
-        value["spoiled"] = "spoiled"
-    elif isinstance(value, list):
-        value.append("spoiled")
-
-
-def tweaked(value: Any, key: str, by: Any, *, move: bool) -> dict[Any, Any]:
-    """A dict like `value` but for one key, which is set, moved to the end, or removed (None)."""
-    kept = value if isinstance(value, dict) else {}
-    rest = {other: item for other, item in kept.items() if other != key}
-    return rest if by is None else {**(rest if move else kept), key: deepcopy(by)}
+    match value:
+        case BaseMessage():
+            value.content = value.id = "spoiled"
+        case dict():
+            value["spoiled"] = "spoiled"
+        case list():
+            value.append("spoiled")

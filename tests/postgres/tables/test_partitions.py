@@ -10,11 +10,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conformance import conform
-from exploring import compare, compare_calls, explore
-from programs import programs
+from promises.test_conformance import conform
+from promises.test_equivalence import drive
 from prune_reference import assert_sound
-from puts import call_lists
 from savers import Backend, Mode, new_schema
 
 from langmem_ext import DeltaSaver, InvalidInput, Threads, stats
@@ -42,17 +40,10 @@ async def test_the_conformance_suite_passes_on_partitions(mode: Mode, folder: Pa
 
 
 @pytest.mark.soak
-def test_random_programs_read_back_from_partitions_as_on_the_in_memory_saver(
+def test_whatever_is_done_reads_back_from_partitions_as_on_langgraphs_saver(
     mode: Mode, folder: Path
 ) -> None:
-    explore(programs, compare, PARTITIONED, mode, folder)
-
-
-@pytest.mark.soak
-def test_random_calls_read_back_from_partitions_exactly_as_on_the_in_memory_saver(
-    mode: Mode, folder: Path
-) -> None:
-    explore(call_lists, compare_calls, PARTITIONED, mode, folder)
+    drive(PARTITIONED, mode, folder, 4)
 
 
 def test_what_looks_at_all_threads_finds_them_in_every_partition(database: Database) -> None:

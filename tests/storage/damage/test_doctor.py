@@ -18,16 +18,12 @@ import pytest
 from asked_statements import watch
 from carried import ids_of, rows_of
 from forged_rows import reseal, reseal_rows
-from hypothesis import given
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from programs import Program, programs
 from prune_reference import rows
-from puts import Branch, Call, call_lists, new_ids
 from samples import ShoutedMessage
-from savers import Backend, Shelf, new_schema, run_without_loop
-from sessions import Session
+from savers import Backend, new_schema
 
 from langmem_ext import (
     DeltaSaver,
@@ -53,33 +49,6 @@ def amiss(source: Any, **options: Any) -> list[str]:
         for finding in examine(source, **options).findings
         if finding.severity != "note"
     ]
-
-
-async def _play(steps: Any, subject: Any, shelf: Shelf) -> None:
-    try:
-        for number, step in enumerate(steps):
-            await subject.carry_out(step, last=number == len(steps) - 1)
-        assert amiss(shelf.saver) == []
-        await shelf.reopen()
-        assert amiss(shelf.url) == []
-    finally:
-        await shelf.close()
-
-
-@given(program=programs)
-def test_nothing_is_found_after_random_programs(
-    program: Program, durable: Backend, folder: Path
-) -> None:
-    shelf = Shelf(durable, "sync", folder)
-    run_without_loop(_play(program.steps, Session(shelf, "sync", program), shelf))
-
-
-@given(calls=call_lists)
-def test_nothing_is_found_after_random_calls(
-    calls: list[Call], durable: Backend, folder: Path
-) -> None:
-    shelf = Shelf(durable, "sync", folder)
-    run_without_loop(_play(calls, Branch(shelf, "sync", new_ids(len(calls) + 1)), shelf))
 
 
 # -- what is found ---------------------------------------------------------------------------------

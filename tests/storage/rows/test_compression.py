@@ -23,8 +23,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from conformance import conform
-from exploring import compare, compare_calls, explore
 from forged_rows import reseal_rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,9 +32,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph, add_messages
 from move_checks import assert_moved
 from patience import PATIENCE_S
-from programs import programs
+from promises.test_conformance import conform
+from promises.test_equivalence import drive
 from prune_reference import assert_clean, everything, rows
-from puts import call_lists
 from samples import ShoutedMessage
 from savers import COMPRESSED, SAMPLED, Backend, Mode, Shelf, new_schema
 
@@ -166,57 +164,25 @@ def all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
 class Switching(Shelf):
     """Opens its database with and without the option, in turns."""
 
+    compress = False
+
     def _open(self) -> Any:
-        self.compress = not getattr(self, "compress", False)
+        self.compress = not self.compress
         return DeltaSaver.open(self.url, compress=self.compress)
 
 
-@pytest.fixture(params=COMPRESSED, ids=lambda backend: backend.name)
-def compressed(request: pytest.FixtureRequest) -> Any:
-    """Each kind of database, with the option."""
-    return request.param
-
-
+@pytest.mark.parametrize("compressed", COMPRESSED, ids=lambda backend: backend.name)
 async def test_langgraphs_conformance_suite_passes_with_everything_compressed(
     all_of_it: None, compressed: Backend, mode: Mode, folder: Path
 ) -> None:
     await conform(compressed, mode, folder)
 
 
-# How a row reads that is compressed has nothing to do with what was asked for it: fewer of these
-# than of the same without the option.
-
-
-@pytest.mark.parametrize("compressed", SAMPLED, ids=lambda backend: backend.name, indirect=True)
-def test_random_programs_read_back_as_on_the_in_memory_saver(
+@pytest.mark.parametrize("compressed", SAMPLED, ids=lambda backend: backend.name)
+def test_whatever_is_done_reads_back_as_on_langgraphs_saver_while_the_option_changes(
     all_of_it: None, compressed: Backend, mode: Mode, folder: Path
 ) -> None:
-    explore(programs, compare, compressed, mode, folder, part=2)
-
-
-@pytest.mark.parametrize("compressed", SAMPLED, ids=lambda backend: backend.name, indirect=True)
-def test_random_calls_read_back_exactly_as_on_the_in_memory_saver(
-    all_of_it: None, compressed: Backend, mode: Mode, folder: Path
-) -> None:
-    explore(call_lists, compare_calls, compressed, mode, folder, part=2)
-
-
-def test_the_option_may_change_at_any_time(
-    all_of_it: None, durable: Backend, mode: Mode, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found: list[Any] = []
-
-    class Examined(Switching):
-        async def close(self) -> None:
-            await super().close()
-            found.append(
-                [finding for finding in examine(self.url).findings if finding.severity != "note"]
-            )
-
-    monkeypatch.setattr("exploring.Shelf", Examined)
-    explore(call_lists, compare_calls, durable, mode, folder, part=2)
-    assert found
-    assert not any(found)
+    drive(compressed, mode, folder, 4, shelf_kind=Switching)
 
 
 def test_a_mixed_database_reads_as_one(url: str) -> None:

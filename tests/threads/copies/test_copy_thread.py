@@ -92,22 +92,6 @@ async def test_a_copy_reads_and_continues_as_the_source_does(saver: DeltaSaver, 
     ]
 
 
-@pytest.mark.parametrize("gone", ["t", "copy"])
-def test_neither_thread_needs_the_other(saver: DeltaSaver, url: str, gone: str) -> None:
-    begin(saver)
-    saver.copy_thread("t", "copy")
-    [other] = {"t", "copy"} - {gone}
-    before = told(saver, other)
-    asking(saver).invoke(Command(resume="elsewhere"), config(gone))
-    saver.prune([gone])
-    assert told(saver, other) == before
-    saver.delete_thread(gone)
-    assert told(saver, other) == before
-    assert_sound(saver)
-    with DeltaSaver.open(url) as fresh:
-        assert told(fresh, other) == before
-
-
 def test_metadata_that_names_the_source_names_the_copy(saver: DeltaSaver) -> None:
     graph = asking(saver)
     metadata = {

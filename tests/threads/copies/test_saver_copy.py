@@ -10,16 +10,15 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 from uuid import UUID, uuid4
 
 import pytest
+from acts import DELTAS, Act, GoOn, deltas, programs
 from comparison import Names, assert_same
-from delta_graphs import CHANNELS, Answer, DeltaSession, Turn
 from hypothesis import given, settings
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -29,12 +28,9 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
 from move_checks import Saver, SqliteShelf, assert_moved, everything, forms_of
-from programs import Program, programs
+from player import Player
 from prune_reference import assert_sound
-from puts import Branch, Call, call_lists, new_ids
-from samples import Said
-from savers import ReferenceShelf, empty_tables, run_without_loop
-from sessions import Session
+from savers import empty_tables, run_without_loop
 
 from langmem_ext import (
     CopyProgress,
@@ -157,22 +153,11 @@ def test_an_edit_in_place_of_an_answer_stays_before_the_question(tmp_path: Path)
     go_round(old, ("delta", "memory", "postgres", "sqlite"), tmp_path)
 
 
-def drive_session(program: Program, shelf: Any) -> None:
-    async def work() -> None:
-        session = Session(shelf, "sync", program)
-        for step in program.steps:
-            await session.carry_out(step, last=False)
-
-    run_without_loop(work())
-
-
-def drive_calls(calls: list[Call], shelf: Any) -> None:
-    async def work() -> None:
-        branch = Branch(shelf, "sync", new_ids(len(calls) + 1))
-        for call in calls:
-            await branch.carry_out(call, last=False)
-
-    run_without_loop(work())
+def play(acts: Iterable[Act], saver: Any) -> Player:
+    player = Player(saver)
+    for act in acts:
+        run_without_loop(player.play(act))
+    return player
 
 
 def go_round(source: Saver, kinds: tuple[str, ...], folder: Path) -> None:
@@ -200,26 +185,15 @@ def go_round(source: Saver, kinds: tuple[str, ...], folder: Path) -> None:
             source = target
 
 
+@settings(max_examples=settings().max_examples * 2)
 @given(program=programs)
-def test_random_programs_go_round_unchanged(program: Program, folder: Path) -> None:
-    reference, shelf = ReferenceShelf(), SqliteShelf(folder / uuid4().hex)
-    drive_session(program, reference)
-    go_round(reference.saver, ("delta", "memory", "postgres", "sqlite"), folder)
-    drive_session(program, shelf)
+def test_random_programs_go_round_unchanged(program: list[Act], folder: Path) -> None:
+    reference, shelf = InMemorySaver(), SqliteShelf(folder / uuid4().hex)
+    play(program, reference)
+    go_round(reference, ("delta", "memory", "postgres", "sqlite"), folder)
+    play(program, shelf.saver)
     # Not through memory: a value changed in place under the same version is there the same in all
     # checkpoints.
-    go_round(shelf.saver, ("delta", "sqlite"), folder)
-    run_without_loop(shelf.close())
-
-
-@pytest.mark.slow
-@settings(max_examples=settings().max_examples * 2)
-@given(calls=call_lists)
-def test_random_calls_go_round_unchanged(calls: list[Call], folder: Path) -> None:
-    reference, shelf = ReferenceShelf(), SqliteShelf(folder / uuid4().hex)
-    drive_calls(calls, reference)
-    go_round(reference.saver, ("delta", "memory", "postgres", "sqlite"), folder)
-    drive_calls(calls, shelf)
     go_round(shelf.saver, ("delta", "sqlite"), folder)
     run_without_loop(shelf.close())
 
@@ -227,53 +201,38 @@ def test_random_calls_go_round_unchanged(calls: list[Call], folder: Path) -> Non
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
 def test_delta_channels_are_rebuilt_as_they_were(
-    source: str, target: str, opened: Callable[[str], Saver], tmp_path: Path
+    source: str, target: str, opened: Callable[[str], Saver]
 ) -> None:
-    class Place:
-        saver = opened(source)
-
-    class Copied:
-        saver = opened(target)
-
-    turn = Turn((Said(content="turn"),), ({"n": 1},), 2, False, False, False, "async", None)
-    session = DeltaSession(Place(), "sync")  # type: ignore[arg-type]
-    steps = [
-        replace(turn, messages=(Said(content=f"turn {number}", id=f"h{number}"),))
-        for number in range(5)
-    ]
-    for step in (
-        *steps,
-        replace(turn, at=4, overwrite=True),
-        replace(turn, ask=True, durability="sync"),
-    ):
-        run_without_loop(session.carry_out(step, observed=False))
-    copy_saver(Place.saver, Copied.saver)
-    other = DeltaSession(Copied(), "sync")  # type: ignore[arg-type]
-    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    old, new = opened(source), opened(target)
+    one = play(deltas("async"), old)
+    copy_saver(old, new)
+    other = Player(new)
+    other.script = one.script
+    config: RunnableConfig = {"configurable": {"thread_id": "g"}}
     histories = [
-        [Names(keep=True).snapshot(state) for state in one.graph.get_state_history(config)]
-        for one in (session, other)
+        [Names(keep=True).snapshot(state) for state in player.graph.get_state_history(config)]
+        for player in (one, other)
     ]
     assert len(histories[0]) == len(histories[1]) > 20
     for expected, found in zip(*histories, strict=True):
         assert_same(expected, found, "a state")
     rebuilt = [
-        {
-            name: Names(keep=True).form(entry["writes"])
-            for name, entry in saver.get_delta_channel_history(
-                config=config, channels=CHANNELS
-            ).items()
-        }
-        for saver in (Place.saver, Copied.saver)
+        Names(keep=True).form(
+            [
+                entry["writes"]
+                for entry in saver.get_delta_channel_history(
+                    config=config, channels=DELTAS
+                ).values()
+            ]
+        )
+        for saver in (old, new)
     ]
-    assert_same(tuple(rebuilt[0].items()), tuple(rebuilt[1].items()), "the delta history")
-    for one in (session, other):
-        one.names, one.turn = Names(), session.turn
-    ends = [
-        run_without_loop(one.carry_out(Answer("yes"), observed=False)) for one in (session, other)
-    ]
-    assert ends[0][0][0] == ends[1][0][0] == "result"
-    assert_same(ends[0][0][1], ends[1][0][1], "the answered turn")
+    assert_same(*rebuilt, "the delta history")
+    ends = []
+    for player in (one, other):
+        run_without_loop(player.play(GoOn("g", "all", "yes")))
+        ends.append(Names().unordered(player.graph.get_state(config).values))
+    assert_same(*ends, "the answered turn")
 
 
 # -- again, in part, and what cannot be ------------------------------------------------------------

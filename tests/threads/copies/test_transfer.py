@@ -24,11 +24,11 @@ from uuid import uuid4
 import ormsgpack
 import psycopg
 import pytest
+from acts import DELTAS, Act, deltas, programs
 from comparison import Names, assert_same
-from delta_graphs import CHANNELS, DeltaSession, Turn
 from dying_database import Steps, dying_log
 from forged_rows import reseal_rows
-from hypothesis import example, given
+from hypothesis import given, settings
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
@@ -36,7 +36,6 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
 from move_checks import (
-    SqliteShelf,
     assert_moved,
     assert_same_histories,
     everything,
@@ -44,13 +43,10 @@ from move_checks import (
     rows,
     sqlite_saver,
 )
-from programs import REFUSED, Program, programs
-from puts import Branch, Call, call_lists, new_ids
+from player import Player
 from pydantic import BaseModel
-from samples import Said
 from savers import Backend, new_schema, run_without_loop
 from search_reference import spoil
-from sessions import Session
 
 from langmem_ext import (
     DamagedRow,
@@ -406,37 +402,16 @@ def test_rows_in_json_of_an_older_release_are_read(source: Path, target: str) ->
     assert_imported(source, target)
 
 
+@settings(max_examples=settings().max_examples * 2)
 @given(program=programs)
-@example(program=REFUSED)
-def test_random_programs_are_moved_whole(program: Program, durable: Backend, folder: Path) -> None:
-    path, new = folder / f"{uuid4().hex}.sqlite", durable.new_url(folder)
-
-    async def work() -> None:
-        shelf = SqliteShelf(path)
-        session = Session(shelf, "sync", program)  # type: ignore[arg-type]
-        for step in program.steps:
-            await session.carry_out(step, last=False)
-        await shelf.close()
-
-    run_without_loop(work())
-    import_checkpoints(path, new, verify=True)
-    assert_imported(path, new)
-
-
-@given(calls=call_lists)
-def test_random_calls_are_moved_whole_and_once(
-    calls: list[Call], durable: Backend, folder: Path
+def test_random_programs_are_moved_whole_and_once(
+    program: list[Act], durable: Backend, folder: Path
 ) -> None:
     path, new = folder / f"{uuid4().hex}.sqlite", durable.new_url(folder)
-
-    async def work() -> None:
-        shelf = SqliteShelf(path)
-        branch = Branch(shelf, "sync", new_ids(len(calls) + 1))  # type: ignore[arg-type]
-        for call in calls:
-            await branch.carry_out(call, last=False)
-        await shelf.close()
-
-    run_without_loop(work())
+    with sqlite_saver(path) as old:
+        player = Player(old)
+        for act in program:
+            run_without_loop(player.play(act))
     import_checkpoints(path, new, verify=True)
     assert_imported(path, new)
     again = import_checkpoints(path, new)
@@ -444,29 +419,18 @@ def test_random_calls_are_moved_whole_and_once(
 
 
 def test_delta_channels_are_rebuilt_as_they_were(tmp_path: Path, target: str) -> None:
-    shelf = SqliteShelf(tmp_path / "old.sqlite")
-    turn = Turn((Said(content="turn"),), ({"n": 1},), 2, False, False, False, "async", None)
-    session = DeltaSession(shelf, "sync")  # type: ignore[arg-type]
-    turns = [
-        dataclasses.replace(turn, messages=(Said(content=f"turn {number}", id=f"h{number}"),))
-        for number in range(5)
-    ]
-    for step in (
-        *turns,
-        dataclasses.replace(turn, at=4, overwrite=True),
-        dataclasses.replace(turn, ask=True, durability="exit"),
-    ):
-        run_without_loop(session.carry_out(step, observed=False))
-    run_without_loop(shelf.close())
-    import_checkpoints(tmp_path / "old.sqlite", target, verify=True)
-    assert_imported(tmp_path / "old.sqlite", target)
-    with sqlite_saver(tmp_path / "old.sqlite") as old, DeltaSaver.open(target) as new:
-        assert_same_histories(
-            lambda saver: session.builder.compile(checkpointer=saver), old, new, "t"
-        )
-        for found in list(old.list(config())):
+    path = tmp_path / "old.sqlite"
+    with sqlite_saver(path) as old:
+        player = Player(old)
+        for act in deltas("exit"):
+            run_without_loop(player.play(act))
+    import_checkpoints(path, target, verify=True)
+    assert_imported(path, target)
+    with sqlite_saver(path) as old, DeltaSaver.open(target) as new:
+        assert_same_histories(lambda saver: Player(saver).graph, old, new, "g")
+        for found in list(old.list(config("g"))):
             rebuilt = [
-                saver.get_delta_channel_history(config=found.config, channels=CHANNELS)
+                saver.get_delta_channel_history(config=found.config, channels=DELTAS)
                 for saver in (old, new)
             ]
             assert_same(*(Names(keep=True).form(one) for one in rebuilt), "the delta history")

@@ -31,10 +31,14 @@ CONFIG_KEYS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
 
 class Names:
-    """Replaces generated ids by their order of appearance; with `keep=True` leaves all ids."""
+    """Replaces generated ids by their order of appearance; with `keep=True` leaves all ids.
 
-    def __init__(self, *, keep: bool = False) -> None:
+    With `late`, a message id that may come late and is missing equals a generated one.
+    """
+
+    def __init__(self, *, keep: bool = False, late: bool | None = None) -> None:
         self._keep = keep
+        self._late = not keep if late is None else late
         self._seen: dict[str, str] = {}
 
     def text(self, text: str) -> str:
@@ -49,7 +53,7 @@ class Names:
 
     def message_id(self, value: Any, *, late: bool) -> Form:
         """Give a message id; where ids may come `late`, a missing one equals a generated one."""
-        if late and not self._keep and (value is None or GENERATED_ID.fullmatch(str(value))):
+        if late and self._late and (value is None or GENERATED_ID.fullmatch(str(value))):
             return ("late id",)
         return self.form(value)
 
