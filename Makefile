@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMMANDS := tests/cli/test_cli.py $(filter-out tests/cli/test_memory_command.py, $(wildcard tests/cli/test_*_command*.py))
 PROMISES := $(addprefix tests/promises/test_, applications.py conformance.py equivalence.py)
 RULES := $(wildcard tests/context/test_*.py) tests/context/governing tests/context/summary tests/context/tool_output \
-	$(wildcard tests/waiting/test_*.py) tests/waiting/extract tests/waiting/understand
+	$(wildcard tests/waiting/test_*.py) tests/waiting/extract tests/waiting/understand tests/cases
 
 .DEFAULT_GOAL := help
 .PHONY: help demo chat test test-all test-model lowest check fix bench docs sbom soak clean
