@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from commands import call as carry_out
+from finding_rules import word_index
 
 from langmem_ext import DeltaStore
-from langmem_ext.testing.finding_rules import word_index
 
-MODEL = "langmem_ext.testing.finding_rules:embed_words"
+MODEL = "finding_rules:embed_words"
 
 
 def call(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from langgraph.store.base import GetOp, PutOp, SearchOp, TTLConfig
-
-from langmem_ext.testing.subject import Stores, expect
+from subject import Stores, expect
 
 A: Final = ("a",)
 

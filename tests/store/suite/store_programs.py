@@ -16,8 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
-
-from langmem_ext.testing.subject import Caller, RuleBroken, Stores
+from subject import Caller, RuleBroken, Stores
 
 NAMESPACES: Final = (
     ("a",),

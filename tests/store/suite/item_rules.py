@@ -17,8 +17,7 @@ from langgraph.store.base import (
     SearchItem,
     SearchOp,
 )
-
-from langmem_ext.testing.subject import Caller, RuleBroken, Stores, expect, expect_raised
+from subject import Caller, RuleBroken, Stores, expect, expect_raised
 
 A: Final = ("a",)
 

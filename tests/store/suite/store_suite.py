@@ -1,14 +1,5 @@
 """A conformance suite for LangGraph stores: each rule of the contract, and random programs.
 
-Any author of a store can run it:
-
-```python
-from langmem_ext.testing.store import run_store_suite
-
-report = run_store_suite(MyStore)
-assert report.passed, report
-```
-
 The rules are those of `langgraph.store.base`, as `InMemoryStore` carries them out where the base
 says nothing, without what it does by accident. A rule is a function of `RULES`: its name says what
 is promised, its docstring says how it is meant.
@@ -21,9 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from langmem_ext.testing import finding_rules, item_rules, time_rules
-from langmem_ext.testing.programs import check_program
-from langmem_ext.testing.subject import MakeStore, Mode, RuleBroken, Stores
+import finding_rules
+import item_rules
+import time_rules
+from store_programs import check_program
+from subject import MakeStore, Mode, RuleBroken, Stores
 
 Capability: TypeAlias = Literal["ttl", "index", "order", "async"]
 """What a store may have: items that expire; vectors; an order of searches; the async methods."""

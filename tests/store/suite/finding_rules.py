@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from langgraph.store.base import IndexConfig, PutOp
-
-from langmem_ext.testing.subject import Stores, expect, expect_raised
+from subject import Stores, expect, expect_raised
 
 A: Final = ("a",)
 WORDS: Final = ("red", "green", "blue", "dog", "cat", "sun")

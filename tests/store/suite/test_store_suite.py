@@ -10,11 +10,11 @@ import pytest
 from clock import Clock
 from langgraph.store.base import Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
+from store_suite import run_store_suite
 from stores import maker
 
 from langmem_ext import DeltaStore, MessageLog
 from langmem_ext.store import filters, names, operations, planning, statements, store, values
-from langmem_ext.testing.store import run_store_suite
 
 Patch = pytest.MonkeyPatch
 

@@ -9,12 +9,12 @@ import os
 import pytest
 from clock import Clock
 from savers import MODES, Mode
+from store_programs import check_program
+from store_suite import RULES, Rule
 from stores import maker
+from subject import Stores
 
 from langmem_ext import MessageLog
-from langmem_ext.testing.programs import check_program
-from langmem_ext.testing.store import RULES, Rule
-from langmem_ext.testing.subject import Stores
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 PROGRAMS = 10_000 if SOAK else 100 if "LANGMEM_EXT_EXAMPLES" in os.environ else 500
