@@ -4,11 +4,11 @@ langmem's tools and manager.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import langmem
 import pytest
 from deepagents.backends import CompositeBackend, StateBackend, StoreBackend
 from langchain.agents import create_agent
@@ -20,6 +20,10 @@ from scripted_model import ScriptedModel
 from stores import empty
 
 from langmem_ext import DeltaSaver, DeltaStore, MessageLog
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it calls what is deprecated
+    import langmem
 
 pytestmark = pytest.mark.interop
 
