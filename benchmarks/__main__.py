@@ -3,7 +3,6 @@
     python -m benchmarks                     the fast set, a few minutes
     python -m benchmarks --all --record      everything, most of an hour, and keep what was found
     python -m benchmarks --only short turn-1600 --contenders delta memory
-    python -m benchmarks --plot benchmarks/results/….json
 
 PostgresSaver takes part when it is installed (`pip install langgraph-checkpoint-postgres
 'psycopg[binary]'`) and BENCHMARK_POSTGRES is the URL of a server on which databases may be made and
@@ -13,7 +12,6 @@ dropped.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +20,6 @@ from benchmarks import machine, report, results
 from benchmarks.contenders import CONTENDERS
 from benchmarks.record import Record, ShapeResult
 from benchmarks.shapes import SHAPES
-from benchmarks.shapes.applications import RUNS
 
 
 def main() -> int:
@@ -35,10 +32,8 @@ def main() -> int:
             )
         )
         return 0
-    if args.show or args.plot:
-        return show(args.show, args.plot)
-    if args.tool_runs:
-        os.environ[RUNS] = args.tool_runs
+    if args.show:
+        return show(args.show)
     record = measure(
         args.only or [name for name, shape in SHAPES.items() if args.all or not shape.slow],
         args.contenders,
@@ -63,27 +58,18 @@ def measure(names: list[str], contenders: list[str] | None) -> Record:
     )
     print(report.header(record), flush=True)
     for name in names:
-        if why := SHAPES[name].needs():
-            print(f"\n{name}: left out: {why}")
-            continue
         found.append(SHAPES[name].run(only=contenders))
         print("\n".join(report.shape_lines(found[-1], record.machine.cores)), flush=True)
     return record.model_copy(update={"shapes": found})
 
 
-def show(shown: Path | None, plotted: Path | None) -> int:
-    """Print a recorded run, or draw it."""
-    if shown:
-        record = results.read(shown)
-        print(report.header(record))
-        for result in record.shapes:
-            print("\n".join(report.shape_lines(result, record.machine.cores)))
-        print("\n" + "\n".join(report.summary(record)))
-    if plotted:
-        from benchmarks.plot import draw  # noqa: PLC0415 (only this needs matplotlib)
-
-        for path in draw(results.read(plotted)):
-            print(f"wrote {path.name}")
+def show(shown: Path) -> int:
+    """Print a recorded run."""
+    record = results.read(shown)
+    print(report.header(record))
+    for result in record.shapes:
+        print("\n".join(report.shape_lines(result, record.machine.cores)))
+    print("\n" + "\n".join(report.summary(record)))
     return 0
 
 
@@ -105,21 +91,10 @@ def arguments() -> argparse.ArgumentParser:
         help=f"these only, of {', '.join(CONTENDERS)}",
     )
     parser.add_argument(
-        "--tool-runs",
-        metavar="PATH",
-        help="recorded conversations with tool calls (tau-bench's JSON) for the shape tools",
-    )
-    parser.add_argument(
         "--record", action="store_true", help="keep what was found, as JSON in benchmarks/results"
     )
     parser.add_argument(
         "--show", type=Path, metavar="FILE", help="print a recorded run, and measure nothing"
-    )
-    parser.add_argument(
-        "--plot",
-        type=Path,
-        metavar="FILE",
-        help="draw a recorded run into docs/pictures/, and measure nothing",
     )
     parser.add_argument("--list", action="store_true", help="name the shapes, and measure nothing")
     return parser

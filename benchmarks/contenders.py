@@ -16,8 +16,8 @@ from uuid import uuid4
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from proxy import with_database
 
-from benchmarks.proxy import with_database
 from langmem_ext import DeltaSaver
 
 Synchronous = Literal["full", "normal"]

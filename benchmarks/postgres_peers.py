@@ -8,7 +8,7 @@ The server is the one that BENCHMARK_POSTGRES names by its URL, else the one on 
 machine; databases are made and dropped there. Each contender works in a process of its own, through
 a proxy in a process of its own, and they take turns. The server's CPU is what its backends took;
 that is known where they run on this machine, under Linux. The peers are in `pip install --group
-bench`.
+dev`.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
 )
 from langgraph.checkpoint.memory import InMemorySaver
+from proxy import ProxyApart
+from wire import Counts
 
 from benchmarks import results
 from benchmarks.contenders import POSTGRES, Opened, new_database
+from benchmarks.graph import conversation, thread
 from benchmarks.lanes import Apart, Figures, Sample, Step, Work, race
 from benchmarks.machine import load, machine
-from benchmarks.proxy import ProxyApart
 from benchmarks.shape import summary
-from benchmarks.talk import conversation, thread
 from benchmarks.text import SHORT, dialogue, humans, replies
-from benchmarks.wire import Counts
 from langmem_ext import DeltaSaver
 
 SERVER = "postgresql://postgres@127.0.0.1:5432/postgres"

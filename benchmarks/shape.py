@@ -7,7 +7,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -86,7 +86,6 @@ class Shape:
         aims: What is aimed at.
         slow: Left out of the fast set.
         burst: How many steps a contender takes at a time.
-        needs: Whether it can run here; else why not.
     """
 
     name: str
@@ -98,7 +97,6 @@ class Shape:
     aims: tuple[Aim, ...] = ()
     slow: bool = False
     burst: int = 5
-    needs: Callable[[], str | None] = field(default=lambda: None)
 
     def run(
         self, *, small: bool = False, apart: bool = True, only: Iterable[str] | None = None

@@ -35,7 +35,6 @@ Lengths: TypeAlias = tuple[Length, Length]
 
 SHORT: Lengths = (180, 280)
 LONG: Lengths = (2000, 2000)
-MIXED: Lengths = ((20, 1000), (200, 8000))
 
 
 PIECE = 12

@@ -1,9 +1,9 @@
 """Every shape, by name."""
 
-from benchmarks.shapes import applications, chat, crowd, reading, search, threads, upkeep
+from benchmarks.shapes import applications, chat, crowd, reading, search, upkeep
 
 SHAPES = {
     shape.name: shape
-    for module in (chat, applications, reading, crowd, upkeep, threads, search)
+    for module in (chat, applications, reading, crowd, upkeep, search)
     for shape in module.SHAPES
 }

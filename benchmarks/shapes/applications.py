@@ -1,10 +1,8 @@
-"""What applications do besides answering: fan out, nest, fork, prune, hold files, call tools."""
+"""What applications do besides answering: fan out, nest, fork, prune, hold files."""
 
 from __future__ import annotations
 
-import json
 import operator
-import os
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -13,22 +11,16 @@ from typing import Annotated, Any
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
-    HumanMessage,
     RemoveMessage,
-    convert_to_messages,
 )
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Send
 
 from benchmarks.contenders import CONTENDERS, Opened
+from benchmarks.graph import Talk, conversation, thread
 from benchmarks.lanes import Figures, Step, Work
-from benchmarks.manifests import manifest_runs
 from benchmarks.shape import Aim, Shape
-from benchmarks.talk import Talk, conversation, thread
 from benchmarks.text import SHORT, dialogue, humans, raw_bytes, replies, texts
-
-RUNS = "BENCHMARK_TOOL_RUNS"
-"""The environment's name for the path of the recorded tool-calling conversations."""
 
 
 def fan_out(contender: str, folder: Path, *, turns: int, width: int) -> Work:
@@ -48,7 +40,7 @@ def fan_out(contender: str, folder: Path, *, turns: int, width: int) -> Work:
         talk = Talk(opened, builder.compile(checkpointer=opened.saver))
         for message in islice(humans(SHORT), turns):
             yield Step("turn", partial(talk.say, message))
-        return sizes(opened, talk) | manifest_runs(opened.saver, talk.config)
+        return sizes(opened, talk)
 
 
 def subgraphs(contender: str, folder: Path, *, turns: int) -> Work:
@@ -179,74 +171,6 @@ def table(contender: str, folder: Path, *, turns: int, keys: int, characters: in
         return {"bytes": opened.bytes()}
 
 
-def tools(contender: str, folder: Path, *, runs: int) -> Work:
-    """Recorded conversations with tool calls, replayed by message, each on its own thread."""
-    path = os.environ.get(RUNS)
-    recorded = (
-        [run["traj"] for run in json.loads(Path(path).read_text(encoding="utf-8"))]
-        if path
-        else [MADE_UP]
-    )
-    with CONTENDERS[contender](folder) as opened:
-        raw = 0
-        for name, script in enumerate(map(convert_to_messages, recorded[:runs])):
-            graph = played(opened, script)
-            for position, message in enumerate(script):
-                if isinstance(message, HumanMessage):
-                    lead = script[:position] if position == 1 else []
-                    yield Step(
-                        "turn", partial(graph.invoke, {"messages": [*lead, message]}, thread(name))
-                    )
-            raw += sum(raw_bytes(graph.get_state(thread(name)).values["messages"]))
-        return (
-            {"raw": raw, "bytes": opened.bytes(), "by_raw": opened.bytes() / raw}
-            if opened.size
-            else {"raw": raw}
-        )
-
-
-MADE_UP: list[dict[str, Any]] = [
-    {"role": "system", "content": "You book flights."},
-    {"role": "user", "content": "Where is HAT136 going?"},
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [
-            {
-                "id": "call_1",
-                "type": "function",
-                "function": {"name": "find_flight", "arguments": '{"number": "HAT136"}'},
-            }
-        ],
-    },
-    {
-        "role": "tool",
-        "tool_call_id": "call_1",
-        "name": "find_flight",
-        "content": '{"origin": "JFK", "destination": "SEA"}',
-    },
-    {"role": "assistant", "content": "To Seattle."},
-]
-"""What is played where no recorded runs are given."""
-
-
-def played(opened: Opened, script: list[Any]) -> Any:
-    """An agent and its tools that say what stands in the script."""
-
-    def say(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [script[len(state["messages"])]]}
-
-    def route(state: MessagesState) -> str:
-        at = len(state["messages"])
-        over = at >= len(script) or isinstance(script[at], HumanMessage)
-        return END if over else "tools" if script[at].type == "tool" else "agent"
-
-    builder: Any = StateGraph(MessagesState).add_node("agent", say).add_node("tools", say)
-    for node in (START, "agent", "tools"):
-        builder.add_conditional_edges(node, route, ["agent", "tools", END])
-    return builder.compile(checkpointer=opened.saver)
-
-
 def sizes(opened: Opened, talk: Talk) -> Figures:
     """Bytes, and by what the messages take."""
     said: list[AnyMessage] = talk.messages()
@@ -275,10 +199,7 @@ SHAPES = (
         _BOTH,
         {"turns": 40, "width": 20},
         {"turns": 2, "width": 3},
-        (
-            *_faster("fan-out of 20", 1.7),
-            Aim("runs in the last manifest, fan-out of 20", "runs", at_most=64),
-        ),
+        _faster("fan-out of 20", 1.7),
     ),
     Shape(
         "subgraphs",
@@ -324,16 +245,5 @@ SHAPES = (
         {"turns": 50, "keys": 1000, "characters": 1000},
         {"turns": 2, "keys": 10, "characters": 20},
         _faster("1 MB dict, one key per step", 6),
-    ),
-    Shape(
-        "tools",
-        "40 recorded conversations with tool calls",
-        tools,
-        _BOTH,
-        {"runs": 40},
-        {"runs": 1},
-        needs=lambda: (
-            None if os.environ.get(RUNS) else "give the recorded runs with --tool-runs PATH"
-        ),
     ),
 )

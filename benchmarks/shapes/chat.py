@@ -8,10 +8,10 @@ from itertools import accumulate
 from pathlib import Path
 
 from benchmarks.contenders import CONTENDERS
+from benchmarks.graph import Talk, conversation
 from benchmarks.lanes import Figures, Step, Work
 from benchmarks.shape import Aim, Shape
-from benchmarks.talk import Talk, conversation
-from benchmarks.text import LONG, MIXED, SHORT, Lengths, dialogue, humans, raw_bytes, replies
+from benchmarks.text import LONG, SHORT, Lengths, dialogue, humans, raw_bytes, replies
 
 MARKS = (25, 50, 100, 200, 300, 400, 500, 600, 700, 800)
 
@@ -41,17 +41,7 @@ def growth(
                 f"by_raw@{turn}": size / raw[2 * turn - 1],
                 f"bytes_per_turn@{turn}": size / turn,
             }
-        return found | _flatness(sizes)
-
-
-def _flatness(sizes: dict[int, int]) -> Figures:
-    """The cost of the last turns by that of earlier ones, if the conversation is long enough."""
-    if not {400, 800, 9600, 10_000} <= sizes.keys():
-        return {}
-    return {
-        "flatness": sizes[10_000] / 10_000 / (sizes[400] / 400),
-        "last_flatness": (sizes[10_000] - sizes[9600]) / (sizes[800] - sizes[400]),
-    }
+        return found
 
 
 def _part(turn: int, marks: Sequence[int]) -> str:
@@ -170,17 +160,6 @@ SHAPES = (
         characters=LONG,
     ),
     _growth(
-        "mixed",
-        "800 turns of 20 to 1,000 characters, answered with 200 to 8,000",
-        ("delta", "delta-zstd"),
-        (
-            Aim("bytes / raw, 800 turns of mixed lengths", "by_raw@800"),
-            Aim("the same, compressed", "by_raw@800", ours="delta-zstd"),
-        ),
-        slow=True,
-        characters=MIXED,
-    ),
-    _growth(
         "rich",
         "800 turns, provider metadata on the agent's messages",
         ("delta", "delta-zstd"),
@@ -189,20 +168,6 @@ SHAPES = (
             Aim("the same, compressed", "by_raw@800", ours="delta-zstd"),
         ),
         rich=True,
-    ),
-    _growth(
-        "ten-thousand",
-        "10,000 turns of short messages, each of them run",
-        ("delta",),
-        (
-            Aim("bytes per turn at turn 10,000 by those at turn 400", "flatness", at_most=1.0),
-            Aim(
-                "bytes of each of the last 400 turns by those of turns 401 to 800", "last_flatness"
-            ),
-        ),
-        slow=True,
-        turns=10_000,
-        marks=(400, 800, 1600, 3200, 6400, 9600, 10_000),
     ),
     _turns(
         20,
@@ -214,9 +179,7 @@ SHAPES = (
             _cpu("20 messages", "sqlite", at_most=0.9),
         ),
     ),
-    _turns(20, rich=True, samples=6, threads=20, slow=True),
     _turns(200, rich=False, samples=30),
-    _turns(200, rich=True, samples=30, slow=True),
     _turns(
         1600,
         rich=False,

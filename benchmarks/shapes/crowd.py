@@ -20,9 +20,9 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from benchmarks.contenders import CONTENDERS, Opened
+from benchmarks.graph import conversation, thread
 from benchmarks.lanes import Figures, Step, Work
 from benchmarks.shape import Aim, Shape
-from benchmarks.talk import conversation, thread
 from benchmarks.text import SHORT, dialogue, humans, replies
 from langmem_ext import LangmemExtError
 
@@ -204,17 +204,6 @@ SHAPES = (
             Aim("'database is locked', NORMAL", "errors", at_most=0),
             Aim("'database is locked', FULL", "errors", at_most=0, ours="delta-full"),
         ),
-        burst=1,
-    ),
-    Shape(
-        "processes-2000",
-        "8 processes write one file, 20 turns each on threads of 2,000 messages",
-        processes,
-        _FOUR,
-        {"count": 8, "turns": 20, "rounds": 2, "messages": 2000},
-        {"count": 2, "turns": 2, "rounds": 1, "messages": 8},
-        _crowd_aims("8 processes at 2,000 messages", 2, 1),
-        slow=True,
         burst=1,
     ),
     Shape(

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import CONTENDERS, Opened
+from benchmarks.graph import Talk, conversation, thread
 from benchmarks.lanes import Step, Work
 from benchmarks.shape import Aim, Shape
-from benchmarks.talk import Talk, conversation, thread
 from benchmarks.text import SHORT, dialogue, humans, replies
 
 
@@ -81,17 +81,6 @@ SHAPES = (
             Aim("CPU in ms, cold open of 20,000 messages", "open_cpu_ms", at_most=180),
             Aim("CPU, the same", "open_cpu_ms", "sqlite"),
         ),
-        burst=1,
-    ),
-    Shape(
-        "cold-rich",
-        "a thread of 20,000 messages with provider metadata, opened cold",
-        cold,
-        ("sqlite", "delta"),
-        {"messages": 20000, "samples": 5, "rich": True},
-        {"messages": 8, "samples": 1},
-        (Aim("CPU, cold open of 20,000 messages, rich", "open_cpu_ms", "sqlite"),),
-        slow=True,
         burst=1,
     ),
 )

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import CONTENDERS
+from benchmarks.graph import Talk, conversation
 from benchmarks.lanes import Step, Work
 from benchmarks.shape import Aim, Shape
-from benchmarks.talk import Talk, conversation
 from benchmarks.text import SHORT, dialogue, replies
 from langmem_ext import Threads
 from langmem_ext.storage.operation import Op, fetch, operation

@@ -1,8 +1,7 @@
-"""What is done to threads rather than in them: copied, pruned, imported."""
+"""What is done to threads rather than in them: copied and pruned."""
 
 from __future__ import annotations
 
-import importlib
 from collections import defaultdict
 from functools import partial
 from itertools import islice
@@ -11,12 +10,11 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from benchmarks.contenders import CONTENDERS, Opened, sqlite_size
+from benchmarks.contenders import CONTENDERS, Opened
+from benchmarks.graph import Talk, conversation, thread
 from benchmarks.lanes import Step, Work
 from benchmarks.shape import Aim, Shape
-from benchmarks.talk import Talk, conversation, thread
 from benchmarks.text import SHORT, humans, replies
-from langmem_ext import DeltaSaver
 
 
 def spoken(opened: Opened, name: object, turns: int) -> None:
@@ -79,33 +77,6 @@ def pruning(contender: str, folder: Path, *, turns: int, samples: int) -> Work:
         return {"checkpoints_left": left / samples, "bytes_before": before, "bytes": opened.bytes()}
 
 
-def importing(contender: str, folder: Path, *, turns: int) -> Work:
-    """Read a database that SqliteSaver has written into a new one."""
-    source = folder / "source"
-    source.mkdir()
-    with CONTENDERS["sqlite"](source) as opened:
-        spoken(opened, "t", turns)
-        size = opened.bytes()
-    transfer: Any = importlib.import_module("langmem_ext").import_checkpoints
-    new = folder / "imported.db"
-    yield Step("import", partial(transfer, str(source / "sqlite.db"), str(new)))
-    taken = sqlite_size(new)
-    return {"bytes_before": size, "bytes": taken, "times_smaller": size / taken}
-
-
-def _missing(name: str) -> str | None:
-    has = getattr(DeltaSaver, name) is not getattr(BaseCheckpointSaver, name)
-    return None if has else f"DeltaSaver has no {name} yet"
-
-
-def _no_import() -> str | None:
-    return (
-        None
-        if hasattr(importlib.import_module("langmem_ext"), "import_checkpoints")
-        else "there is no import_checkpoints yet"
-    )
-
-
 SHAPES = (
     Shape(
         "copy",
@@ -116,7 +87,6 @@ SHAPES = (
         {"turns": 2, "samples": 1},
         (Aim("CPU, copying a thread of 100 turns", "copy_cpu_ms", "sqlite"),),
         burst=1,
-        needs=partial(_missing, "copy_thread"),
     ),
     Shape(
         "prune",
@@ -125,20 +95,5 @@ SHAPES = (
         ("delta",),
         {"turns": 100, "samples": 5},
         {"turns": 2, "samples": 1},
-        needs=partial(_missing, "prune"),
-    ),
-    Shape(
-        "import",
-        "import a SqliteSaver database of 800 turns",
-        importing,
-        ("delta",),
-        {"turns": 800},
-        {"turns": 2},
-        (
-            Aim("ms, import of an 800-turn SqliteSaver database", "import_wall_ms", at_most=60_000),
-            Aim("bytes after it", "bytes", at_most=1_200_000),
-        ),
-        slow=True,
-        needs=_no_import,
     ),
 )

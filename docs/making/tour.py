@@ -1,6 +1,6 @@
 """Takes the pictures of the tour: `python -m docs.making.tour`.
 
-Needs Chromium; the database of a demonstration is made for it.
+Needs Chromium, and the groups interop and docs; the database of a demonstration is made for it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Page, sync_playwright
 
+from docs.making.palette import shrink
 from langmem_ext.inspector import inspector_router
 from langmem_ext.inspector.demo import WAITING, make_demo
 
@@ -53,6 +54,7 @@ def _shot(page: Page, url: str | None, name: str) -> None:
     if url is not None:
         page.goto(url)
     page.screenshot(path=PICTURES / f"{name}.png")
+    shrink(PICTURES / f"{name}.png")
 
 
 def main() -> None:

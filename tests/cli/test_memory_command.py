@@ -35,6 +35,8 @@ from langmem_ext import (
 from langmem_ext.cli.commands.memory import memories as command
 from langmem_ext.cli.examples import examples
 
+pytestmark = pytest.mark.interop
+
 MODEL = "openai:scripted"
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from commands import call as carry_out
+from finding_rules import word_index
+from repository import ROOT
 
 from langmem_ext import DeltaStore
-from langmem_ext.testing.finding_rules import word_index
 
-MODEL = "langmem_ext.testing.finding_rules:embed_words"
+MODEL = f"{ROOT / 'tests' / 'store' / 'suite' / 'finding_rules.py'}:embed_words"
 
 
 def call(*words: str | Path) -> subprocess.CompletedProcess[str]:

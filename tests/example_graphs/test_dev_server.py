@@ -22,7 +22,7 @@ from patience import PATIENCE_S, until
 
 from langmem_ext import DeltaSaver
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.interop]
 
 
 def run(

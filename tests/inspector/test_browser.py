@@ -30,7 +30,7 @@ from langmem_ext import DeltaSaver, Threads
 from langmem_ext.inspector import inspector_router
 from langmem_ext.inspector.demo import WAITING, make_demo
 
-pytestmark = [pytest.mark.browser, pytest.mark.process]
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.interop]
 
 PAGES = {
     "list": "",

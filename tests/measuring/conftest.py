@@ -12,4 +12,4 @@ from postgres.missing import missing
 def peers() -> None:
     """Skips the test where the checkpointers that are compared with are not installed."""
     if not find_spec("langgraph.checkpoint.postgres"):
-        missing("langgraph-checkpoint-postgres is not installed: pip install --group bench")
+        missing("langgraph-checkpoint-postgres is not installed: pip install --group dev")

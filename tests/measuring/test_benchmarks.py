@@ -1,5 +1,5 @@
 """The benchmarks at their smallest: every shape runs for every contender and gives figures, and a
-record can be kept, read and drawn.
+record can be kept and read.
 
 No test looks at a time.
 """
@@ -24,10 +24,6 @@ from benchmarks.text import raw_bytes, replies, texts
 pytestmark = pytest.mark.process
 
 
-NEEDS_NO_MORE = {"tools"}
-"""Shapes that say what they need, and have something small to do without it."""
-
-
 def recorded(*shapes: ShapeResult) -> Record:
     return Record(
         date="2026-01-31T12:00:00+00:00",
@@ -41,8 +37,6 @@ def recorded(*shapes: ShapeResult) -> Record:
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_shape_gives_figures_for_every_contender(name: str) -> None:
     shape = SHAPES[name]
-    if name not in NEEDS_NO_MORE and (why := shape.needs()):
-        pytest.skip(why)
     result = shape.run(small=True, apart=False)
     assert result.errors == {}
     assert result.figures.keys() == set(shape.contenders) & CONTENDERS.keys()
@@ -159,18 +153,6 @@ def test_a_report_has_a_line_for_every_contender_and_every_aim() -> None:
     assert sum("aim" in line for line in lines) == len(SHAPES["turn-20"].aims)
     table = list(report.summary(recorded(result)))
     assert len(table) == 2 + len(result.verdicts)
-
-
-def test_the_plot_is_drawn_for_light_and_for_dark_pages(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="only a plot needs it: pip install --group bench")
-    from benchmarks.plot import draw  # noqa: PLC0415
-
-    result = SHAPES["short"].run(
-        small=True, apart=False, only=["none", "memory", "delta", "delta-zstd"]
-    )
-    drawn = draw(recorded(result), tmp_path)
-    assert [path.name for path in drawn] == ["performance-light.png", "performance-dark.png"]
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
 
 
 def test_the_texts_are_of_one_length_and_hardly_one_comes_twice() -> None:

@@ -53,7 +53,7 @@ def code_pages() -> list[object]:
     own_test = {"server.md", "settings.md"}
     pages = [page for page in DOCUMENTS[2:] if page.name not in own_test]
     # Clients of others are in beta, and call what is deprecated.
-    others = {"human-in-the-loop.md": [pytest.mark.filterwarnings("ignore")]}
+    others = {"human-in-the-loop.md": [pytest.mark.filterwarnings("ignore"), pytest.mark.interop]}
     slow = [pytest.mark.slow]
     return [
         pytest.param(

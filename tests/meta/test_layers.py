@@ -21,7 +21,7 @@ from repository import ROOT
 PACKAGE = "langmem_ext"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("cli", "server", "inspector", "mcp_server", "notebook", "example", "testing"),
+    ("cli", "server", "inspector", "mcp_server", "notebook", "example"),
     ("",),  # the package itself: its public names
     ("waiting", "context", "memory"),
     ("threads",),
@@ -49,7 +49,6 @@ LANGGRAPH_MODULES = {
     "maintenance.saver_calls": "calls other checkpointers",
     "maintenance.copy": "reads other checkpointers",
     "store": "is a store",
-    "testing": "tests stores",
     "example": "its graph, and what that is compiled with",
     "threads.states.held": "tells which of a step's questions have their answers",
     "threads.states.rewind": "reads and replaces what a step's tasks were answered",

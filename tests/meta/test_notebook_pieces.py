@@ -28,6 +28,8 @@ from langmem_ext import (
 )
 from langmem_ext.notebook import ProgressBar, fork_tree
 
+pytestmark = pytest.mark.interop
+
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'>&"
 WORD = "alert"
 

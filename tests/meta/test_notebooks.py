@@ -25,7 +25,7 @@ from nbclient import NotebookClient
 from patience import PATIENCE_S
 from repository import ROOT
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.interop]
 
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

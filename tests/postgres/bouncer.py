@@ -11,8 +11,8 @@ from types import TracebackType
 from urllib.parse import unquote, urlsplit
 
 from patience import PATIENCE_S
+from proxy import at_address
 
-from benchmarks.proxy import at_address
 from postgres.missing import find
 from postgres.sandbox import Sandbox, free_port
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 import psycopg
+from proxy import with_database
 from psycopg import sql
 
-from benchmarks.proxy import with_database
 from postgres.cluster import Cluster
 from postgres.emptied import Emptied
 from postgres.missing import missing

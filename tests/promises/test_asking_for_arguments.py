@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool, tool
-from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 
 from langmem_ext import AskUserMiddleware, ContextMiddleware, DeltaSaver, converse
@@ -121,39 +119,42 @@ def test_what_the_tool_would_refuse_is_asked_for_again() -> None:
 
 CALL = {"name": "cancel_order", "args": {}, "id": "c1"}
 COPIES = {
-    "openai": (
-        ChatOpenAI(model="gpt-5", api_key="x", use_responses_api=True),
-        {
-            "type": "function_call",
-            "id": "fc_1",
-            "call_id": "c1",
-            "name": "cancel_order",
-            "arguments": "{}",
-        },
-    ),
-    "anthropic": (
-        ChatAnthropic(model="claude-sonnet-4-5", api_key="x", max_tokens=99),
-        {
-            "type": "tool_use",
-            "id": "c1",
-            "name": "cancel_order",
-            "input": {},
-            "caller": {"type": "direct"},
-        },
-    ),
+    "openai": {
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": "c1",
+        "name": "cancel_order",
+        "arguments": "{}",
+    },
+    "anthropic": {
+        "type": "tool_use",
+        "id": "c1",
+        "name": "cancel_order",
+        "input": {},
+        "caller": {"type": "direct"},
+    },
 }
 
 
+def payload_of(provider: str, messages: list[BaseMessage]) -> dict[str, Any]:
+    """What LangChain's integration would send."""
+    from payloads import CLAUDE, RESPONSES  # noqa: PLC0415 - not needed by the others
+
+    model = RESPONSES if provider == "openai" else CLAUDE
+    return dict(model._get_request_payload(messages))
+
+
+@pytest.mark.interop
 @pytest.mark.parametrize("provider", COPIES)
 @pytest.mark.parametrize("governed", [False, True])
 def test_the_copies_of_a_call_say_what_was_called(provider: str, governed: bool) -> None:
-    real, block = COPIES[provider]
+    block = COPIES[provider]
     asked = AIMessage([block], tool_calls=[CALL], response_metadata={"model_provider": provider})
     more = [ContextMiddleware(budget=9_000)] if governed else []
     graph, model = agent(cancel_order, asked, *more)
     converse(graph, "Cancel my order", thread_id="t")
     converse(graph, "O-1", thread_id="t")
-    payload: Any = real._get_request_payload(list(model.sent[-1]))
+    payload = payload_of(provider, list(model.sent[-1]))
     sent = payload.get("input") or payload["messages"]
     assert called == ["O-1"]
     assert any("O-1" in str(part) and "cancel_order" in str(part) for part in sent), sent

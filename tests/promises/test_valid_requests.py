@@ -22,6 +22,8 @@ from payloads import CLAUDE, RESPONSES, anthropic, google, openai_chat, openai_r
 
 from langmem_ext import ApproximateCounter, ContextMiddleware, ContextOverflow, govern
 
+pytestmark = pytest.mark.interop
+
 PNG = "QUJD" * 8
 TEXT: dict[str, Any] = {"type": "text", "text": "So."}
 PROVIDERS = {

@@ -18,8 +18,7 @@ from postgres.cluster import Cluster
 from postgres.missing import missing
 from postgres.sandbox import Sandbox
 from postgres.server import PREFIX, SHARED
-
-from benchmarks.proxy import with_database
+from proxy import with_database
 
 _HAS_PGVECTOR = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
 

@@ -4,6 +4,7 @@ langmem's tools and manager.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,12 @@ from scripted_model import ScriptedModel
 from stores import empty
 
 from langmem_ext import DeltaSaver, DeltaStore, MessageLog
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it calls what is deprecated
+    import langmem
+
+pytestmark = pytest.mark.interop
 
 
 @pytest.fixture
@@ -142,7 +149,6 @@ def test_a_route_of_a_composite_file_system_keeps_its_files_in_the_store(store: 
 
 
 async def test_langmem_s_tools_keep_find_change_and_delete_memories(store: DeltaStore) -> None:
-    langmem = pytest.importorskip("langmem")
     manage = langmem.create_manage_memory_tool(namespace=("memories",), store=store)
     search = langmem.create_search_memory_tool(namespace=("memories",), store=store)
     manage.invoke({"content": "likes green tea", "action": "create"})
@@ -156,7 +162,6 @@ async def test_langmem_s_tools_keep_find_change_and_delete_memories(store: Delta
 
 
 async def test_langmem_s_manager_writes_what_its_model_says(store: DeltaStore) -> None:
-    langmem = pytest.importorskip("langmem")
     model = ScriptedModel(answer=lambda messages: call("Memory", content="Anna likes green tea"))
     manager = langmem.create_memory_store_manager(
         model, namespace=("memories", "anna"), store=store

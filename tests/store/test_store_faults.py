@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from clock import Clock
 from failing_database import Faults, failing_log
+from finding_rules import word_index
 from langgraph.store.base import GetOp, PutOp, SearchOp
 from memory.doubles import talk
 from savers import Backend
@@ -18,7 +19,6 @@ from langmem_ext.storage.operation import Op, Rows, fetch, operation
 from langmem_ext.store import vectors
 from langmem_ext.store.operations import SourceThread
 from langmem_ext.store.planning import on_threads
-from langmem_ext.testing.finding_rules import word_index
 
 A, B = ("a",), ("b",)
 IN_PARTS = ("a sweep", "forgetting an owner")

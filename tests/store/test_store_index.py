@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from finding_rules import embed_words, word_index
 from stores import maker
 
 from langmem_ext import DeltaStore, InvalidInput, MessageLog
 from langmem_ext.storage.operation import Op, fetch, operation
-from langmem_ext.testing.finding_rules import embed_words, word_index
 
 A = ("a",)
 

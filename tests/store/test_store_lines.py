@@ -6,10 +6,10 @@ import json
 
 import pytest
 from clock import Clock
+from finding_rules import word_index
 from stores import maker
 
 from langmem_ext import DeltaStore, MalformedExport, MessageLog
-from langmem_ext.testing.finding_rules import word_index
 
 A = ("a", "b.c")
 

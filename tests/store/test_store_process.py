@@ -16,11 +16,11 @@ from typing import Any
 import httpx
 import pytest
 from agent_server import Desk
+from finding_rules import word_index
 from patience import PATIENCE_S, until
 from savers import BACKENDS, Backend
 
 from langmem_ext import DeltaStore, examine
-from langmem_ext.testing.finding_rules import word_index
 
 pytestmark = pytest.mark.process
 
@@ -28,7 +28,7 @@ WRITER = """
 import sys
 from langgraph.store.base import PutOp
 from langmem_ext import DeltaStore
-from langmem_ext.testing.finding_rules import word_index
+from finding_rules import word_index
 
 store = DeltaStore(sys.argv[1], index=word_index())
 for at in range(100_000):
@@ -48,7 +48,10 @@ def test_a_killed_writer_leaves_whole_batches_and_all_that_it_has_acknowledged(
     DeltaStore(url).close()
     for count in (1, 7, 60):
         writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WRITER, url],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         assert writer.stdout is not None
         acknowledged = [int(writer.stdout.readline()) for _ in range(count)][-1]
@@ -119,6 +122,7 @@ def whole_memory(value: dict[str, Any]) -> int:
     return int(value["content"]["content"].removeprefix("fact "))
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize(
     ("write", "number"),
     [
@@ -132,8 +136,6 @@ def whole_memory(value: dict[str, Any]) -> int:
 def test_agents_memory_that_is_killed_goes_on_where_it_was(
     backend: Backend, write: str, number: Callable[[Any], int], tmp_path: Path
 ) -> None:
-    if write is MEMORIES:
-        pytest.importorskip("langmem")
     url = backend.new_url(tmp_path)
     script = [sys.executable, "-c", GOING_ON.format(write=write), url]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -185,6 +187,7 @@ def desk(tmp_path: Path) -> Desk:
     return made
 
 
+@pytest.mark.interop
 def test_an_agent_server_that_is_killed_while_it_puts_has_all_that_it_has_acknowledged(
     desk: Desk,
 ) -> None:

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from asked_statements import watch
 from clock import Clock
+from finding_rules import word_index
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import PutOp
@@ -34,7 +35,6 @@ from langmem_ext.storage.operation import Op, execute, fetch, operation
 from langmem_ext.storage.postgres.roles import Grant, grant
 from langmem_ext.storage.postgres.server import Server
 from langmem_ext.store.vectors import FEW, Vectors
-from langmem_ext.testing.finding_rules import word_index
 
 A = ("a",)
 

@@ -16,6 +16,7 @@ from zlib import crc32
 import psycopg
 import pytest
 from extensions import execute, pgvector_database, pgvector_server, sqlite_vec_everywhere
+from finding_rules import embed_words, word_index
 from langgraph.store.base import IndexConfig, PutOp, SearchOp
 from stores import maker
 
@@ -23,7 +24,6 @@ from langmem_ext import DeltaStore, InvalidInput, MessageLog, StorageUnavailable
 from langmem_ext.storage.sqlite.vectors import has_sqlite_vec
 from langmem_ext.store import store as store_module
 from langmem_ext.store import vectors
-from langmem_ext.testing.finding_rules import embed_words, word_index
 
 A = ("a",)
 WAYS: Final = ("read", "kept", "one by one", "by the database")

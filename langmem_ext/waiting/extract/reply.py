@@ -20,7 +20,7 @@ text may be longer."""
 MOST_VALUES: Final = 16
 MOST_NUMBERS: Final = 10
 """Words of a message that may be values, and numbers, days and months among them, at most: what
-comes after them is not read. Of the 11,000 messages in `benchmarks/talks` one has 17 such words,
+comes after them is not read. Of 11,000 messages of invented conversations one has 17 such words,
 and none more than nine numbers.
 """
 

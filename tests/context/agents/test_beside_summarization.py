@@ -30,8 +30,8 @@ from langchain_core.messages import (
 )
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from provider_rules import anthropic_problems, openai_problems
 
-from benchmarks.provider_rules import anthropic_problems, openai_problems
 from langmem_ext.context.govern import govern
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.context.middleware import ContextMiddleware

@@ -24,6 +24,8 @@ from savers import Calls, Mode
 from langmem_ext import ContextMiddleware, ContextOverflow, ContextPolicy, DeltaSaver, SummaryFailed
 from langmem_ext.context.budget.refusal import STEPS, is_overflow
 
+pytestmark = pytest.mark.interop
+
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 SUMMARY = "The user asks numbered questions; each was answered."
 WORDS = "word " * 120

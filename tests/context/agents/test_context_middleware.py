@@ -26,11 +26,11 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from provider_rules import anthropic_problems, openai_problems
 from pydantic import BaseModel, Field
 from savers import Calls, Mode, Saver
 from scripted_model import Answer, ScriptedModel, scripted
 
-from benchmarks.provider_rules import anthropic_problems, openai_problems
 from langmem_ext import (
     ContextGovernor,
     ContextMiddleware,
@@ -517,13 +517,15 @@ async def test_an_agent_and_its_sub_agent_share_the_middleware_and_no_history(mo
     assert len(agent.get_state(CONFIG).values["messages"]) == 56
 
 
+@pytest.mark.interop
 async def test_deep_agents_work_beside_it(run: Any) -> None:
-    deepagents = pytest.importorskip("deepagents", reason="the package deepagents is not installed")
+    from deepagents import create_deep_agent  # noqa: PLC0415 - not needed by the others
+
     model, one = (
         scripted(calling("write_todos", 1, todos=[{"content": "answer", "status": "pending"}])),
         middleware(12_000),
     )
-    agent = deepagents.create_deep_agent(model, middleware=[one], checkpointer=InMemorySaver())
+    agent = create_deep_agent(model, middleware=[one], checkpointer=InMemorySaver())
     for number in range(10):
         result = await run(agent, question(number, "word " * 400))
     assert_governed(model, 12_000)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from prefixes import Prefix, ruled_tokens
+from provider_rules import anthropic_problems, openai_problems
 from talks import looping, talks
 
-from benchmarks.provider_rules import anthropic_problems, openai_problems
-from benchmarks.recorded_runs import Prefix, ruled_tokens
 from langmem_ext.context.budget.counters import TiktokenCounter
 from langmem_ext.context.cut.planning import Governed
 from langmem_ext.context.cut.stand_in import MARKER_TOKENS

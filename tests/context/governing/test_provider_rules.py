@@ -14,8 +14,7 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-
-from benchmarks.provider_rules import anthropic_problems, openai_problems
+from provider_rules import anthropic_problems, openai_problems
 
 ASKED = HumanMessage("Find my order.")
 ANSWERED = AIMessage("Here it is.")

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import anthropic
 import httpx
+import langchain_anthropic.chat_models as anthropic_chat
+import langchain_openai.chat_models.base as openai_chat
+import openai
 import pytest
 
 from langmem_ext.context.budget.refusal import STEPS, Shrinking, is_overflow, share_taken
 
-openai = pytest.importorskip("openai", reason="the client of OpenAI is not installed")
-anthropic = pytest.importorskip("anthropic", reason="the client of Anthropic is not installed")
-openai_chat = pytest.importorskip(
-    "langchain_openai.chat_models.base", reason="langchain-openai is not installed"
-)
-anthropic_chat = pytest.importorskip(
-    "langchain_anthropic.chat_models", reason="langchain-anthropic is not installed"
-)
+pytestmark = pytest.mark.interop
 
 REQUEST = httpx.Request("POST", "http://localhost/v1")
 

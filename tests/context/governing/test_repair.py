@@ -18,8 +18,8 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from provider_rules import anthropic_problems, openai_problems
 
-from benchmarks.provider_rules import anthropic_problems, openai_problems
 from langmem_ext.context.repair.blocks import EMPTY, role_of
 from langmem_ext.context.repair.provider import (
     ANTHROPIC,

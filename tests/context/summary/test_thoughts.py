@@ -10,8 +10,8 @@ from damaged import damaged, sound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from provider_rules import anthropic_problems, openai_problems
 
-from benchmarks.provider_rules import anthropic_problems, openai_problems
 from langmem_ext.context.repair.provider import ANTHROPIC, BOTH, GOOGLE, OPENAI
 from langmem_ext.context.repair.repair import repair
 from langmem_ext.context.repair.thoughts import strippable, without_thoughts

@@ -15,8 +15,8 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 from patience import PATIENCE_S, auntil, until
+from proxy import Proxy
 
-from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, StorageUnavailable
 from langmem_ext.storage.postgres import pool as pools
 from postgres.server import SHARED, Database

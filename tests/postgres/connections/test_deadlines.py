@@ -19,9 +19,9 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 from patience import PATIENCE_S, until
+from proxy import Proxy
 from savers import Calls, Mode, run_without_loop
 
-from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, StorageUnavailable
 from postgres.bouncer import Bouncer
 from postgres.server import SHARED, Database

@@ -21,10 +21,10 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from patience import PATIENCE_S
+from proxy import Proxy, with_database
 from prune_reference import assert_sound
 from psycopg.conninfo import conninfo_to_dict
 
-from benchmarks.proxy import Proxy, with_database
 from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable, ThreadBusy, Threads
 from langmem_ext.storage.postgres.server import Server
 from postgres.bouncer import Bouncer

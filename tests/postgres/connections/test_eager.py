@@ -12,8 +12,8 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 from patience import PATIENCE_S
+from proxy import Proxy
 
-from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver
 from postgres.connections.eager import EAGER
 from postgres.server import SHARED, Database

@@ -13,8 +13,8 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 from patience import PATIENCE_S, auntil
+from proxy import Proxy
 
-from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, StorageUnavailable
 from postgres.hot_path import desk
 from postgres.server import SHARED, Database

@@ -14,10 +14,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from patience import PATIENCE_S
+from proxy import Proxy
 from savers import Calls, Mode, run_without_loop
+from wire import Counts
 
-from benchmarks.proxy import Proxy
-from benchmarks.wire import Counts
 from langmem_ext import (
     ConversationMemory,
     DeltaSaver,

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proxy import Proxy, ProxyApart, at_address, with_database
+from wire import Counts, Greeting, Messages, Meter
 
-from benchmarks.proxy import Proxy, ProxyApart, at_address, with_database
-from benchmarks.wire import Counts, Greeting, Messages, Meter
 from postgres.server import Database
 
 DELAY = 0.02

@@ -16,9 +16,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
+from proxy import Proxy
 from prune_reference import assert_sound, everything
 
-from benchmarks.proxy import Proxy
 from langmem_ext import DamagedRow, DeltaSaver, ThreadNotFound, Threads, acopy_saver, copy_saver
 from langmem_ext.storage.operation import Op, execute, operation
 from langmem_ext.storage.schema.dialect import KEY

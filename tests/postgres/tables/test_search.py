@@ -15,11 +15,11 @@ import psycopg
 import pytest
 from forked_workers import at_once, search_meanwhile
 from langchain_core.messages import HumanMessage
+from proxy import Proxy
 from prune_reference import assert_sound, rows
 from search_reference import assert_found, has_index
 from typer.testing import CliRunner
 
-from benchmarks.proxy import Proxy
 from langmem_ext import (
     DeltaSaver,
     SearchUnavailable,

@@ -24,6 +24,8 @@ from served import filling, notebook
 
 from langmem_ext.server import Limits, Memory, create_app
 
+pytestmark = pytest.mark.interop
+
 DRAWN = settings(
     max_examples=200 if settings.default.max_examples > 100 else 3,
     derandomize=True,

@@ -36,6 +36,8 @@ with warnings.catch_warnings():
     )
     from langgraph.prebuilt.interrupt import HumanInterrupt
 
+pytestmark = pytest.mark.interop
+
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 DURABLE = [
     pytest.param(one, marks=[pytest.mark.postgres] if one.name == "postgres" else [])

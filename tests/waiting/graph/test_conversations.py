@@ -171,6 +171,7 @@ def test_with_a_model_that_reads_what_the_rules_leave_open(conversation: Said) -
 
 
 @pytest.mark.process
+@pytest.mark.interop
 def test_by_the_sdk_of_the_dev_server(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     here = Path(museum.__file__).parent

@@ -7,10 +7,9 @@ from datetime import date, datetime
 from typing import Any, Protocol
 
 import pytest
-import yaml
 from langchain_core.tools import tool
+from talk_desks import Calls, desk_named, tools_of
 
-from benchmarks.conversations import TALKS, tools_of
 from langmem_ext import (
     Classification,
     ClassifyRequest,
@@ -106,11 +105,11 @@ def test_a_second_message_that_is_not_understood_lists_what_a_small_catalog_offe
     assert said("the third") == "Which edition?"
 
 
-def last_reply(desk: str, *texts: str) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+def last_reply(name: str, *texts: str) -> tuple[str, Calls]:
     """What a desk says to the last of some messages, and the calls that it has made."""
-    data = yaml.safe_load((TALKS / f"{desk}.yaml").read_text())
-    calls: list[tuple[str, dict[str, Any]]] = []
-    builder = build_waiting_graph(IntentCatalog.from_dict(data["catalog"]), tools_of(data, calls))
+    desk = desk_named(name)
+    calls: Calls = []
+    builder = build_waiting_graph(IntentCatalog.from_dict(desk["catalog"]), tools_of(desk, calls))
     with DeltaSaver.open(":memory:") as saver:
         graph = builder.compile(checkpointer=saver)
         turns = [converse(graph, text, thread_id="t", now=NOW) for text in texts]

@@ -12,10 +12,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
-import yaml
 from langchain_core.tools import tool
 
-from benchmarks.conversations import TALKS, play
 from langmem_ext import DeltaSaver, IntentCatalog, Turn, build_waiting_graph, converse
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.plan import start
@@ -428,16 +426,6 @@ def test_between_two_requests_that_fit_as_well_the_user_is_asked(tmp_path: Path,
         assert "open a new savings account" in asked.lower()
         assert "close a savings account" in asked.lower()
         assert converse(graph, "close it please", thread_id="t", now=NOW).reply == "It is closed."
-
-
-@pytest.mark.parametrize("name", ["lake", "claims"])
-def test_whole_conversations_end_where_their_users_wanted(name: str) -> None:
-    """A sample; `python -m benchmarks.conversations` scores all of them."""
-    data = yaml.safe_load((TALKS / f"{name}.yaml").read_text())
-    catalog = IntentCatalog.from_dict(data["catalog"], source=name)
-    ended = [play(data, conversation, catalog) for conversation in data["conversations"]]
-    assert sum(one.verdict == "right" for one in ended) >= 9
-    assert sum(one.needless for one in ended) == 0
 
 
 def test_a_message_may_give_a_value_and_correct_another(talk: Talk) -> None:

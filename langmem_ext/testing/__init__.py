@@ -1,1 +1,0 @@
-"""What an author of something like this package can test it with."""
