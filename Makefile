@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOWEST_TOOLS := 'backports.zstd; python_version < "3.14"' blockbuster hypothesis langgraph-checkpoint-conformance \
 	opentelemetry-sdk pexpect psutil pytest pytest-asyncio pytest-timeout pytest-xdist
 COMMANDS := tests/cli/test_cli.py $(filter-out tests/cli/test_memory_command.py, $(wildcard tests/cli/test_*_command*.py))
-PROMISES := $(addprefix tests/promises/test_, applications.py conformance.py equivalence.py)
+PROMISES := $(addprefix tests/promises/test_, conformance.py equivalence.py)
 RULES := $(wildcard tests/context/test_*.py) tests/context/governing tests/context/summary tests/context/tool_output \
 	$(wildcard tests/waiting/test_*.py) tests/waiting/extract tests/waiting/understand tests/cases
 
