@@ -230,7 +230,9 @@ class Redaction:
         """The redacted value of a key; texts under keys that hold the thread together are kept."""
         if self.masks.hides_name(key) and not isinstance(value, bool):
             return HIDDEN
-        return value if key in NAMES and isinstance(value, str) else self.value(value)
+        if key in NAMES and isinstance(value, str):
+            return self.masks.text(value)
+        return self.value(value)
 
     def _message(self, message: BaseMessage) -> BaseMessage:
         hidden = self.whole or self.masks.hides_data(message)

@@ -136,6 +136,9 @@ def test_a_word_that_is_nearly_a_yes_runs_nothing() -> None:
     for text in (
         *("supper", "Supper!", "loss", "past", "Loos", "Nickell", "Valle", "ok;", "ok\u037e"),
         *("Dale", "Jada", "vales", "si pay", "oki-dokey?"),
+        *("si tout est correct", "si tout est en ordre, allez-y", "si es correcto, adelante"),
+        *("si estoy de acuerdo", "si je veux bien", "y ahora", "y bien", "y seguro", "y todo bien"),
+        *("si ok", "ok si", "si si", "y yes"),
     ):
         for name in ("pay", "cancel_order"):
             desk = Desk(name)

@@ -171,6 +171,10 @@ _HOW_WRITTEN: Final = re.compile(
     "[\u0300-\u0303\u0308\u030a\u0327\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]"
 )
 """Accents, and what changes only how a picture looks."""
+_ACCENTED: Final = re.compile("\\bsi[\u0300\u0301](?!\\w)")
+"""Spanish "sí" and Italian "sì" are known by their accent."""
+_ALONE: Final = frozenset({"si", "y"})
+"""A yes that is the whole message, and nothing beside: else it may be "if" or "and"."""
 _DRAWN_OUT: Final = re.compile(r"([^\W\d_])\1{2,}")
 
 
@@ -179,7 +183,8 @@ def _words(text: str) -> list[str]:
 
     Not "supper" and "super": two letters may be another word.
     """
-    plain = _HOW_WRITTEN.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    plain = _HOW_WRITTEN.sub("", _ACCENTED.sub("sí", apart))
     words = (_APOSTROPHES.sub("", word) for word in _TOKEN.findall(plain))
     return [_DRAWN_OUT.sub(r"\1", word) for word in words]
 
@@ -201,10 +206,11 @@ _MOST_WORDS: Final = max(map(len, _PHRASES))
 def _read(text: str) -> tuple[list[Kind], bool]:
     """What the phrases say that a text begins with, and whether they are all of it."""
     words, kinds = _words(text[:_LONGEST]), list[Kind]()
+    alone = len(words) == 1
     while words:
         lengths = range(min(_MOST_WORDS, len(words)), 0, -1)
         length = next((size for size in lengths if tuple(words[:size]) in _PHRASES), 0)
-        if not length:
+        if not length or (length == 1 and words[0] in _ALONE and not alone):
             return kinds, False
         kinds.append(_PHRASES[tuple(words[:length])])
         words = words[length:]
