@@ -59,7 +59,14 @@ class NodeFailure(Exception):
     """What a node raises."""
 
 
-REFUSALS = (NodeFailure, ValueError, TypeError, InvalidUpdateError, EmptyInputError)
+REFUSALS = (
+    NodeFailure,
+    NotImplementedError,
+    ValueError,
+    TypeError,
+    InvalidUpdateError,
+    EmptyInputError,
+)
 
 
 # -- playing ---------------------------------------------------------------------------------------
