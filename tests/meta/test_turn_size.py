@@ -71,7 +71,7 @@ def measured(tmp_path: Path) -> dict[str, tuple[int, int, int]]:
             counted(
                 partial(app.invoke, {"messages": [HumanMessage("y" * 280, id=f"h{at}")]}, CONFIG)
             )
-            for at in range(10, 20)
+            for at in range(10, 60)
         ]
         functions, modules, calls = map(min, zip(*turns, strict=True))
         found = {"turn": (functions, modules, calls)}
