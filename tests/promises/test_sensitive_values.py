@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 import subprocess
@@ -112,7 +113,7 @@ class Place:
         @tool
         def log_in(passcode: str) -> dict[str, Any]:
             """Log in."""
-            return {"ok": 1}
+            return {"ok": 1, "id": passcode, "name": passcode, "status": passcode}
 
         @tool
         def recover(mail: str, watchword: str) -> dict[str, Any]:
@@ -180,10 +181,11 @@ class Place:
                 assert found.status_code == 200, found.text
                 yield f"inspector{page}, step {step.metadata.get('step')}", found.text
         for what in ("words", "marked"):
-            yield (
-                f"bundle, {what}",
-                client.get("/thread/bundle", params={"id": thread, "what": what}).text,
-            )
+            text = client.get("/thread/bundle", params={"id": thread, "what": what}).text
+            yield f"bundle, {what}", text
+            with DeltaSaver() as other:  # a file encodes values: only a reader sees them
+                Threads(other).import_from(io.StringIO(text), keep_ids=True)
+                yield f"bundle, {what}, imported", repr(list(other.list(None)))
         yield "inspector, list", client.get("/").text
         for page in ("context", "memory"):
             yield f"inspector, {page}", client.get(f"/thread/{page}", params={"id": thread}).text

@@ -25,6 +25,7 @@ from langmem_ext.inspector.views.masks import (
 )
 from langmem_ext.inspector.views.question import Question, questions_in
 from langmem_ext.inspector.views.timeline import Timeline, label_of, timeline_of, window_of
+from langmem_ext.waiting.sensitive import KNOWN
 
 ThreadId = Annotated[str, Query(alias="id")]
 At = Annotated[str, Query()]
@@ -200,7 +201,7 @@ def masks_of(
         return source.part(thread_id, head, channel, (name,), namespace)
 
     for at in held:
-        only = (DECLARED, WAITING, *HOLDERS)
+        only = (DECLARED, KNOWN, WAITING, *HOLDERS)
         masks |= Masks.of(source.values(thread_id, at, namespace, only=only))
         part = source.conversation(thread_id, at, -1, 1, namespace)
         later |= later_of(part.messages, held[at], partial(read, part.channel), held[head])

@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langmem_ext.inspector.sources.source import Path
 from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, is_marked, shown_text
 from langmem_ext.messages.text import words_of
-from langmem_ext.waiting.sensitive import KNOWN, Secrets, secrets_in
+from langmem_ext.waiting.sensitive import KNOWN, Known, Secrets, secrets_in
 
 DECLARED: Final = "sensitive_params"
 """The channel in which a thread says which of its parameters are sensitive."""
@@ -48,6 +48,7 @@ class Masks:
         revealed: Whether nothing is hidden: who looks is the owner, and has asked for it.
         waits: Whether a waiting graph runs on the thread, or perhaps will.
         later: Messages that were not read yet, by id, as they were marked at last.
+        known: Values that the thread recognises, though it no longer holds them.
     """
 
     names: frozenset[str] = frozenset()
@@ -55,6 +56,7 @@ class Masks:
     revealed: bool = False
     waits: bool = False
     later: Mapping[str | None, BaseMessage] = field(default_factory=dict)
+    known: tuple[Known, ...] = ()
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, revealed: bool = False) -> Masks:
@@ -76,6 +78,7 @@ class Masks:
             tuple((name, secret) for name, secret in secrets if len(secret) >= SHORTEST),
             revealed,
             waits=WAITING in values or DECLARED in values,
+            known=(known,) if (known := Known.of(values)).values else (),
         )
 
     def __or__(self, other: Masks) -> Masks:
@@ -86,6 +89,7 @@ class Masks:
             self.revealed,
             self.waits or other.waits,
             {**self.later, **other.later},
+            tuple(dict.fromkeys((*self.known, *other.known))),
         )
 
     @property
@@ -98,6 +102,8 @@ class Masks:
         if not self.revealed:
             for _, secret in self.secrets:
                 text = text.replace(secret, HIDDEN)
+            for known in self.known:
+                text = known.hide(text)
         return text
 
     def seen(self, message: BaseMessage) -> BaseMessage:
