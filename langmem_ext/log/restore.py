@@ -122,7 +122,7 @@ def _is_data_type(kind: Any, module: str) -> bool:
     return named_tuple or issubclass(kind, (*_MODELS, enum.Enum)) or dataclasses.is_dataclass(kind)
 
 
-def _warn_refused(module: str, name: str, *, strict: bool = False) -> None:
+def _warn_refused(module: str, name: str, *, strict: bool) -> None:
     if (module, name) not in _warned and len(_warned) < 1000:
         _warned.add((module, name))
         logger.warning(
@@ -130,7 +130,7 @@ def _warn_refused(module: str, name: str, *, strict: bool = False) -> None:
             " Its fields are restored as plain data. To allow it, pass"
             " serde=DataSerializer(allow=[(%r, %r)]).",
             f"{module}.{name}",
-            "no type of LangGraph's strict list, nor one of the graph's state"
+            "neither on LangGraph's strict list of types nor in the graph's state"
             if strict
             else "not a data class of an imported module",
             module,
@@ -197,7 +197,7 @@ def _build(
     policy: RestorePolicy, code: int, module: str, name: str, payload: Any, method: list[str]
 ) -> Any:
     if code == EXT_METHOD_SINGLE_ARG and (module, name, *method) not in SAFE_MSGPACK_METHODS:
-        _warn_refused(module, f"{name}.{''.join(method)}")
+        _warn_refused(module, f"{name}.{''.join(method)}", strict=policy.strict)
         return payload
     kind = policy.find(module, name)
     if kind is None:

@@ -51,9 +51,9 @@ def notes_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def moment_in(noted: object) -> datetime | None:
-    """The moment that is noted in ISO 8601; None if it is none that a clock may have shown.
+    """The time noted in ISO 8601; None if it is invalid, or not between 1970 and 9000.
 
-    Whoever sends a message may note the year 1, from which no day may be counted back.
+    A sender may claim the year 1: then "yesterday" would be out of range.
     """
     try:
         moment = datetime.fromisoformat(noted) if isinstance(noted, str) else None

@@ -70,7 +70,7 @@ class Task:
         owner: The owner for whom it is done.
         id: Its id; a task with the id of one that is known is not taken again.
         line: Tasks of one line are done one at a time, in the order in which they were taken.
-        thread: The thread whose words it holds: with that it is deleted.
+        thread: The thread whose messages it holds: it is deleted with that thread.
     """
 
     kind: str
@@ -263,17 +263,16 @@ class StoreQueue:
         ttl, puts, owner = KEPT if self._store.supports_ttl else None, list[Op](), None
         if state is not None:
             put = PutOp(TASKS, state.task.id, _value_of(state), index=False, ttl=ttl)
-            puts.append(kept_with(state.task.thread, self._store, self._log, put))
+            puts.append(self._with_thread(state.task.thread, put))
             owner = state.task.owner
         if line:
             puts.append(PutOp(line, place, value, index=False, ttl=ttl))
         await self._stores.of(owner).abatch(puts)
 
-
-def kept_with(thread: SourceThread | None, store: BaseStore, log: MessageLog, put: PutOp) -> PutOp:
-    """A put whose item goes with a thread, where the store is the database's own."""
-    own = isinstance(store, DeltaStore) and store.log is log
-    return with_sources(store, put, [thread]) if own and thread is not None else put
+    def _with_thread(self, thread: SourceThread | None, put: PutOp) -> PutOp:
+        """A put whose item is deleted with a thread, if both are in one database."""
+        own = isinstance(self._store, DeltaStore) and self._store.log is self._log
+        return with_sources(self._store, put, [thread]) if own and thread is not None else put
 
 
 def _failed(state: TaskState, error: Exception) -> TaskState:

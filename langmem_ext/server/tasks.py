@@ -13,12 +13,9 @@ from langgraph.store.base import PutOp
 
 from langmem_ext import GenerationReport
 from langmem_ext.errors import InvalidInput
-from langmem_ext.memory.items import OwnedStores
-from langmem_ext.memory.memories import began
 from langmem_ext.server.prompts_seen import PromptsSeen
-from langmem_ext.server.queue import Task, kept_with
+from langmem_ext.server.queue import Task
 from langmem_ext.server.runs import allowed_of
-from langmem_ext.store.operations import SourceThread
 
 if TYPE_CHECKING:
     from langmem_ext.server.service import Desk, Service
@@ -103,13 +100,12 @@ async def deliver(desk: Desk, task: Task) -> dict[str, Any]:
         "message_id": message_id,
         "steps": seen.steps,
     }
-    source, store = SourceThread(thread.id, began(thread)), desk.keeping
-    puts = [
-        kept_with(source, store, desk.saver.log, PutOp(MESSAGES, key, record, index=False))
+    kept = [
+        desk.memories.with_source(thread, PutOp(MESSAGES, key, record, index=False))
         for key in (task.id, answer["id"])
         if key is not None
     ]
-    await OwnedStores(store).of(desk.owner).abatch(puts)
+    await desk.memories.stores.of(desk.owner).abatch(kept)
     return answer
 
 

@@ -75,4 +75,4 @@ def test_only_classes_of_the_states_schema_are_rebuilt(value: str | None) -> Non
     assert found["allowed"][0] == "Unlisted"
     assert found["strict"][:2] == ["dict", "Listed" if strict else "dict"]
     assert found["strict"][2] == "str"
-    assert "is no type of LangGraph's strict list" in run.stderr
+    assert "is neither on LangGraph's strict list" in run.stderr

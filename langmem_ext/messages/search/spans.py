@@ -86,12 +86,12 @@ def _parts(text: str, before: int, after: int) -> bool:
 
 
 def add_widened(spans: list[Span], text: str, start: int, end: int) -> None:
-    """Add a place, widened; nothing if the last one covers it: a run of places is walked once."""
+    """Add a span, widened to whole words, unless the last one covers it: a run is walked once."""
     if not (spans and spans[-1][0] <= start and end <= spans[-1][1]):
-        spans.append(widened(text, start, end))
+        spans.append(_widened(text, start, end))
 
 
-def widened(text: str, start: int, end: int) -> Span:
+def _widened(text: str, start: int, end: int) -> Span:
     """To the blanks around it: what is written in one with a value tells of it."""
     while (
         start > 0

@@ -18,8 +18,8 @@ from langmem_ext.server.routes.threads import Body, Limit, Note, Offset
 from langmem_ext.server.service import Desk
 
 SERVERS: Final = frozenset({TASKS[0], MEMORY[0], "langmem_ext"})
-"""Below these labels are tasks, answers, memories, prompts and the key of MCP: all owners' in one
-namespace."""
+"""The server stores its tasks, answers, memories, prompts and MCP key under these labels, for all
+owners."""
 
 Labels: TypeAlias = Annotated[list[str], Field(max_length=100, examples=[["users", "ann"]])]
 Key: TypeAlias = Annotated[str, Field(max_length=10_000, examples=["preferences"])]
@@ -139,7 +139,7 @@ def _labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_writable(labels: Sequence[str], desk: Desk) -> None:
-    """Require that an owner writes no item that the server takes for its own.
+    """Require that an owner does not write under the server's own labels.
 
     Raises:
         HTTPException: It is one.
