@@ -42,7 +42,11 @@ NAMES: Final = frozenset(
         "checkpoint_id",
     }
 )
-"""Under these names stands what holds a thread together, and nothing that was said."""
+"""Under these names stands, in a block of a message and in a tool call, what holds a thread
+together, and nothing that was said."""
+
+CALL: Final = frozenset({"name", "args", "id", "type"})
+"""The fields of a tool call."""
 
 CHANNELS: Final = ("branch:", "join:", "__pregel_tasks")
 """How LangGraph's own channels begin: they hold names of nodes."""
@@ -51,6 +55,11 @@ KEPT: Final = frozenset(
     {"waiting_for_param", "last_intent_id", "sensitive_params", "context_events"}
 )
 """Channels of this package that hold no word of a conversation."""
+
+METADATA: Final = frozenset(
+    {"source", "step", "parents", "run_id", "thread_id", "checkpoint_ns", "langgraph_version"}
+)
+"""Metadata of LangGraph's own."""
 
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _DIGIT: Final = re.compile(r"\d")
@@ -134,9 +143,11 @@ class RedactedSaver(BaseCheckpointSaver[Any]):
             (task, name, redaction.channel(name, value))
             for task, name, value in stored.pending_writes or ()
         ]
-        return CheckpointTuple(
-            stored.config, checkpoint, stored.metadata, stored.parent_config, writes
-        )
+        metadata: Any = {
+            name: value if name in METADATA else redaction.value(value)
+            for name, value in stored.metadata.items()
+        }
+        return CheckpointTuple(stored.config, checkpoint, metadata, stored.parent_config, writes)
 
 
 def _masks(stored: CheckpointTuple, newest: Mapping[str, Any]) -> Masks:
@@ -196,7 +207,8 @@ class Redaction:
         if isinstance(value, BaseMessage):
             return self._message(value)
         if isinstance(value, Mapping):
-            return {self._key(key): self._under(key, part) for key, part in value.items()}
+            names = CALL if value.keys() == CALL else frozenset()
+            return self._mapping(value, names)
         if isinstance(value, list):
             return [self.value(part) for part in value]
         if isinstance(value, tuple) and type(value) is tuple:
@@ -226,13 +238,30 @@ class Redaction:
         """A key; names are shape, but not where a sensitive value is one."""
         return self.masks.text(key) if isinstance(key, str) else key
 
+    def _mapping(self, value: Mapping[Any, Any], names: AbstractSet[str]) -> dict[Any, Any]:
+        """A mapping, redacted; texts under the names that hold the thread together are kept."""
+        return {
+            self._key(key): (
+                self.masks.text(part)
+                if key in names and isinstance(part, str) and not self.masks.hides_name(key)
+                else self._under(key, part)
+            )
+            for key, part in value.items()
+        }
+
     def _under(self, key: Any, value: Any) -> Any:
-        """The redacted value of a key; texts under keys that hold the thread together are kept."""
         if self.masks.hides_name(key) and not isinstance(value, bool):
             return HIDDEN
-        if key in NAMES and isinstance(value, str):
-            return self.masks.text(value)
         return self.value(value)
+
+    def _content(self, content: Any) -> Any:
+        """A message's content, redacted."""
+        if not isinstance(content, list):
+            return self.value(content)
+        return [
+            self._mapping(block, NAMES) if isinstance(block, Mapping) else self.value(block)
+            for block in content
+        ]
 
     def _message(self, message: BaseMessage) -> BaseMessage:
         hidden = self.whole or self.masks.hides_data(message)
@@ -242,7 +271,7 @@ class Redaction:
             else message.content
         )
         update: dict[str, Any] = {
-            "content": self.value(content),
+            "content": self._content(content),
             "additional_kwargs": {},
             "response_metadata": {},
         }

@@ -28,6 +28,7 @@ from langmem_ext.errors import LangmemExtError, StaleAnswer, safe_text
 from langmem_ext.log.message_log import MessageLog
 from langmem_ext.threads.states.held import is_interrupt_id
 from langmem_ext.threads.states.taken import AS_INPUT, require_taken
+from langmem_ext.waiting.state import PLANS
 
 Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
 Status: TypeAlias = Literal["pending", "running", "error", "success", "interrupted"]
@@ -404,6 +405,8 @@ async def check(
 ) -> None:
     """Require that a graph takes an input, a command or an update; see `require_taken`.
 
+    A client of a waiting graph changes no plan, where a yes is kept: a yes is said.
+
     Raises:
         InvalidInput: It does not.
     """
@@ -418,7 +421,11 @@ async def check(
         with suppress(Exception):  # a state that cannot be rebuilt tells nothing about the value
             rebuilt = (await graph.aget_state(held.config)).values
     subject: Any = graph if inner is None else inner[1]
-    await asyncio.to_thread(require_taken, subject, held, value, as_node=as_node, rebuilt=rebuilt)
+    graphs = [subject, *(found for _, found in subject.get_subgraphs(recurse=True))]
+    kept = PLANS if any("waiting_for_param" in one.channels for one in graphs) else ()
+    await asyncio.to_thread(
+        require_taken, subject, held, value, as_node=as_node, rebuilt=rebuilt, kept=kept
+    )
 
 
 async def update_state(

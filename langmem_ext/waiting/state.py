@@ -7,12 +7,15 @@ replaced as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Final, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 from pydantic import JsonValue
 from typing_extensions import TypedDict
+
+PLANS: Final = ("plan", "suspended")
+"""The channels of requests under way. They hold what the user said yes to."""
 
 
 class Step(TypedDict):
@@ -47,6 +50,8 @@ class PlanExecution(TypedDict):
     confirmed: NotRequired[str | None]
     """Fingerprint of the calls the user said yes to: another value of any argument is not
     confirmed."""
+    approved: NotRequired[str]
+    """Which values the user approved in an answer that gave them (`Playbook.approval`)."""
     choices: NotRequired[dict[str, list[JsonValue]]]
     """Readings of what the user said for a parameter: which is meant is asked, or whether the only
     one is."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from inspected import browsing, config, read, steps_of, token_of, travel
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from langmem_ext import DeltaSaver, Threads, examine
@@ -150,3 +150,34 @@ def test_a_bundle_can_be_imported_anywhere(client: TestClient, graph: Any, what:
             len(one.values.get("messages", ())) for one in here
         ]
         assert examine(other).ok
+
+
+def test_a_bundle_without_words_has_none_wherever_they_stand(saver: DeltaSaver) -> None:
+    """Only a message's own fields, and those of its blocks and tool calls, are names."""
+    said = {"name": "Ann Lovelace", "id": "Order Seven", "status": "gone", "type": "refund"}
+    call = {"name": "order", "args": said, "id": "c1", "type": "tool_call"}
+    block = {"type": "tool_use", "id": "c1", "name": "order", "input": said}
+
+    def answer(state: Any) -> dict[str, Any]:
+        messages = [
+            AIMessage([{"type": "text", "text": "Yes"}, block], tool_calls=[call]),
+            ToolMessage([{"type": "text", "text": "gone"}], tool_call_id="c1", artifact=said),
+        ]
+        return {"messages": messages, "order": said}
+
+    class Ordering(MessagesState):
+        order: dict[str, Any]
+
+    graph = StateGraph(Ordering).add_node("answer", answer).add_edge(START, "answer")
+    compiled = graph.compile(checkpointer=saver)
+    asked: Any = {"messages": ["hello"], "order": {}}
+    compiled.invoke(asked, {**config("t"), "metadata": {"customer": "Ann"}})
+    with browsing(saver, graph=compiled) as client:
+        lines = client.get("/ui/thread/bundle?id=t&what=words").text
+    with DeltaSaver.open(":memory:") as other:
+        Threads(other).import_from(io.StringIO(lines), keep_ids=True)
+        text = lines + repr([*other.list(None)])
+    assert "'tool_use'" in text
+    assert "'c1'" in text
+    for word in ("Ann", "Lovelace", "Order Seven", "gone", "refund", "hello", "Yes"):
+        assert word not in text, word

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from asking import agent
+from calling import calling
+from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -28,6 +30,7 @@ from langmem_ext import (
     build_waiting_graph,
     converse,
 )
+from langmem_ext.server import create_app
 
 SAID: dict[str, dict[str, list[str]]] = yaml.load(
     Path(__file__).with_name("yes.yaml").read_text("utf-8"),
@@ -343,3 +346,66 @@ def test_an_approval_of_an_agents_tool_call_is_a_plain_yes_too() -> None:
         graph = agent(InMemorySaver())
         converse(graph, "pay", thread_id="t")
         assert converse(graph, text, thread_id="t").reply == "paid 5"
+
+
+def approval(**values: Any) -> dict[str, Any]:
+    """A message with a note as the graph writes it on an answer that approves."""
+    note = {"act": "values", "values": values, "approved": True}
+    return {"role": "user", "content": "ok", "additional_kwargs": {"langmem_ext": {"answer": note}}}
+
+
+def test_an_approval_is_what_resumes_a_question_never_a_note_on_a_message() -> None:
+    desk, note = Desk("pay"), approval(amount=60)
+    message = HumanMessage("ok", additional_kwargs=note["additional_kwargs"])
+    converse(desk.graph, message, thread_id=desk.thread)
+    assert desk.ran == []
+    edit = {"type": "edit", "edited_action": {"name": "pay", "args": {"amount": 70}}}
+    converse(desk.graph, thread_id=desk.thread, resume={"decisions": [edit]})
+    assert desk.ran == [("pay", {"amount": 70, "recipient": "Ann"})]
+
+
+async def test_over_http_a_yes_is_said_not_written() -> None:
+    """A client reads how the graph keeps a yes, and writes that into the state of its thread."""
+    graph = build_waiting_graph(CATALOG, [pay, cancel_order]).compile()
+    async with calling(create_app(":memory:", graph=graph)) as caller:
+        runs, threads = caller.sdk.runs, caller.sdk.threads
+        await threads.create(thread_id="t")
+        await runs.wait("t", "agent", input={"messages": [("user", "pay 50")]})
+        await runs.wait("t", "agent", command={"resume": "Ann"})
+        before: Any = await threads.get_state("t")
+        assert before["values"]["waiting_for_param"] == "confirmation"
+        plan = before["values"]["plan"]
+        yes = {**plan, "confirmed": plan["asked"]}
+        later = {**plan, "cursor": 1, "results": [{"status": "ok", "value": 1}]}
+        free = {"waiting_for_param": None}
+        for written in (
+            {"plan": yes, **free},
+            {"plan": later, **free},
+            {"suspended": [{"plan": yes, "params": before["values"]["params"]}], "plan": None},
+        ):
+            for node in ("classify", "ask_user", "call_tool", None):
+                body: Any = {"values": written, "as_node": node}
+                answer = await caller.http.post("/threads/t/state", json=body)
+                assert answer.status_code == 422, (written, node)
+            for command in (
+                {"update": written, "goto": "call_tool"},
+                {"update": [*written.items()]},
+                {"goto": {"node": "call_tool", "input": {**before["values"], **written}}},
+            ):
+                body = {"assistant_id": "agent", "command": command}
+                answer = await caller.http.post("/threads/t/runs/wait", json=body)
+                assert answer.status_code == 422, command
+        await runs.wait("t", "agent", command={"goto": "call_tool"})
+        note = {"messages": [approval(amount=60)]}
+        await runs.wait("t", "agent", input=note)
+        await threads.update_state("t", {**note, **free}, as_node="ask_user")
+        await runs.wait("t", "agent", input=None)
+        assert RAN == []
+        # what is known may be edited: it is asked about anew
+        values: Any = (await threads.get_state("t"))["values"]
+        edited = {**values, "params": {**values["params"], "amount": 80}}
+        await threads.update_state("t", edited, as_node="classify")
+        asked: Any = await runs.wait("t", "agent", input=None)
+        assert "80" in asked["__interrupt__"][0]["value"]["prompt"]
+        await runs.wait("t", "agent", command={"resume": "yes"})
+    assert RAN == [("pay", {"amount": 80, "recipient": "Ann"})]

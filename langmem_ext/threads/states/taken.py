@@ -6,7 +6,7 @@ state's schema then raises, the thread keeps what cannot be applied: reading its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, Final, TypeAlias
@@ -47,6 +47,7 @@ def require_taken(
     *,
     as_node: str | None = AS_INPUT,
     rebuilt: Mapping[str, Any] | None = None,
+    kept: Collection[str] = (),
 ) -> None:
     """Require that a graph takes an input, a `Command`, or an update of its state.
 
@@ -56,6 +57,7 @@ def require_taken(
         value: The input or command; None to continue the thread.
         as_node: The node that an update is written as; None for the one that ran last.
         rebuilt: Values that the checkpoint does not hold (those of `DeltaChannel`s), by channel.
+        kept: Channels that may be emptied, and get no other value than they have.
 
     Raises:
         InvalidInput: The graph does not take it.
@@ -65,7 +67,7 @@ def require_taken(
         return
     if as_node == COPY:
         raise InvalidInput("a checkpoint is copied as it is: copy it, then update its state")
-    rehearsal = _Rehearsal(graph, held, rebuilt or {})
+    rehearsal = _Rehearsal(graph, held, rebuilt or {}, kept)
     value = deepcopy(value)  # a reducer may change what it is given
     before = _of_step(held)
     try:
@@ -76,7 +78,7 @@ def require_taken(
             " an earlier checkpoint"
         ) from None
     if isinstance(value, Command):  # LangGraph applies it together with the commands before it
-        together = _Rehearsal(graph, held, rebuilt or {})
+        together = _Rehearsal(graph, held, rebuilt or {}, kept)
         together.take([*before, *together.written_by_command(value)])
     elif as_node in (AS_INPUT, INPUT):
         rehearsal.take_input(value)
@@ -112,11 +114,16 @@ class _Rehearsal:
     """A graph's channels as a checkpoint holds them. One whose value is not known takes all."""
 
     def __init__(
-        self, graph: Graph, held: CheckpointTuple | None, rebuilt: Mapping[str, Any]
+        self,
+        graph: Graph,
+        held: CheckpointTuple | None,
+        rebuilt: Mapping[str, Any],
+        kept: Collection[str] = (),
     ) -> None:
         stored = {} if held is None else held.checkpoint["channel_values"]
         values = {**stored, **rebuilt}
         self._graph = graph
+        self._kept = {name: deepcopy(values.get(name)) for name in kept}
         self._channels: dict[str, BaseChannel[Any, Any, Any]] = {
             name: spec.from_checkpoint(values[name]) if name in values else spec.copy()
             for name, spec in graph.channels.items()
@@ -130,13 +137,21 @@ class _Rehearsal:
         for name, value in writes:
             by_channel.setdefault(name, []).append(value)
         for name, values in by_channel.items():
+            self._require_kept(name, values)
             if name in self._channels:
                 with _refusing(f"the channel {name!r}"):
                     self._channels[name].update(values)
         self.require_read(by_channel)
         for sent in by_channel.get(SENT, ()):
             if isinstance(sent, Send) and (node := self._graph.nodes.get(sent.node)) is not None:
+                for name in self._kept if isinstance(sent.arg, Mapping) else ():
+                    self._require_kept(name, [sent.arg.get(name)])
                 self._map(f"the node {sent.node!r}", node.mapper, sent.arg)
+
+    def _require_kept(self, name: str, values: Iterable[Any]) -> None:
+        """Require that a channel gets no value but the one that it has."""
+        if name in self._kept and any(value and value != self._kept[name] for value in values):
+            raise InvalidInput(f"only the graph itself writes the channel {name!r}: leave it out")
 
     def take_input(self, value: Any) -> None:
         """Apply an input, and what the graph's beginning makes of it."""

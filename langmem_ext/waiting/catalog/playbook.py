@@ -253,7 +253,7 @@ class Playbook:
 
     def unconfirmed(self, plan: PlanExecution, params: Params) -> bool:
         """Whether the user has yet to say yes to just these calls."""
-        if not self.confirm_question(plan) or plan["cursor"] > 0 or not plan["steps"]:
+        if not self.confirm_question(plan) or not plan["steps"]:
             return False
         return plan.get("confirmed") != self.fingerprint(plan, params)
 
@@ -275,6 +275,10 @@ class Playbook:
     def fingerprint(self, plan: PlanExecution, params: Params) -> str:
         """Identifies the calls of a plan with these values."""
         return digest([[step["tool"], self.arguments(step, params)] for step in plan["steps"]])
+
+    def approval(self, plan: PlanExecution, params: Params, given: Params) -> str:
+        """Identifies the values that an answer gave to a confirmation of these calls."""
+        return digest([self.fingerprint(plan, params), dict(given)])
 
     def idempotency_key(self, thread_id: str, plan: PlanExecution, params: Params) -> str:
         """The idempotency key of the plan's next call.

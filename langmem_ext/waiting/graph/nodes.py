@@ -60,7 +60,7 @@ from langmem_ext.waiting.sensitive import (
     instant_of,
     moment_of,
 )
-from langmem_ext.waiting.state import SessionState, Summary
+from langmem_ext.waiting.state import PlanExecution, SessionState, Summary
 from langmem_ext.waiting.time_zone import zoned_now
 from langmem_ext.waiting.understand.intents.classifier import (
     Classification,
@@ -221,12 +221,12 @@ class Nodes:
             return {}
         message = resumed.message()
         now = moment_of(message) or _local_now(config)
-        update = {"messages": [as_stored(playbook, state, message, now)]}
+        update: dict[str, Any] = {"messages": [as_stored(playbook, state, message, now)]}
         if asked.param == CONFIRMATION and resumed.unseen:
-            return {
-                **update,
-                "waiting_for_param": None,
-            }  # a yes to what was not shown is for nothing
+            update["waiting_for_param"] = None  # a yes to what was not shown is for nothing
+        elif resumed.answer.approved:
+            approved = playbook.approval(session.plan, session.params, resumed.answer.values)
+            update["plan"] = PlanExecution(**{**session.plan, "approved": approved})
         return update
 
     # -- call_tool

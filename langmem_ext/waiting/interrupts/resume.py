@@ -51,10 +51,13 @@ class Answer:
     approved: bool = False
 
     def note(self) -> dict[str, JsonValue] | None:
-        """What is noted on the user's message; None for words, which say it themselves."""
+        """What is noted on the user's message; None for words, which say it themselves.
+
+        No approval: anybody may write a note.
+        """
         if self.act == "words":
             return None
-        return {"act": self.act, "values": dict(self.values), "approved": self.approved}
+        return {"act": self.act, "values": dict(self.values)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,8 @@ def read_structured_answer(
         )
         for other, value in changed.items()
     ]
-    if note.get("approved") is True and name == CONFIRMATION and not refused:
+    approved = plan.get("approved") == playbook.approval(plan, session.params, note["values"])
+    if approved and name == CONFIRMATION and not refused:
         commands.append(Confirm(by="client", why="approves"))
     return [*commands, *refused] or [Repeat(by="client", why="changes nothing")]
 
