@@ -28,7 +28,6 @@ from langmem_ext.errors import LangmemExtError, StaleAnswer, safe_text
 from langmem_ext.log.message_log import MessageLog
 from langmem_ext.threads.states.held import is_interrupt_id
 from langmem_ext.threads.states.taken import AS_INPUT, require_taken
-from langmem_ext.waiting.state import PLANS
 
 Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
 Status: TypeAlias = Literal["pending", "running", "error", "success", "interrupted"]
@@ -51,6 +50,9 @@ _OWN: Final = frozenset(
 )
 """What a client's config must not set: the server does. Names that begin with two underscores are
 LangGraph's."""
+
+PLANS: Final = ("plan", "suspended")
+"""Channels of a waiting graph: the requests under way, with what the user said yes to."""
 
 _log = logging.getLogger(__name__)
 

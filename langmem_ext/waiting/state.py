@@ -7,15 +7,12 @@ replaced as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 from pydantic import JsonValue
 from typing_extensions import TypedDict
-
-PLANS: Final = ("plan", "suspended")
-"""The channels of requests under way. They hold what the user said yes to."""
 
 
 class Step(TypedDict):
