@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
 
@@ -283,6 +284,18 @@ def safe_text(error: object) -> str:
     if type(error) is ValueError:
         return re.sub(r"(?s)(['\"]).*\1", "…", str(error))
     return type(error).__name__ if isinstance(error, BaseException) else str(error)
+
+
+def logged(
+    error: BaseException,
+) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    """An error as `exc_info` of a log line: where it was raised, and its text without a quotation.
+
+    Its causes are left out: they quote, too.
+    """
+    name, text = type(error).__name__, safe_text(error)
+    shown = Exception(name if text == name else f"{name}: {text}")
+    return type(error), shown, error.__traceback__
 
 
 _QUOTING = frozenset({"builtins", "pydantic_core", "json", "ormsgpack"})

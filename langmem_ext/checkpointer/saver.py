@@ -62,7 +62,7 @@ from langmem_ext.checkpointer.values import (
 from langmem_ext.errors import DamagedRow, HeadConflict, ThreadNotFound
 from langmem_ext.log.closing import Closing
 from langmem_ext.log.codec import MessageCodec, codec_of
-from langmem_ext.log.message_log import MessageLog, owner_key, thread_key
+from langmem_ext.log.message_log import MessageLog, bound_owner, owner_key, thread_key
 from langmem_ext.log.restore import DataSerializer
 from langmem_ext.log.retention import (
     Retention,
@@ -186,13 +186,17 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         return Opening(partial(cls.open, url, **options))
 
     def for_owner(self, owner: str) -> DeltaSaver:
-        """A saver on the same log, bound to an owner."""
+        """A saver on the same log, bound to an owner.
+
+        Raises:
+            InvalidInput: This one is bound to another owner.
+        """
         kept: dict[str, Any] = {
             "retention": self.retention,
             "metadata_keys": self.metadata_keys,
             "telemetry": self.telemetry,
         }
-        return type(self)(self.log, serde=self.serde, owner=owner, **kept)
+        return type(self)(self.log, serde=self.serde, owner=bound_owner(self, owner), **kept)
 
     @cached_property
     def store(self) -> DeltaStore:

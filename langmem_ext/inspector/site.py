@@ -26,6 +26,7 @@ from langmem_ext.errors import (
     LangmemExtError,
     ThreadBusy,
     ThreadNotFound,
+    logged,
 )
 from langmem_ext.inspector.answering import Answering
 from langmem_ext.inspector.security import HEADERS, Guard, Refused
@@ -164,7 +165,7 @@ class Site:
         except LangmemExtError as error:
             failure = _status_of(error), _title_of(error), str(error)
         except Exception as error:
-            _log.exception("a page of the inspector failed")
+            _log.error("a page of the inspector failed", exc_info=logged(error))
             why = f"the page could not be made ({type(error).__name__}); the log says more"
             failure = 500, "Something failed", why
         return await run_in_threadpool(self.error_page, request, *failure)  # templates are files

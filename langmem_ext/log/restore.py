@@ -4,7 +4,8 @@ LangGraph's own default restores whatever callable a row names, so that whoever 
 run code; its strict mode turns an application's own state classes into plain data. The policy here
 does neither. A *data type* is a pydantic model, a dataclass, a named tuple or an enum: something
 that holds values and runs nothing. Functions, `Runnable`s and classes whose instances can be called
-are never built, nothing is ever imported for a row, and nothing is unpickled. What is refused comes
+are never built, nor are those of a library that have validators or other code of their own: many
+are clients. Nothing is ever imported for a row, and nothing is unpickled. What is refused comes
 back as inert data, with one warning that says how to allow it.
 """
 
@@ -14,7 +15,9 @@ import dataclasses
 import enum
 import importlib
 import logging
+import os
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -118,8 +121,50 @@ def _is_data_type(kind: Any, module: str) -> bool:
         return False
     if any(cls.__name__ == "BaseSettings" for cls in kind.__mro__):
         return False  # building one reads the environment and files
+    if _is_installed(module) and _runs_code(kind):
+        return False  # as a client does, which reads its key
     named_tuple = issubclass(kind, tuple) and hasattr(kind, "_fields")
     return named_tuple or issubclass(kind, (*_MODELS, enum.Enum)) or dataclasses.is_dataclass(kind)
+
+
+_INSTALLED: Final = tuple(
+    os.path.join(path, "")
+    for name, path in sysconfig.get_paths().items()
+    if name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+_PLAIN: Final = ("langchain_core.", "langgraph.", "langmem_ext.")
+"""Packages whose data types are known to run nothing else when they are built."""
+
+_MAKERS: Final = frozenset({"builtins", "datetime", "time", "uuid"})
+
+
+def _is_installed(module: str) -> bool:
+    """Whether a module is of a library, not of the application."""
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    return file.startswith(_INSTALLED) and not module.startswith(_PLAIN)
+
+
+def _runs_code(kind: type) -> bool:
+    """Whether building a data type runs more than the checks of its fields' types."""
+    hooks = getattr(kind, "__pydantic_decorators__", None)
+    kinds = ("validators", "field_validators", "root_validators", "model_validators")
+    if hooks is not None and any(getattr(hooks, name) for name in kinds):
+        return True
+    marks = ("__pydantic_custom_init__", "__pydantic_post_init__", "__post_init__")
+    if any(getattr(kind, name, None) for name in marks):
+        return True
+    if _V1 is not None and issubclass(kind, _V1):
+        return True
+    fields = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", {})
+    return any(not _is_plain_maker(field.default_factory) for field in fields.values())
+
+
+def _is_plain_maker(made_by: object) -> bool:
+    return (
+        made_by in (None, dataclasses.MISSING)
+        or isinstance(made_by, type)
+        or getattr(made_by, "__module__", None) in _MAKERS
+    )
 
 
 def _warn_refused(module: str, name: str, *, strict: bool) -> None:

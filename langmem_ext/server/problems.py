@@ -27,6 +27,7 @@ from langmem_ext.errors import (
     ThreadExists,
     ThreadNotFound,
     TurnLimitReached,
+    logged,
 )
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -67,7 +68,7 @@ def problem_of(error: Exception) -> Response:
     status = next((code for kind, code in STATUS_OF.items() if isinstance(error, kind)), 500)
     if status >= 500 and not isinstance(error, MissingExtra | SearchUnavailable):
         # A database's error may name files and servers: that belongs in the server's log alone.
-        _log.error("a request failed", exc_info=error)
+        _log.error("a request failed", exc_info=logged(error))
         return problem(status, "the server could not do this: its log says why")
     return problem(
         status, str(error), {"Retry-After": "1"} if isinstance(error, ThreadBusy) else None

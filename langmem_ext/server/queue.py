@@ -24,6 +24,7 @@ from langmem_ext.errors import (
     LangmemExtError,
     ThreadBusy,
     ThreadDeleted,
+    logged,
     safe_text,
 )
 from langmem_ext.log.message_log import MessageLog
@@ -192,8 +193,8 @@ class StoreQueue:
             try:
                 for name in await self._store.alist_namespaces(prefix=LINES, limit=PAGE):
                     self._list(name[-1])
-            except Exception:  # the database may come back
-                _log.warning("the queue cannot be read", exc_info=True)
+            except Exception as error:  # the database may come back
+                _log.warning("the queue cannot be read", exc_info=logged(error))
             await asyncio.sleep(EVERY)
 
     async def _work(self) -> None:
@@ -203,8 +204,8 @@ class StoreQueue:
             try:
                 with suppress(ThreadBusy):  # who works on it looks at it again when it has ended
                     await self._work_off(line)
-            except Exception:  # the next search finds it again
-                _log.warning("tasks could not be worked on", exc_info=True)
+            except Exception as error:  # the next search finds it again
+                _log.warning("tasks could not be worked on", exc_info=logged(error))
 
     async def _work_off(self, line: str) -> None:
         """Run a line's tasks in order, until one must be tried again later."""
@@ -278,7 +279,7 @@ class StoreQueue:
 def _failed(state: TaskState, error: Exception) -> TaskState:
     """The state of a task that failed; it is tried again if that may help."""
     if not isinstance(error, LangmemExtError):
-        _log.warning("task %s failed", state.task.id, exc_info=error)
+        _log.warning("task %s failed", state.task.id, exc_info=logged(error))
     final = (
         isinstance(error, InvalidInput | ConversationError | LookupError)
         or state.attempts >= ATTEMPTS

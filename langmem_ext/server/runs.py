@@ -24,7 +24,7 @@ from langgraph.errors import GraphRecursionError, InvalidUpdateError
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Send
 
-from langmem_ext.errors import LangmemExtError, StaleAnswer, safe_text
+from langmem_ext.errors import LangmemExtError, StaleAnswer, logged, safe_text
 from langmem_ext.log.message_log import MessageLog
 from langmem_ext.threads.states.held import is_interrupt_id
 from langmem_ext.threads.states.taken import AS_INPUT, require_taken
@@ -214,7 +214,7 @@ async def _drive(
             begun.set_exception(error)
             return
         if not isinstance(error, LangmemExtError | GraphRecursionError):
-            _log.error("run %s of thread %r failed", run.id, run.thread_id, exc_info=error)
+            _log.error("run %s of thread %r failed", run.id, run.thread_id, exc_info=logged(error))
         run.result = {"__error__": failure(error)}
         await emit("error", failure(error))
     finally:

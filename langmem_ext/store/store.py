@@ -192,7 +192,7 @@ class DeltaStore(Closing, BaseStore):
         The two share the vectors that are kept in memory. Closing it closes nothing.
         """
         bound = copy(self)
-        bound.owner, bound._opened = bound_owner(self.log, owner), False
+        bound.owner, bound._opened = bound_owner(self, owner), False
         return bound
 
     def setup(self) -> Awaitable[None]:

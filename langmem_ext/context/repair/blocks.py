@@ -165,6 +165,8 @@ def _block(block: Any, message: BaseMessage, rules: ProviderRules) -> Any:
     """A block as it can be sent; None for one that cannot."""
     if not isinstance(block, dict):
         return _text_block(block if isinstance(block, str) else as_json(block))
+    if isinstance(block.get("image_url"), str) and block.get("type") == "image_url":
+        block = {**block, "image_url": {"url": block["image_url"]}}
     kind, fields = read_block(block)
     role, own, native = role_of(message), rules.wrote(message), unwrapped(block)
     if kind is None:
@@ -178,6 +180,8 @@ def _block(block: Any, message: BaseMessage, rules: ProviderRules) -> Any:
     proven = not kind.proof or fields.get(kind.proof) or _is_signed(fields)
     if rules.signed and not proven and (rules.letters or "A" in kind.ai):
         return None
+    if native.get("type") == "image" and "file_id" in native and {*rules.letters} & {"C", "R"}:
+        return _instead(native, role, rules, message)  # OpenAI's clients know files by other blocks
     if not rules.takes(message, role, kind) or ("type" not in native and rules.letters):
         return _instead(native, role, rules, message)
     return block if native is block or own or "A" not in rules.letters else native

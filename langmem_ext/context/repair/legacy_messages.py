@@ -5,6 +5,7 @@
 | `ChatMessage` | the message of its role; of a role that no provider has, the user's |
 | blocks of a content that call and are no `tool_calls` | tool calls |
 | `tool_result` blocks in a user's message or a result (Anthropic) | results, a user's message |
+| `FunctionMessage` | nothing: it is a result of a call in a form that no provider has any more |
 | `RemoveMessage` | nothing: it is an instruction to the reducer, not a message |
 """
 
@@ -18,6 +19,7 @@ from langchain_core.messages import (
     AIMessage,
     BaseMessage,
     ChatMessage,
+    FunctionMessage,
     HumanMessage,
     RemoveMessage,
     SystemMessage,
@@ -35,6 +37,8 @@ _ROLES: Final[Mapping[str, type[BaseMessage]]] = {
     "developer": SystemMessage,
 }
 
+_LEFT_OUT: Final = (FunctionMessage, RemoveMessage)
+
 
 def in_sent_forms(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """The messages, each as a user's, a model's, a system message or a result.
@@ -49,7 +53,7 @@ def in_sent_forms(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
             sent.append(_with_calls(message))
         elif isinstance(message, HumanMessage | ToolMessage) and _results_in(message):
             sent += _unpacked(message)
-        elif not isinstance(message, RemoveMessage):
+        elif not isinstance(message, _LEFT_OUT):
             sent.append(message)
     return sent
 
@@ -60,7 +64,7 @@ def is_sent_form(message: BaseMessage) -> bool:
         return _with_calls(message) is message
     if isinstance(message, HumanMessage | ToolMessage):
         return not _results_in(message)
-    return not isinstance(message, ChatMessage | RemoveMessage)
+    return not isinstance(message, (ChatMessage, *_LEFT_OUT))
 
 
 def _of_role(message: ChatMessage) -> BaseMessage:

@@ -8,13 +8,14 @@ that say nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
 from langmem_ext.context.repair.blocks import paired, sent_message
+from langmem_ext.context.repair.characters import carried
 from langmem_ext.context.repair.legacy_messages import in_sent_forms, is_sent_form
 from langmem_ext.context.repair.provider import BOTH, ProviderRules
 from langmem_ext.context.repair.role_order import in_order, is_in_order, roles_of
@@ -22,6 +23,8 @@ from langmem_ext.context.repair.sent_calls import (
     LONGEST_NAME,
     CallIds,
     SentCall,
+    as_custom,
+    custom_calls,
     is_plain,
     sent_calls,
     without_own_calls,
@@ -71,10 +74,11 @@ def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repa
         messages: A conversation, oldest first.
         rules: What the provider asks (`rules_for`).
     """
-    if not messages or _is_valid(messages, rules):
+    plain = carried(messages)
+    if not messages or (plain is messages and _is_valid(messages, rules)):
         return Repaired(messages)
     rounds = _Rounds(rules)
-    for message in paired(in_sent_forms(messages), rules):
+    for message in paired(in_sent_forms(plain), rules):
         rounds.take(message)
     answered = list(rounds.answered())
     sent = [result for message in answered if (result := sent_message(message, rules)) is not None]
@@ -112,7 +116,13 @@ class _Round:
     message: AIMessage
     open: list[SentCall]
     screens: list[str]
-    results: list[BaseMessage] = field(default_factory=list)
+    results: list[ToolMessage] = field(default_factory=list)
+
+    def custom(self, rules: ProviderRules) -> Collection[str]:
+        """The calls of OpenAI's custom tools: their results have a form of their own."""
+        if not rules.takes(self.message, "ai", KINDS["custom_tool_call"]):
+            return ()
+        return custom_calls(self.message)
 
 
 class _Rounds:
@@ -187,8 +197,9 @@ class _Rounds:
                 continue
             unanswered = [*entry.screens, *(call.id for call in entry.open)]
             yield without_own_calls(entry.message, unanswered)
-            yield from entry.results
-            yield from map(_no_result, entry.open)
+            custom = entry.custom(self._rules)
+            for result in (*entry.results, *map(_no_result, entry.open)):
+                yield as_custom(result) if result.tool_call_id in custom else result
             self.added += len(entry.open)
 
 
@@ -291,5 +302,6 @@ def _is_sent_as_it_is(messages: Sequence[BaseMessage], at: int, rules: ProviderR
         return False
     return not isinstance(message, AIMessage) or (
         len(call_ids(message)) <= len(message.tool_calls)
+        and not custom_calls(message)
         and sent_calls(message, CallIds(rules.longest_id))[0] is message
     )

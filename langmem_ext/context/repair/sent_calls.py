@@ -13,17 +13,20 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from langchain_core.messages import AIMessage, ToolCall
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.utils.json import parse_partial_json
 
+from langmem_ext.context.repair.characters import in_json
 from langmem_ext.context.repair.provider import CALL_SIGNATURES
-from langmem_ext.messages.blocks import blocks_of, read_block
+from langmem_ext.messages.blocks import KINDS, blocks_of, read_block
 from langmem_ext.messages.call_ids import restated
 
 PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 """What OpenAI's names of functions and Anthropic's ids of calls consist of."""
 
 LONGEST_NAME: Final = 64
+
+_CUSTOM: Final = KINDS["custom_tool_call_output"]
 
 _NOT_PLAIN: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 
@@ -133,6 +136,23 @@ def _is_own(block: object, names: Collection[str]) -> bool:
     return kind is not None and kind.is_only_of("R") and fields.get(kind.id) in names
 
 
+def custom_calls(message: AIMessage) -> Collection[str]:
+    """The ids of a message's calls of OpenAI's custom tools."""
+    blocks = [block for block in blocks_of(message.content) if isinstance(block, dict)]
+    return {
+        str(block.get("call_id")) for block in blocks if block.get("type") == "custom_tool_call"
+    }
+
+
+def as_custom(result: ToolMessage) -> ToolMessage:
+    """The result of a custom tool in OpenAI's form, which a rejection or an error is not in."""
+    content = blocks_of(result.content)
+    if any(isinstance(block, dict) and read_block(block)[0] is _CUSTOM for block in content):
+        return result
+    block = {"type": "custom_tool_call_output", "output": result.text}
+    return result.model_copy(update={"content": [block]})
+
+
 def plain_name(name: str) -> str:
     """The name of a tool in letters that every provider takes."""
     return _NOT_PLAIN.sub("_", name)[:LONGEST_NAME] or "unknown"
@@ -165,7 +185,7 @@ def _readable(text: str) -> dict[str, Any]:
         parsed = parse_partial_json(text)
     except ValueError:
         return {}
-    return parsed if isinstance(parsed, dict) else {}
+    return in_json(parsed) if isinstance(parsed, dict) else {}
 
 
 def _repeated(content: Any, calls: list[SentCall]) -> Any:

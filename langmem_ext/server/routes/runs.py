@@ -172,11 +172,13 @@ async def list_runs(
 
 async def get(thread_id: ThreadId, run_id: RunId, desk: AtDesk) -> Response:
     """A run that this process knows."""
+    await desk.threads.aget(thread_id)
     return await wire.answer(_shape(desk.runs.get(thread_id, run_id, desk.owner)))
 
 
 async def join(thread_id: ThreadId, run_id: RunId, desk: AtDesk) -> Response:
     """Wait for a run to end; its values, and under `__interrupt__` what it waits for."""
+    await desk.threads.aget(thread_id)
     run = desk.runs.get(thread_id, run_id, desk.owner)
     return _Streamed(_until_over(run), desk, media_type="application/json")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -19,7 +20,11 @@ from langmem_ext.errors import (
     StorageUnavailable,
 )
 from langmem_ext.storage.schema.migrations import APPLICATION_ID
+from langmem_ext.storage.sqlite.lease import FLOCK, SET_LOCK
 from langmem_ext.storage.sqlite.migrate import read_rows
+
+with suppress(ImportError):  # not on Windows
+    import fcntl
 
 BUSY_TIMEOUT_MS: Final = 5_000
 """How long SQLite itself waits for another process's lock, in milliseconds."""
@@ -233,6 +238,10 @@ def says_log(header: bytes) -> bool:
     return header[18:20] == _WITH_LOG
 
 
+_SHARED_BYTES: Final = (0x40000002, 510)
+"""Where SQLite's readers lock a file, and how many bytes (`SHARED_FIRST` of its source `os.h`)."""
+
+
 class FileWatch:
     """Watches that a database's file, and its write-ahead log, stay the ones at its path.
 
@@ -246,7 +255,7 @@ class FileWatch:
 
     def __init__(self, path: str, *, with_log: bool) -> None:
         self._path = path
-        ends = ("", "-wal") if with_log else ("",)
+        ends = ("", "-wal", "-shm") if with_log else ("",)
         named = [] if path in {"", ":memory:"} else [f"{path}{end}" for end in ends]
         self._known = {name: known for name in named if (known := _identity(name)) is not None}
 
@@ -263,6 +272,35 @@ class FileWatch:
                     " put in its place, so nothing more is read or stored here. Put the right file"
                     f" there, and open {Path(self._path).name} again"
                 )
+
+    def close(self, connection: sqlite3.Connection) -> None:
+        """Close a connection to the file.
+
+        Who closes the last one brings the log into the file, and deletes it. A connection whose log
+        or index was taken away knows only a part of what others have written there: it must find
+        that it is not the last.
+        """
+        ours, *others = self._known or [""]
+        lost = any(_identity(name) != self._known[name] for name in others)
+        with _held(ours) if lost and _identity(ours) == self._known[ours] else nullcontext():
+            connection.close()
+
+
+@contextmanager
+def _held(path: str) -> Iterator[None]:
+    """Hold a file as another reader does: SQLite's lock on its shared bytes.
+
+    This kind of lock is in the way of the same process, too. Only Linux has it.
+    """
+    file = os.open(path, os.O_RDONLY)
+    try:
+        if SET_LOCK is not None:
+            lock = FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, *_SHARED_BYTES, 0)
+            with suppress(OSError):
+                fcntl.fcntl(file, SET_LOCK, lock)
+        yield
+    finally:
+        os.close(file)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -149,7 +149,7 @@ class SqliteDriver:
         # A driver that is never closed closes its connection when it is collected, or when the
         # interpreter exits: Python 3.13 warns of an open one.
         self._close_connection = (
-            weakref.finalize(self, self._connection.close) if self._owned else None
+            weakref.finalize(self, self._file.close, self._connection) if self._owned else None
         )
         on_disk = bool(self.path) and self.path != ":memory:"
         self._leases = FileLeases(self.path) if on_disk else Leases()

@@ -18,14 +18,14 @@ from langmem_ext.storage.driver import Leases
 try:
     import fcntl
 
-    _SET_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+    SET_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 except ImportError:  # pragma: no cover - not on POSIX
-    _SET_LOCK = None
+    SET_LOCK = None
 # If the system has no such locks (they are Linux's), leases hold within one process.
 
 _OPEN_MODE = 0o600
 _WRITE = 0o222
-_FLOCK = struct.Struct("hhqqi")
+FLOCK = struct.Struct("hhqqi")
 
 
 class FileLeases(Leases):
@@ -42,7 +42,7 @@ class FileLeases(Leases):
 
     def take(self, thread_id: str) -> object | None:
         """Take the lease now; None if another holds it."""
-        if _SET_LOCK is None:  # pragma: no cover
+        if SET_LOCK is None:  # pragma: no cover
             return super().take(thread_id)
         try:
             descriptor = self._open()
@@ -52,7 +52,7 @@ class FileLeases(Leases):
                 " written"
             ) from error
         try:
-            fcntl.fcntl(descriptor, _SET_LOCK, _byte_of(thread_id, fcntl.F_WRLCK))
+            fcntl.fcntl(descriptor, SET_LOCK, _byte_of(thread_id, fcntl.F_WRLCK))
         except BlockingIOError:
             os.close(descriptor)
             return None
@@ -82,11 +82,11 @@ class FileLeases(Leases):
             super().give_back(token)
             return
         descriptor, thread_id, taker = token
-        assert _SET_LOCK is not None
+        assert SET_LOCK is not None
         try:
             # A forked child that leaves the context must not end its parent's lease.
             if taker == os.getpid():
-                fcntl.fcntl(descriptor, _SET_LOCK, _byte_of(thread_id, fcntl.F_UNLCK))
+                fcntl.fcntl(descriptor, SET_LOCK, _byte_of(thread_id, fcntl.F_UNLCK))
         finally:
             os.close(descriptor)
 
@@ -96,4 +96,4 @@ def _byte_of(thread_id: str, kind: int) -> bytes:
     offset = int.from_bytes(
         hashlib.blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big"
     )
-    return _FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0)
+    return FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0)

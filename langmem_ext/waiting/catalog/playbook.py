@@ -273,8 +273,10 @@ class Playbook:
         }
 
     def fingerprint(self, plan: PlanExecution, params: Params) -> str:
-        """Identifies the calls of a plan with these values."""
-        return digest([[step["tool"], self.arguments(step, params)] for step in plan["steps"]])
+        """Identifies the calls of a plan with these values, and what is asked before them."""
+        asked = self.catalog.confirm_question(self.intent_of(plan))
+        calls = [[step["tool"], self.arguments(step, params)] for step in plan["steps"]]
+        return digest([asked, calls])
 
     def approval(self, plan: PlanExecution, params: Params, given: Params) -> str:
         """Identifies the values that an answer gave to a confirmation of these calls."""

@@ -29,7 +29,7 @@ _YES: Final[Mapping[str, str]] = {
     " me, okay by me, good by me, good with me, good to go, that's fine by me, that's fine"
     " with me, that's ok with me, that's okay with me, cool, excellent, awesome, lovely,"
     " brilliant, wonderful, fantastic, amazing, splendid, super, spot on, bang on, lgtm, deal,"
-    " it's a deal, true, it is, i do, i'm sure, i am sure, i'm certain, i'm positive, go"
+    " it's a deal, true, i do, i'm sure, i am sure, i'm certain, i'm positive, go"
     " ahead, go right ahead, go for it, go, proceed, you may proceed, you can proceed, you may"
     " go ahead, you can go ahead, continue, do it, do that, do this, do so, just do it, do go"
     " ahead, please do, let's do it, let's do that, let's do this, let's go, let's go ahead,"
@@ -55,7 +55,7 @@ _YES: Final[Mapping[str, str]] = {
     " bestätige, ich bestätige, bestätige ich, ich bestätige das, ich bestätige es, hiermit"
     " bestätigt, bestätigen, mach das, mach es, mach's, machen sie das, machen sie es, machen"
     " wir, machen wir so, so machen wir es, so machen wir's, tu das, tu es, tun sie das, tun sie"
-    " es, leg los, los, los geht's, nur zu, fortfahren, bitte fortfahren, fahren sie fort, so ist"
+    " es, leg los, los geht's, nur zu, fortfahren, bitte fortfahren, fahren sie fort, so ist"
     " es, so passt es, so passt das, absolut, unbedingt, perfekt, prima, wunderbar,"
     " ausgezeichnet, hervorragend, klasse, sehr gut, das ist gut, das ist ok, das ist okay, ja"
     " gut, ok gut, das klingt gut, klingt gut, hört sich gut an, sieht gut aus, das sieht gut"
@@ -132,27 +132,23 @@ _BESIDE: Final[Mapping[str, str]] = {
     " thanks a million, thanks so much, thanks very much, thank you so much, thank you very much,"
     " thanks again, thank you again, much appreciated, appreciated, in advance, kindly, sir,"
     " madam, ma'am, mate, dear, love, buddy, bro, man, dude, guys, my friend, it's fine, it's ok,"
-    " it's okay, it's good, it's all good, that's it, that's all, that will do, that'll do, all"
-    " good, that's ok, that's okay, that's alright, that's all right, fine, good, now, right now,"
-    " right away, straight away, asap, no problem, no worries, no hurry, no rush, have a nice"
-    " day, have a good day, have a great day",
+    " it's okay, it's good, all good, that's ok, that's okay, that's alright, that's all right,"
+    " fine, good, now, right now, right away, straight away, asap",
     "de": "jo, bitte, bitteschön, bitte schön, bitte sehr, danke, dankeschön, danke schön, danke"
     " sehr, danke dir, danke ihnen, vielen dank, herzlichen dank, besten dank, lieben dank,"
-    " tausend dank, vielen lieben dank, im voraus, jetzt, kein problem, gut, alles gut, toll",
-    "es": "ja ja, ja ja ja, ja ja ja ja, por favor, porfa, porfavor, porfis, gracias, muchas"
+    " tausend dank, vielen lieben dank, im voraus, jetzt, gut, alles gut, toll",
+    "es": "por favor, porfa, porfavor, porfis, gracias, muchas"
     " gracias, mil gracias, muchísimas gracias, se lo agradezco, te lo agradezco, muy amable,"
-    " ahora, bien, muy bien, todo bien, no hay problema, sin problema, señor, señora, amigo,"
+    " ahora, bien, muy bien, todo bien, señor, señora, amigo,"
     " amiga",
     "fr": "s'il vous plaît, s'il te plaît, svp, stp, merci, merci beaucoup, merci bien, merci à"
     " vous, merci à toi, mille mercis, merci d'avance, je vous remercie, je te remercie,"
-    " maintenant, bon, bien, c'est bon, c'est bien, pas de problème, pas de souci, pas de soucis,"
-    " sans souci, monsieur, madame",
+    " maintenant, bon, bien, c'est bon, c'est bien, monsieur, madame",
     "it": "per favore, per piacere, grazie, grazie mille, mille grazie, molte grazie, bene, va"
-    " benissimo, nessun problema, adesso",
-    "pt": "por favor, obrigado, obrigada, muito obrigado, muito obrigada, bem, tudo bem, sem"
-    " problema, agora",
+    " benissimo, adesso",
+    "pt": "por favor, obrigado, obrigada, muito obrigado, muito obrigada, bem, tudo bem, agora",
     "nl": "alsjeblieft, alstublieft, aub, dank je, dank u, dank je wel, dank u wel, dankjewel,"
-    " dankuwel, bedankt, goed, geen probleem, nu",
+    " dankuwel, bedankt, goed, nu",
     "sv, da, nb": "tack, tack så mycket, tak, mange tak, takk, tusen takk, bra, nu",
     "": "🙏, 🙂, 😊, 😀, 😃, 😄, 😁, ☺, ❤, 🎉, :), :-), =)",
 }
@@ -175,7 +171,10 @@ _ACCENTED: Final = re.compile("\\bsi[\u0300\u0301](?!\\w)")
 """Spanish "sí" and Italian "sì" are known by their accent."""
 _ALONE: Final = frozenset({"si", "y"})
 """A yes that is the whole message, and nothing beside: else it may be "if" or "and"."""
-_DRAWN_OUT: Final = re.compile(r"([^\W\d_])\1{2,}")
+_DRAWN_OUT: Final = re.compile(r"(?<=[^\W\d_])([^\W\d_])\1{2,}|([^\W\d_])\2{2,}(?=[^\W\d_])")
+"""A letter that is drawn out, beside others: "kkkk" is laughter."""
+_LAUGHTER: Final = re.compile(r"\bja(?:\W+ja)+\b")
+"""Spanish "ja ja"; German "ja, ja" is no plain yes either."""
 
 
 def _words(text: str) -> list[str]:
@@ -184,9 +183,9 @@ def _words(text: str) -> list[str]:
     Not "supper" and "super": two letters may be another word.
     """
     apart = unicodedata.normalize("NFKD", text.casefold())
-    plain = _HOW_WRITTEN.sub("", _ACCENTED.sub("sí", apart))
+    plain = _LAUGHTER.sub("jaja", _HOW_WRITTEN.sub("", _ACCENTED.sub("sí", apart)))
     words = (_APOSTROPHES.sub("", word) for word in _TOKEN.findall(plain))
-    return [_DRAWN_OUT.sub(r"\1", word) for word in words]
+    return [_DRAWN_OUT.sub(r"\1\2", word) for word in words]
 
 
 _KINDS: Final[Sequence[tuple[Kind, Mapping[str, str]]]] = (
