@@ -17,7 +17,9 @@ from blocking import no_blocking_calls
 from clock import Clock
 from hypothesis import HealthCheck, Phase, settings
 from postgres.server import SHARED, Database
-from savers import BACKENDS, MODES, Backend, Mode
+from savers import BACKENDS, MODES, Backend, Calls, Mode
+
+from langmem_ext import DeltaSaver
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 
@@ -81,6 +83,19 @@ def place(durable: Backend, tmp_path: Path) -> str:
 def mode(request: pytest.FixtureRequest) -> Mode:
     """Each way of calling: the sync methods, or their async twins on an event loop."""
     return cast(Mode, request.param)
+
+
+@pytest.fixture
+def saver(url: str) -> Iterator[DeltaSaver]:
+    """A saver on a database of the test's own, of each durable kind."""
+    with DeltaSaver.open(url) as saver:
+        yield saver
+
+
+@pytest.fixture
+def calls(mode: Mode) -> Calls:
+    """Calls in each mode."""
+    return Calls(mode)
 
 
 @pytest.fixture(scope="session")

@@ -3,55 +3,21 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
-from savers import Calls, Mode
+from langgraph.types import Command
+from savers import Calls
+from small_graphs import asking_for, chain, config, echo, saying
 
-from langmem_ext import (
-    ConversationMemory,
-    DeltaSaver,
-    ThreadChatMessageHistory,
-    Threads,
-    examine,
-)
+from langmem_ext import ConversationMemory, DeltaSaver, ThreadChatMessageHistory, Threads, examine
 
 WORD = "marzipan"
 """What is said, and is nowhere else."""
 
-CONFIG: Any = {"configurable": {"thread_id": "t"}}
-
-
-@pytest.fixture
-def saver(url: str) -> Iterator[DeltaSaver]:
-    with DeltaSaver.open(url) as saver:
-        yield saver
-
-
-@pytest.fixture
-def calls(mode: Mode) -> Calls:
-    return Calls(mode)
-
 
 def said() -> list[BaseMessage]:
     return [HumanMessage(f"I like {WORD}"), AIMessage(f"Everybody likes {WORD}.")]
-
-
-def answering(saver: DeltaSaver) -> Any:
-    def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [AIMessage(f"You said: {state['messages'][-1].content}")]}
-
-    return (
-        StateGraph(MessagesState)
-        .add_node("answer", answer)
-        .add_edge(START, "answer")
-        .compile(checkpointer=saver)
-    )
 
 
 def places_of(saver: DeltaSaver) -> list[str]:
@@ -68,9 +34,9 @@ def places_of(saver: DeltaSaver) -> list[str]:
 
 
 async def test_nothing_of_a_cleared_history_is_left(saver: DeltaSaver, calls: Calls) -> None:
-    history = ThreadChatMessageHistory("t", saver)
+    history, echoing = ThreadChatMessageHistory("t", saver), chain(echo, saver=saver)
     history.add_messages(said())
-    answering(saver).invoke({"messages": [HumanMessage(f"More {WORD}!")]}, CONFIG)
+    echoing.invoke({"messages": [HumanMessage(f"More {WORD}!")]}, config())
     ThreadChatMessageHistory("other", saver).add_messages([HumanMessage("something else")])
     assert places_of(saver) == ["export", "export", "search", "title", "checkpoint"]
 
@@ -78,9 +44,9 @@ async def test_nothing_of_a_cleared_history_is_left(saver: DeltaSaver, calls: Ca
 
     assert history.messages == []
     assert places_of(saver) == []
-    assert saver.get_tuple(CONFIG) is not None, "the thread goes on"
+    assert saver.get_tuple(config()) is not None, "the thread goes on"
     assert Threads(saver).messages("other")
-    answering(saver).invoke({"messages": [HumanMessage("and now?")]}, CONFIG)
+    echoing.invoke({"messages": [HumanMessage("and now?")]}, config())
     assert [message.content for message in history.messages] == ["and now?", "You said: and now?"]
     assert Threads(saver).get("t").title == "and now?"
     assert {finding.severity for finding in examine(saver.log).findings} <= {"note"}
@@ -110,71 +76,47 @@ async def test_a_copy_keeps_its_own_and_is_named(saver: DeltaSaver, calls: Calls
 
 
 def test_an_owner_is_told_of_its_own_copies_alone(saver: DeltaSaver) -> None:
-    ann = ThreadChatMessageHistory("t", saver, owner="ann")
-    ann.add_messages(said())
-    Threads(saver, owner="ann").fork("t", to="hers")
-    assert ann.clear() == ["hers"]
-    bob = ThreadChatMessageHistory("b", saver, owner="bob")
-    bob.add_messages(said())
-    assert bob.clear() == []
+    ann, bob = (ThreadChatMessageHistory(of, saver, owner=of) for of in ("ann", "bob"))
+    for history in (ann, bob):
+        history.add_messages(said())
+    Threads(saver, owner="ann").fork("ann", to="hers")
+    assert (ann.clear(), bob.clear()) == (["hers"], [])
     assert len(ThreadChatMessageHistory("hers", saver).messages) == 2
 
 
 async def test_a_branch_of_the_thread_keeps_what_it_refers_to(
     saver: DeltaSaver, calls: Calls
 ) -> None:
-    graph = answering(saver)
-    graph.invoke({"messages": [HumanMessage(f"I like {WORD}")]}, CONFIG)
-    earlier = graph.get_state(CONFIG).config
-    graph.invoke({"messages": [HumanMessage("one way")]}, CONFIG)
-    branch = graph.get_state(CONFIG).config
+    graph = chain(echo, saver=saver)
+    graph.invoke({"messages": [HumanMessage(f"I like {WORD}")]}, config())
+    earlier = graph.get_state(config()).config
+    graph.invoke({"messages": [HumanMessage("one way")]}, config())
+    branch = graph.get_state(config()).config
     graph.invoke({"messages": [HumanMessage("another way")]}, earlier)
     history = ThreadChatMessageHistory("t", saver)
     assert await calls.call(history, "clear") == ["t"]
     assert history.messages == []
-    assert [message.content for message in graph.get_state(branch).values["messages"]] == [
-        f"I like {WORD}",
-        f"You said: I like {WORD}",
-        "one way",
-        "You said: one way",
-    ]
+    kept = [message.content for message in graph.get_state(branch).values["messages"]]
+    assert kept == [f"I like {WORD}", f"You said: I like {WORD}", "one way", "You said: one way"]
     assert not Threads(saver).search("another")
 
 
 async def test_a_question_that_waits_is_asked_again(saver: DeltaSaver, calls: Calls) -> None:
-    def ask(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [AIMessage(f"Hello {interrupt('your name?')}")]}
-
-    graph = (
-        StateGraph(MessagesState)
-        .add_node("ask", ask)
-        .add_edge(START, "ask")
-        .compile(checkpointer=saver)
-    )
-    graph.invoke({"messages": [HumanMessage(WORD)]}, CONFIG)
+    graph = chain(asking_for("your name?", "Hello {}"), saver=saver)
+    graph.invoke({"messages": [HumanMessage(WORD)]}, config())
     history = ThreadChatMessageHistory("t", saver)
     assert await calls.call(history, "clear") == []
     assert places_of(saver) == []
-    assert graph.invoke(None, CONFIG)["__interrupt__"][0].value == "your name?"
-    graph.invoke(Command(resume="Ann"), CONFIG)
+    assert graph.invoke(None, config())["__interrupt__"][0].value == "your name?"
+    graph.invoke(Command(resume="Ann"), config())
     assert [message.content for message in history.messages] == ["Hello Ann"]
 
 
 async def test_what_a_subgraph_saw_is_forgotten_too(saver: DeltaSaver, calls: Calls) -> None:
-    inner = (
-        StateGraph(MessagesState)
-        .add_node("say", lambda state: {"messages": [AIMessage(f"inside: {WORD}")]})
-        .add_edge(START, "say")
-        .compile()
-    )
-    graph = (
-        StateGraph(MessagesState)
-        .add_node("inner", inner)
-        .add_edge(START, "inner")
-        .compile(checkpointer=saver)
-    )
-    graph.invoke({"messages": [HumanMessage(WORD)]}, CONFIG)
-    assert len(list(saver.list({"configurable": {"thread_id": "t"}}))) > 3
+    inner = chain(saying(AIMessage(f"inside: {WORD}")))
+    graph = chain(inner, saver=saver)
+    graph.invoke({"messages": [HumanMessage(WORD)]}, config())
+    assert len(list(saver.list(config()))) > 3
     assert await calls.call(ThreadChatMessageHistory("t", saver), "clear") == []
     assert places_of(saver) == []
 

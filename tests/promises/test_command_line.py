@@ -8,12 +8,13 @@ import shlex
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import START, MessagesState, StateGraph
+from small_graphs import chain, config, saying
 from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
@@ -45,13 +46,7 @@ def theirs(tmp_path: Path) -> str:
     """The database of a SqliteSaver."""
     path = str(tmp_path / "checkpoints.sqlite")
     with SqliteSaver.from_conn_string(path) as saver:
-        graph = (
-            StateGraph(MessagesState)
-            .add_node("none", lambda state: {})
-            .add_edge(START, "none")
-            .compile(checkpointer=saver)
-        )
-        graph.invoke({"messages": [("user", "hi")]}, {"configurable": {"thread_id": "old"}})
+        chain(saying(), saver=saver).invoke({"messages": [("user", "hi")]}, config("old"))
     return path
 
 
@@ -59,20 +54,24 @@ def run(*words: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(app, list(words), input=stdin)
 
 
+def refused(*words: str, says: str, code: int = 1) -> str:
+    """What a command says that fails, which has this in it."""
+    done = run(*words)
+    assert done.exit_code == code, words
+    assert says in done.stderr, words
+    return done.stderr
+
+
 # -- one way to name a database --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "command", ["threads list", "threads stats", "stats", "doctor", "sweep --dry-run"]
-)
-def test_the_database_is_an_argument_or_an_option(command: str, db: str) -> None:
-    words = command.split()
-    as_argument, as_option = run(*words, db), run(*words, "--db", db)
-    assert as_argument.exit_code == as_option.exit_code == 0, as_argument.output
-    assert as_argument.stdout == as_option.stdout
-    both = run(*words, db, "--db", db)
-    assert both.exit_code == 2
-    assert "both name a database: pass only one" in both.stderr
+def test_the_database_is_an_argument_or_an_option(db: str) -> None:
+    for command in ("threads list", "threads stats", "stats", "doctor", "sweep --dry-run"):
+        words = command.split()
+        as_argument, as_option = run(*words, db), run(*words, "--db", db)
+        assert as_argument.exit_code == as_option.exit_code == 0, as_argument.output
+        assert as_argument.stdout == as_option.stdout, command
+        refused(*words, db, "--db", db, code=2, says="both name a database: pass only one")
 
 
 def test_what_chats_and_what_serves_take_it_as_the_others_do(tmp_path: Path) -> None:
@@ -80,27 +79,22 @@ def test_what_chats_and_what_serves_take_it_as_the_others_do(tmp_path: Path) -> 
     assert said.exit_code == 0, said.output
     assert run("threads", "list", "mine.db").stdout.startswith("default\t")
     for command in ("chat", "mcp", "serve", "inspect"):
-        both = run(command, "a.db", "--db", "b.db")
-        assert both.exit_code == 2, command
-        assert "a.db and --db b.db both name a database: pass only one" in both.stderr, command
+        said = "a.db and --db b.db both name a database: pass only one"
+        refused(command, "a.db", "--db", "b.db", code=2, says=said)
     assert not (tmp_path / "a.db").exists()
 
 
 # -- completion ------------------------------------------------------------------------------------
 
 
-def completed(words: str, environment: dict[str, str] | None = None) -> list[str]:
+def completed(words: str, **environment: str) -> list[str]:
     """What bash offers for the last word of a line."""
     line = shlex.split(words) + ([""] if words.endswith(" ") else [])
+    asked = {"_LANGMEM_EXT_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    asked["COMP_CWORD"] = str(len(line) - 1)
     done = subprocess.run(
         [sys.executable, "-m", "langmem_ext.cli"],
-        env=os.environ
-        | (environment or {})
-        | {
-            "_LANGMEM_EXT_COMPLETE": "complete_bash",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(line) - 1),
-        },
+        env={**os.environ, **asked, **environment},
         capture_output=True,
         text=True,
         timeout=60,
@@ -114,7 +108,7 @@ def test_a_shell_completes_the_ids_of_threads(db: str) -> None:
     shown = f"langmem-ext threads show --db {db}"
     assert sorted(completed(f"{shown} ")) == IDS
     assert sorted(completed(f"{shown} ord")) == ["order-1", "order-2"]
-    assert completed("langmem-ext threads delete tr", {"LANGMEM_EXT_DB": db}) == ["trip"]
+    assert completed("langmem-ext threads delete tr", LANGMEM_EXT_DB=db) == ["trip"]
     assert completed(f"langmem-ext chat {db} --thread tr") == ["trip"]
     assert completed(f"{shown} --owner bob ") == []
 
@@ -125,34 +119,22 @@ def test_a_shell_is_given_nothing_that_it_would_carry_out(tmp_path: Path) -> Non
         for thread in ("$(reboot)", "a b", "x;y", "`id`", "plain"):
             ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage("$(reboot)")])
     assert completed("langmem-ext threads show --db memory.db ") == ["plain"]
-
-
-@pytest.mark.process
-def test_a_shell_that_completes_hears_of_no_error(tmp_path: Path) -> None:
-    assert completed("langmem-ext threads show --db nowhere.db ") == []
-    assert not list(tmp_path.iterdir())
+    assert completed("langmem-ext threads show --db nowhere.db ") == []  # it hears of no error
+    assert not list(tmp_path.glob("nowhere*"))
 
 
 # -- databases of other savers ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["doctor", "stats", "threads list", "chat"])
-def test_what_is_to_be_done_with_another_savers_file_is_said(command: str, theirs: str) -> None:
+def test_what_is_to_be_done_with_another_savers_file_is_said(theirs: str, tmp_path: Path) -> None:
     before = Path(theirs).read_bytes()
-    refused = run(*command.split(), theirs)
-    assert refused.exit_code == 1
-    assert "langmem-ext inspect" in refused.stderr
-    assert "langmem-ext import-checkpoints" in refused.stderr
-    assert Path(theirs).read_bytes() == before
-
-
-def test_a_file_of_another_program_is_not_taken_for_a_savers(tmp_path: Path) -> None:
-    connection = sqlite3.connect(tmp_path / "theirs.db")
-    connection.execute("CREATE TABLE recipe (name)")
-    connection.close()
-    refused = run("doctor", "theirs.db")
-    assert refused.exit_code == 1
-    assert "import-checkpoints" not in refused.stderr
+    for command in ("doctor", "stats", "threads list", "chat"):
+        told = refused(*command.split(), theirs, says="langmem-ext inspect")
+        assert "langmem-ext import-checkpoints" in told, command
+        assert Path(theirs).read_bytes() == before, command
+    with closing(sqlite3.connect(tmp_path / "theirs.db")) as connection:
+        connection.execute("CREATE TABLE recipe (name)")
+    assert "import-checkpoints" not in refused("doctor", "theirs.db", says="")  # nobody's
 
 
 def test_imported_threads_get_an_owner(theirs: str, place: str) -> None:
@@ -160,9 +142,8 @@ def test_imported_threads_get_an_owner(theirs: str, place: str) -> None:
     assert done.exit_code == 0, done.output
     with Threads(place) as threads:
         assert [(thread.id, thread.owner) for thread in threads.list()] == [("old", "ann")]
-    refused = run("import-checkpoints", theirs, place, "--owner", "bob")
-    assert refused.exit_code == 1
-    assert "not found" in refused.stderr or "another owner" in refused.stderr
+    told = refused("import-checkpoints", theirs, place, "--owner", "bob", says="")
+    assert "not found" in told or "another owner" in told
 
 
 # -- another owner ---------------------------------------------------------------------------------
@@ -174,6 +155,4 @@ def test_a_thread_is_given_to_another_owner(db: str) -> None:
     assert json.loads(given.stdout)["owner"] == "bob"
     assert run("threads", "list", db, "--owner", "bob").stdout.startswith("trip\t")
     assert "trip" not in run("threads", "list", db, "--owner", "ann").stdout
-    not_hers = run("threads", "give", "trip", "ann", "--db", db, "--owner", "ann")
-    assert not_hers.exit_code == 1
-    assert "not found" in not_hers.stderr
+    refused("threads", "give", "trip", "ann", "--db", db, "--owner", "ann", says="not found")

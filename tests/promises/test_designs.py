@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from calling import calling
+from catalogs import catalog_named
 from clock import Clock
 from commands import call
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -21,40 +22,17 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import MessagesState
 from langgraph.prebuilt import ToolNode
 from prune_reference import change
 from savers import Calls, Mode
 from scripted_model import scripted
+from small_graphs import chain, config
 
 import langmem_ext as lm
 from langmem_ext.server import Memory, create_app
 
 # -- the first design: a conversation that waits for a parameter ----------------------------------
-
-CATALOG: dict[str, Any] = {
-    "timeout": "1h",
-    "escalate_to": "human",
-    "intents": {
-        "check_order": {
-            "examples": ["I want to check my order"],
-            "required": ["order_id"],
-            "tool": "check_order",
-            "reply": "Order {order_id} is {result.status}.",
-        },
-        "hours": {"examples": ["when are you open"], "reply": "We open at 9."},
-        "human": {"reply": "A colleague takes over."},
-    },
-    "params": {
-        "order_id": {
-            "pattern": r"O-\d+",
-            "prompt": "What's your order ID?",
-            "clarified_prompt": "I need the number of your order.",
-            "examples": ["O-12345"],
-        }
-    },
-    "redaction": {"params": ["order_id"]},
-}
 
 
 @tool
@@ -64,8 +42,8 @@ def check_order(order_id: str) -> dict[str, str]:
 
 
 def desk(saver: Any, **given: Any) -> Any:
-    catalog = lm.IntentCatalog.from_dict(CATALOG)
-    return lm.build_waiting_graph(catalog, [check_order], **given).compile(checkpointer=saver)
+    builder = lm.build_waiting_graph(catalog_named("designs"), [check_order], **given)
+    return builder.compile(checkpointer=saver)
 
 
 def said(graph: Any, *texts: str, thread: str = "s1") -> lm.Turn:
@@ -93,15 +71,11 @@ async def test_a_session_handle_holds_history_params_and_what_it_waits_for(
         await do(session, "set_last_result", {"status": "on its way"})
         await do(session, "append", lm.Message("tool", "check_order: on its way"))
         assert await do(session, "params") == {"order_id": "O-12345", "note": "", "gift": False}
-        assert (await do(session, "last_intent_id"), await do(session, "last_result")) == (
-            "check_order",
-            {"status": "on its way"},
-        )
+        assert await do(session, "last_intent_id") == "check_order"
+        assert await do(session, "last_result") == {"status": "on its way"}
         await do(session, "prune", max_messages=2)
-        assert [(one.role, one.text) for one in await do(session, "history")] == [
-            ("agent", "What's your order ID?"),
-            ("tool", "check_order: on its way"),
-        ]
+        kept = [(one.role, one.text) for one in await do(session, "history")]
+        assert kept == [("agent", "What's your order ID?"), ("tool", "check_order: on its way")]
         await do(session, "clear")
         assert (session.history(), session.params(), session.waiting()) == ([], {}, None)
 
@@ -120,11 +94,8 @@ def test_ask_answer_continue_over_a_restart(url: str) -> None:
 
 
 def test_it_asks_again_gives_examples_and_escalates() -> None:
-    graph = desk(InMemorySaver())
-    replies = [
-        said(graph, text).reply for text in ("I want to check my order", *["the blue one"] * 3)
-    ]
-    assert replies == [
+    graph, told = desk(InMemorySaver()), ("I want to check my order", *["the blue one"] * 3)
+    assert [said(graph, text).reply for text in told] == [
         "What's your order ID?",
         "I need the number of your order.",
         "I need the number of your order. For example: O-12345",
@@ -151,13 +122,10 @@ def test_telemetry_has_names_only() -> None:
     graph = desk(InMemorySaver(), telemetry=[SimpleNamespace(emit=events.append)])
     said(graph, "I want to check my order", "It's O-12345")
     told = [event.as_dict() for event in events if event.name in ("received", "respond")]
-    assert [(one["event"], one["memory"]) for one in told[1:]] == [
-        ("received", {"history_count": 3, "params_keys": [], "waiting_for_param": "order_id"}),
-        (
-            "respond",
-            {"history_count": 6, "params_keys": ["order_id"], "waiting_for_param": None},
-        ),
-    ]
+    before = {"history_count": 3, "params_keys": [], "waiting_for_param": "order_id"}
+    after = {"history_count": 6, "params_keys": ["order_id"], "waiting_for_param": None}
+    memory = [(one["event"], one["memory"]) for one in told[1:]]
+    assert memory == [("received", before), ("respond", after)]
     assert "12345" not in json.dumps([event.as_dict() for event in events])
 
 
@@ -169,52 +137,44 @@ OUTPUT = "\n".join(f"line {number}" for number in range(2_000))
 
 def shell(times: int, output: Any, command: str = "ls") -> list[BaseMessage]:
     """Calls of a tool with the same arguments and the same result."""
-    pairs = []
+    name, said = "run_shell_command", list[BaseMessage]([HumanMessage(f"Run {command}.")])
     for place in range(times):
-        asked = {
-            "name": "run_shell_command",
-            "args": {"command": command},
-            "id": f"{command}-{place}",
-        }
-        done = ToolMessage(
-            "", tool_call_id=f"{command}-{place}", name=asked["name"], id=f"{command}{place}"
-        )
-        pairs += [AIMessage("", tool_calls=[asked]), done.model_copy(update={"content": output})]
-    return [HumanMessage(f"Run {command}."), *pairs]
+        call = {"name": name, "args": {"command": command}, "id": f"{command}-{place}"}
+        done = ToolMessage("", tool_call_id=call["id"], name=name, id=f"{command}{place}")
+        done = done.model_copy(update={"content": output})  # a dict stays one
+        said += [AIMessage("", tool_calls=[call]), done]
+    return said
 
 
 def talk(turns: int) -> list[BaseMessage]:
-    pairs = [(f"question {n} " + "word " * 30, f"answer {n}") for n in range(turns)]
-    said = [
-        kind(text)
-        for pair in pairs
-        for kind, text in zip((HumanMessage, AIMessage), pair, strict=True)
-    ]
-    return [
-        *(one.model_copy(update={"id": str(n)}) for n, one in enumerate(said)),
-        HumanMessage("Go on.", id="last"),
-    ]
+    said: list[BaseMessage] = []
+    for n in range(turns):
+        said.append(HumanMessage(f"question {n} " + "word " * 30, id=str(2 * n)))
+        said.append(AIMessage(f"answer {n}", id=str(2 * n + 1)))
+    return [*said, HumanMessage("Go on.", id="last")]
+
+
+def governor(budget: int, model: Any = None, prompt: Any = None, **policy: Any) -> Any:
+    rules = lm.ContextPolicy(**{"verify": False, **policy})
+    more = {} if prompt is None else {"prompt": prompt}
+    return lm.ContextGovernor(budget=budget, model=model, counter=COUNTER, policy=rules, **more)
 
 
 def sent(messages: list[BaseMessage], budget: int, model: Any = None, **policy: Any) -> Any:
-    policy = {"verify": False, **policy}
-    governor = lm.ContextGovernor(
-        budget=budget, model=model, counter=COUNTER, policy=lm.ContextPolicy(**policy)
-    )
-    return governor.govern(messages)
+    return governor(budget, model, **policy).govern(messages)
 
 
-@pytest.mark.parametrize("output", ["word " * 2_000, {"display": "word " * 2_000}])
-def test_old_tool_output_is_trimmed_and_the_last_exchange_is_not(output: Any) -> None:
-    messages = [*shell(1, output), AIMessage("Done."), *shell(1, "total 0", "pwd")]
-    _, called, trimmed, *rest = sent(messages, 1_500).messages
-    assert (trimmed.name, trimmed.tool_call_id) == ("run_shell_command", called.tool_calls[0]["id"])
-    total = len(output if isinstance(output, str) else json.dumps(output))
-    assert trimmed.content.endswith(f"[…truncated, {total} chars total]")
-    assert rest == messages[3:]
-    assert "trim" not in [
-        event["kind"] for event in sent(messages, 1_500, tool_output_trim_chars=0).events
-    ]
+def test_old_tool_output_is_trimmed_and_the_last_exchange_is_not() -> None:
+    for output in ("word " * 2_000, {"display": "word " * 2_000}):
+        messages = [*shell(1, output), AIMessage("Done."), *shell(1, "total 0", "pwd")]
+        _, called, trimmed, *rest = sent(messages, 1_500).messages
+        call = called.tool_calls[0]["id"]
+        assert (trimmed.name, trimmed.tool_call_id) == ("run_shell_command", call)
+        total = len(output if isinstance(output, str) else json.dumps(output))
+        assert trimmed.content.endswith(f"[…truncated, {total} chars total]")
+        assert rest == messages[3:]
+        events = sent(messages, 1_500, tool_output_trim_chars=0).events
+        assert "trim" not in [event["kind"] for event in events]
 
 
 def test_the_window_is_head_summary_and_tail() -> None:
@@ -228,45 +188,28 @@ def test_the_window_is_head_summary_and_tail() -> None:
     assert "- Any pending tasks or next steps" in asked.text
     assert model.tools == [[]]  # it can call nothing
     fallen = sent(messages, 9_000, scripted(lambda asked: 1 / 0), strategy="messages").messages
-    assert (
-        fallen[2].text
-        == "[Earlier conversation trimmed — 29 messages removed to stay within context budget]"
-    )
+    removed = "29 messages removed to stay within context budget"
+    assert fallen[2].text == f"[Earlier conversation trimmed — {removed}]"
     assert sent(messages, 9_000, model, strategy="messages", max_messages=0).messages == messages
 
 
 def test_a_summary_may_have_a_trigger_a_prompt_and_a_model_of_its_own() -> None:
     model = scripted(lambda asked: "Numbers were asked for.")
-    for trigger in (
-        ("messages", 40),
-        ("tokens", 1_000),
-        ("fraction", 0.1),
-        [{"messages": 40, "tokens": 1_000}],
-    ):
-        policy = lm.ContextPolicy(trigger=trigger, verify=False)
-        governor = lm.ContextGovernor(
-            budget=9_000, model=model, counter=COUNTER, policy=policy, prompt="Only prices."
-        )
-        assert governor.govern(talk(25)).events[0]["by"] == "model"
+    several = [{"messages": 40, "tokens": 1_000}]
+    for trigger in (("messages", 40), ("tokens", 1_000), ("fraction", 0.1), several):
+        own = governor(9_000, model, prompt="Only prices.", trigger=trigger)
+        assert own.govern(talk(25)).events[0]["by"] == "model", trigger
         assert model.asked[-1][1].text.startswith("Only prices.")
 
 
 def test_a_compaction_on_demand_leaves_two_messages() -> None:
     model = scripted(lambda asked: "Numbers were asked for.")
-    governor = lm.ContextGovernor(
-        budget=9_000,
-        model=model,
-        counter=COUNTER,
-        policy=lm.ContextPolicy(strategy="messages", verify=False),
-    )
-    builder = (
-        StateGraph(lm.ContextState).add_node("answer", lambda state: {}).add_edge(START, "answer")
-    )
-    graph, config = builder.compile(InMemorySaver()), {"configurable": {"thread_id": "t"}}
-    graph.invoke({"messages": talk(9)[:-1]}, config)
-    governor.compact(graph, config)
-    values = graph.get_state(config).values
-    compacted = governor.govern(values["messages"], values["context_events"]).messages
+    own = governor(9_000, model, strategy="messages")
+    graph = chain(lambda state: {}, saver=InMemorySaver(), state=lm.ContextState)
+    graph.invoke({"messages": talk(9)[:-1]}, config())
+    own.compact(graph, config())
+    values = graph.get_state(config()).values
+    compacted = own.govern(values["messages"], values["context_events"]).messages
     assert [one.text for one in compacted] == [
         "[Compacted conversation summary]\nNumbers were asked for.",
         "Understood. I have the conversation context.",
@@ -277,13 +220,8 @@ def test_a_summary_is_guarded_verified_and_checked_before_it_is_sent() -> None:
     longer = sent(talk(60), 2_000, scripted(lambda asked: "much more was said " * 900))
     assert longer.plan.after <= 2_000  # however long it became
     checks = "You check summaries"
-    model = scripted(
-        lambda asked: (
-            "- MISSED.md is pending."
-            if asked[0].text.startswith(checks)
-            else "It was about a file."
-        )
-    )
+    said = {True: "- MISSED.md is pending.", False: "It was about a file."}
+    model = scripted(lambda asked: said[asked[0].text.startswith(checks)])
     texts = "".join(one.text for one in sent(talk(60), 4_000, model, verify=True).messages)
     assert "It was about a file." in texts
     assert any(asked[0].text.startswith(checks) for asked in model.asked)
@@ -291,23 +229,18 @@ def test_a_summary_is_guarded_verified_and_checked_before_it_is_sent() -> None:
         lm.govern([HumanMessage("word " * 5_000)], budget=1_000, counter=COUNTER)
 
 
-async def test_large_output_is_offloaded_with_a_preview_and_read_again() -> None:
+def test_large_output_is_offloaded_with_a_preview_and_read_again() -> None:
     policy = lm.ContextPolicy(offload=True)
     assert (policy.protected_tokens, policy.least_offload_tokens) == (50_000, 30_000)
     messages = [*shell(1, OUTPUT, "cat"), AIMessage("Done."), *shell(1, "total 0", "pwd")]
-    preview = sent(
-        messages, 4_000, offload=True, protected_tokens=0, least_offload_tokens=30_000
-    ).messages[2]
+    offload = {"offload": True, "protected_tokens": 0, "least_offload_tokens": 30_000}
+    preview = sent(messages, 4_000, **offload).messages[2]
     assert "\nline 0\n" in preview.text
     assert "line 1999" in preview.text
     assert 'read_tool_output(ref="cat0"' in preview.text
     read = {"name": "read_tool_output", "args": {"ref": "cat0", "find": "line 1234"}, "id": "r"}
-    builder = (
-        StateGraph(MessagesState)
-        .add_node("tools", ToolNode([lm.output_reader()]))
-        .add_edge(START, "tools")
-    )
-    found = builder.compile().invoke({"messages": [*messages, AIMessage("", tool_calls=[read])]})
+    reader = chain(ToolNode([lm.output_reader()]))
+    found = reader.invoke({"messages": [*messages, AIMessage("", tool_calls=[read])]})
     assert "line 1234" in found["messages"][-1].text
 
 
@@ -317,99 +250,94 @@ def test_a_loop_is_broken_and_reasoning_is_stripped() -> None:
     assert "Stopped: " in str(sent(shell(6, "nothing"), 9_000).plan)
     thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     answer = AIMessage([thought, {"type": "text", "text": "Four."}])
-    assert "hm" not in str(
-        sent([HumanMessage("2 + 2?"), answer, HumanMessage("So?")], 9_000).messages
-    )
+    asked = [HumanMessage("2 + 2?"), answer, HumanMessage("So?")]
+    assert "hm" not in str(sent(asked, 9_000).messages)
 
 
 # -- the third design: threads that go on across tools ---------------------------------------------
 
 
 async def test_a_conversation_flows_from_chat_to_debug_to_codereview(
-    url: str, mode: Mode, clock: Clock
+    saver: lm.DeltaSaver, mode: Mode, clock: Clock
 ) -> None:
     do = Calls(mode).call
-    with lm.DeltaSaver.open(url) as saver:
-        threads = lm.Threads(saver, max_turns=50, tool_ttl=timedelta(hours=3))
-        chat = threads.begin("chat")
-        file = lm.TurnFile("/path/to/file.go", "func main() {}")
-        await do(chat, "say", "Help me debug this function", files=[file])
-        used = {"input_tokens": 1_000_000, "output_tokens": 0}
-        reply = "I see a potential issue on line 42..."
-        await do(chat, "answer", reply, usage=used, model="small-1")
-        cost = (await do(threads, "usage", chat.id, {"small-1": ("0.15", "0.60")})).total.cost
-        assert str(cost).rstrip("0") == "0.15"
-        continuation_id = chat.result("…")["continuation_id"]
-        debug = await do(threads, "continue_", continuation_id, tool="debug")
-        assert len(await do(debug, "history")) == 2
-        copied = lm.TurnFile("/copy/of/file.go", "func main() {}")
-        asked = await do(debug, "say", "Debug request", files=[copied, "/path/to/file.go"])
-        assert "func main" not in asked.text  # the same content is not sent twice
-        review = await do(threads, "continue_", continuation_id, tool="codereview")
-        assert [turn.tool for turn in await do(review, "turns")] == ["chat", "debug"]
-        paths = [file.path for file in await do(review, "files")]
-        assert sorted(paths) == ["/copy/of/file.go", "/path/to/file.go"]
-        summary = (await do(review, "context_summary")).text
-        assert f"Thread: {continuation_id}" in summary
-        assert "Turns: 2\nTools used: chat, debug" in summary
-        counted = await do(threads, "stats")
-        assert (counted.threads, counted.turns) == (1, 2)
-        clock.wait(hours=3)
-        with pytest.raises(lm.ThreadExpired):
-            await do(threads, "continue_", continuation_id, tool="debug")
-        assert (await do(threads, "sweep")).threads == 1
-        with pytest.raises(lm.ThreadNotFound):
-            await do(threads, "continue_", continuation_id, tool="debug")
+    threads = lm.Threads(saver, max_turns=50, tool_ttl=timedelta(hours=3))
+    chat = threads.begin("chat")
+    file = lm.TurnFile("/path/to/file.go", "func main() {}")
+    await do(chat, "say", "Help me debug this function", files=[file])
+    used = {"input_tokens": 1_000_000, "output_tokens": 0}
+    reply = "I see a potential issue on line 42..."
+    await do(chat, "answer", reply, usage=used, model="small-1")
+    cost = (await do(threads, "usage", chat.id, {"small-1": ("0.15", "0.60")})).total.cost
+    assert str(cost).rstrip("0") == "0.15"
+    continuation_id = chat.result("…")["continuation_id"]
+    debug = await do(threads, "continue_", continuation_id, tool="debug")
+    assert len(await do(debug, "history")) == 2
+    copied = lm.TurnFile("/copy/of/file.go", "func main() {}")
+    asked = await do(debug, "say", "Debug request", files=[copied, "/path/to/file.go"])
+    assert "func main" not in asked.text  # the same content is not sent twice
+    review = await do(threads, "continue_", continuation_id, tool="codereview")
+    assert [turn.tool for turn in await do(review, "turns")] == ["chat", "debug"]
+    paths = [file.path for file in await do(review, "files")]
+    assert sorted(paths) == ["/copy/of/file.go", "/path/to/file.go"]
+    summary = (await do(review, "context_summary")).text
+    assert f"Thread: {continuation_id}" in summary
+    assert "Turns: 2\nTools used: chat, debug" in summary
+    counted = await do(threads, "stats")
+    assert (counted.threads, counted.turns) == (1, 2)
+    clock.wait(hours=3)
+    with pytest.raises(lm.ThreadExpired):
+        await do(threads, "continue_", continuation_id, tool="debug")
+    assert (await do(threads, "sweep")).threads == 1
+    with pytest.raises(lm.ThreadNotFound):
+        await do(threads, "continue_", continuation_id, tool="debug")
 
 
-def test_turns_are_limited_and_the_newest_fit_a_budget(url: str) -> None:
-    with lm.DeltaSaver.open(url) as saver:
-        thread = lm.Threads(saver, max_turns=3).begin("chat")
-        for number in range(5):
-            thread.say(f"Turn {number}")
-        assert [turn.said for turn in thread.turns()] == ["Turn 2", "Turn 3", "Turn 4"]
-        with pytest.raises(lm.TurnLimitReached):
-            lm.Threads(saver, max_turns=3, on_limit="error").continue_(thread.id)
-        budget = lm.Budget.of_window(200_000)
-        assert (budget.response, budget.history, budget.files) == (16_000, 50_000, 134_000)
-        small = lm.Budget(window=100, response=0, history=16, files=0)
-        kept = small.allocate_history(thread.turns())
-        assert [turn.said for turn in kept] == ["Turn 3", "Turn 4"]
+def test_turns_are_limited_and_the_newest_fit_a_budget(saver: lm.DeltaSaver) -> None:
+    thread = lm.Threads(saver, max_turns=3).begin("chat")
+    for number in range(5):
+        thread.say(f"Turn {number}")
+    assert [turn.said for turn in thread.turns()] == ["Turn 2", "Turn 3", "Turn 4"]
+    with pytest.raises(lm.TurnLimitReached):
+        lm.Threads(saver, max_turns=3, on_limit="error").continue_(thread.id)
+    budget = lm.Budget.of_window(200_000)
+    assert (budget.response, budget.history, budget.files) == (16_000, 50_000, 134_000)
+    small = lm.Budget(window=100, response=0, history=16, files=0)
+    kept = small.allocate_history(thread.turns())
+    assert [turn.said for turn in kept] == ["Turn 3", "Turn 4"]
 
 
 # -- the fourth design: a manager of sessions ------------------------------------------------------
 
 
 def test_sessions_are_created_saved_loaded_listed_and_deleted(
-    url: str, clock: Clock, tmp_path: Path
+    saver: lm.DeltaSaver, clock: Clock, tmp_path: Path
 ) -> None:
-    with lm.DeltaSaver.open(url) as saver:
-        threads = lm.Threads(saver)
-        threads.create("s1", metadata={"user": "ann"})
-        history = lm.ThreadChatMessageHistory("s1", saver)
-        first = "How do I sort a list? " * 9
-        history.add_messages(
-            [SystemMessage("Be brief."), HumanMessage(first), AIMessage("sorted()")]
-        )
-        assert [one.type for one in history.messages] == ["system", "human", "ai"]
-        recent = history.window(90, counter=COUNTER)
-        assert recent == history.messages[-len(recent) :]  # the newest, not the oldest
-        [row] = threads.list(limit=10)
-        assert (row.id, row.messages) == ("s1", 3)
-        assert row.title[:90] == first[:90]
-        assert len(row.title) <= 100
-        fork = threads.fork("s1", to="s2")
-        assert threads.search("sort a list")[0].thread_id in ("s1", fork.id)
-        threads.export_to(tmp_path / "all.jsonl.gz")
-        with lm.DeltaSaver.open(":memory:") as other:
-            brought = lm.Threads(other).import_from(tmp_path / "all.jsonl.gz", keep_ids=True)
-            assert sorted(brought.ids) == ["s1", "s2"]
-            threads.archive("s1")
-            assert [one.id for one in threads.list()] == ["s2"]
-        threads.delete("s1")
-        clock.wait(days=31)
-        assert threads.prune(older_than=timedelta(days=30)).threads == 1
-        assert threads.list() == []
+    threads = lm.Threads(saver)
+    threads.create("s1", metadata={"user": "ann"})
+    history = lm.ThreadChatMessageHistory("s1", saver)
+    first = "How do I sort a list? " * 9
+    begun = [SystemMessage("Be brief."), HumanMessage(first), AIMessage("sorted()")]
+    history.add_messages(begun)
+    assert [one.type for one in history.messages] == ["system", "human", "ai"]
+    recent = history.window(90, counter=COUNTER)
+    assert recent == history.messages[-len(recent) :]  # the newest, not the oldest
+    [row] = threads.list(limit=10)
+    assert (row.id, row.messages) == ("s1", 3)
+    assert row.title[:90] == first[:90]
+    assert len(row.title) <= 100
+    fork = threads.fork("s1", to="s2")
+    assert threads.search("sort a list")[0].thread_id in ("s1", fork.id)
+    threads.export_to(tmp_path / "all.jsonl.gz")
+    with lm.DeltaSaver.open(":memory:") as other:
+        brought = lm.Threads(other).import_from(tmp_path / "all.jsonl.gz", keep_ids=True)
+        assert sorted(brought.ids) == ["s1", "s2"]
+        threads.archive("s1")
+        assert [one.id for one in threads.list()] == ["s2"]
+    threads.delete("s1")
+    clock.wait(days=31)
+    assert threads.prune(older_than=timedelta(days=30)).threads == 1
+    assert threads.list() == []
 
 
 def test_damage_is_logged_and_the_conversation_continues_without_memory(
@@ -425,18 +353,11 @@ def test_damage_is_logged_and_the_conversation_continues_without_memory(
         assert row.id in caplog.text
 
 
-class Reversed:
-    """Stands for a cipher."""
-
-    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        return "reversed", plaintext[::-1]
-
-    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
-        return ciphertext[::-1]
-
-
 def test_a_database_can_be_encrypted_at_rest(tmp_path: Path) -> None:
-    serde = EncryptedSerializer(Reversed(), lm.DataSerializer())
+    cipher = SimpleNamespace(
+        encrypt=lambda plain: ("reversed", plain[::-1]), decrypt=lambda _, text: text[::-1]
+    )
+    serde = EncryptedSerializer(cipher, lm.DataSerializer())
     with lm.DeltaSaver.open(str(tmp_path / "memory.db"), serde=serde) as saver:
         lm.ThreadChatMessageHistory("s", saver).add_messages([HumanMessage("my secret")])
         assert lm.ThreadChatMessageHistory("s", saver).messages[0].text == "my secret"
@@ -498,20 +419,17 @@ ACTION = '`action` is "observe plants at home, try growing seeds"'
 OBSERVED = f'`typical_observation` is "{PLANTS["typical_observation"]}"'
 
 
-@pytest.mark.parametrize(
-    ("placeholder", "becomes"),
-    [
-        ("{{CONVERSATION_MEMORY}}", f"{DETAILS} {TOPICS}, {ACTION}, {OBSERVED}."),
-        ("{{CONVERSATION_MEMORY__main_topics}}", f"{DETAILS} {TOPICS}."),
-        ("{{CONVERSATION_MEMORY__main_topics__action}}", f"{DETAILS} {TOPICS}, {ACTION}."),
-        ("{{CONVERSATION_MEMORY__invalid_key__main_topics}}", f"{DETAILS} {TOPICS}."),
-    ],
-)
-def test_a_placeholder_becomes_the_memory(placeholder: str, becomes: str) -> None:
-    template = f"Context: {placeholder}"
-    assert lm.inject_memory_placeholders(template, PLANTS) == f"Context: {becomes}"
-    missing = "Context: Conversation memory not available."
-    assert lm.inject_memory_placeholders(template, None) == missing
+def test_a_placeholder_becomes_the_memory() -> None:
+    for keys, becomes in {
+        "": f"{DETAILS} {TOPICS}, {ACTION}, {OBSERVED}.",
+        "__main_topics": f"{DETAILS} {TOPICS}.",
+        "__main_topics__action": f"{DETAILS} {TOPICS}, {ACTION}.",
+        "__invalid_key__main_topics": f"{DETAILS} {TOPICS}.",
+    }.items():
+        template = f"Context: {{{{CONVERSATION_MEMORY{keys}}}}}"
+        assert lm.inject_memory_placeholders(template, PLANTS) == f"Context: {becomes}"
+        missing = "Context: Conversation memory not available."
+        assert lm.inject_memory_placeholders(template, None) == missing
 
 
 async def test_a_memory_is_generated_validated_put_and_seen_in_a_prompt(url: str) -> None:
@@ -526,8 +444,7 @@ async def test_a_memory_is_generated_validated_put_and_seen_in_a_prompt(url: str
             prompt = lm.inject_memory_placeholders(text, memory.data if memory else None)
             return {"messages": [await model.ainvoke([SystemMessage(prompt), *state["messages"]])]}
 
-        builder = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer")
-        return builder.compile(checkpointer=saver)
+        return chain(answer, saver=saver)
 
     writer = scripted(lambda asked: json.dumps(PLANTS))
     async with calling(create_app(url, graph=coach, memory=Memory(writer))) as caller:
@@ -554,20 +471,18 @@ async def test_a_memory_is_generated_validated_put_and_seen_in_a_prompt(url: str
         assert (await caller.http.post("/langmem/memories", json=wrong)).status_code == 422
         right = {"conversation_id": "123", "memory_data": {**PLANTS, "action": []}}
         await ask("POST", "memories", json=right)
-        assert (await ask("GET", "internal/conversations/123/memory"))["memory_data"][
-            "action"
-        ] == []
+        memory = await ask("GET", "internal/conversations/123/memory")
+        assert memory["memory_data"]["action"] == []
 
 
-def test_those_that_need_a_memory_are_selected(url: str) -> None:
-    with lm.DeltaSaver.open(url) as saver:
-        generator = lm.MemoryGenerator(saver, scripted(lambda asked: json.dumps(PLANTS)))
-        for name in ("t1", "t2"):
-            lm.ThreadChatMessageHistory(name, saver).add_messages([HumanMessage("How?")])
-        lm.Threads(saver).create("empty")
-        assert generator.needing_memory() == []  # they have not rested yet
-        rested = {"idle": timedelta(0)}
-        assert len(generator.needing_memory(**rested)) == 2
-        assert len(generator.needing_memory(**rested, include_empty=True)) == 3
-        assert generator.generate_needing(**rested, clamp=1).written == 1
-        assert len(generator.needing_memory(**rested, clamp=-1)) == 1
+def test_those_that_need_a_memory_are_selected(saver: lm.DeltaSaver) -> None:
+    generator = lm.MemoryGenerator(saver, scripted(lambda asked: json.dumps(PLANTS)))
+    for name in ("t1", "t2"):
+        lm.ThreadChatMessageHistory(name, saver).add_messages([HumanMessage("How?")])
+    lm.Threads(saver).create("empty")
+    assert generator.needing_memory() == []  # they have not rested yet
+    rested = {"idle": timedelta(0)}
+    assert len(generator.needing_memory(**rested)) == 2
+    assert len(generator.needing_memory(**rested, include_empty=True)) == 3
+    assert generator.generate_needing(**rested, clamp=1).written == 1
+    assert len(generator.needing_memory(**rested, clamp=-1)) == 1

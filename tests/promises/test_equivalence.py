@@ -15,24 +15,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import acts
 import pytest
-from acts import (
-    DELTAS,
-    NAMESPACES,
-    GoOn,
-    Put,
-    PutAgain,
-    PutWrites,
-    Run,
-    Update,
-    go_ons,
-    put_writes,
-    puts,
-    puts_again,
-    replays,
-    runs,
-    updates,
-)
 from beside import Beside
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -61,9 +45,12 @@ FEW = 16
 a third of them."""
 
 THREADS = ("a", "b", "g", "h", *COPIES)
+FIRST = (Said(extra=2), Said("ai", "call", "m2", 1))
 OPENING = (
-    Run("g", (Said(extra=2), Said("ai", "call", "m2", 1)), (("notes", [1]), ("snapped", [True]))),
-    Run("g", asks=("last",), sends=2, child=True),
+    acts.Run(
+        "g", (Said(extra=2), Said("ai", "call", "m2", 1)), (("notes", [1]), ("snapped", [True]))
+    ),
+    acts.Run("g", asks=("last",), sends=2, child=True),
 )
 
 threads = st.sampled_from(THREADS)
@@ -141,15 +128,17 @@ class SideBySide(RuleBasedStateMachine):
             self.do(self.player.play(act))
 
     @rule(
-        acts=st.lists(puts, min_size=1, max_size=3),
-        early=st.lists(put_writes, max_size=1),
-        later=st.lists(put_writes, max_size=2),
+        made=st.lists(acts.puts, min_size=1, max_size=3),
+        early=st.lists(acts.put_writes, max_size=1),
+        later=st.lists(acts.put_writes, max_size=2),
     )
-    def put(self, acts: list[Put], early: list[PutWrites], later: list[PutWrites]) -> None:
-        at: dict[str, Any] = {"thread": acts[0].thread, "namespace": acts[0].namespace}
+    def put(
+        self, made: list[acts.Put], early: list[acts.PutWrites], later: list[acts.PutWrites]
+    ) -> None:
+        at: dict[str, Any] = {"thread": made[0].thread, "namespace": made[0].namespace}
         for one in early:
             self.do(self.player.play(replace(one, **at, at=-1)))
-        for act in acts:
+        for act in made:
             self.do(self.player.play(act))
         for one in later:
             self.do(self.player.play(replace(one, **at, at=0)))
@@ -162,12 +151,12 @@ class SideBySide(RuleBasedStateMachine):
         thread, namespace = places[act.at % len(places)]
         return replace(act, thread=thread, namespace=namespace)
 
-    @rule(act=puts_again)
-    def put_again(self, act: PutAgain) -> None:
+    @rule(act=acts.puts_again)
+    def put_again(self, act: acts.PutAgain) -> None:
         self.do(self.player.play(self.somewhere(act)))
 
-    @rule(act=put_writes, again=st.lists(values, min_size=1, max_size=2))
-    def put_writes(self, act: PutWrites, again: list[Any]) -> None:
+    @rule(act=acts.put_writes, again=st.lists(values, min_size=1, max_size=2))
+    def put_writes(self, act: acts.PutWrites, again: list[Any]) -> None:
         """Put a task's writes; then the task writes to the same channels again, and others."""
         act = self.somewhere(act)
         self.do(self.player.play(act))
@@ -175,16 +164,16 @@ class SideBySide(RuleBasedStateMachine):
             second = tuple((channel, value) for channel, _ in act.writes)
             self.do(self.player.play(replace(act, writes=(*second, ("log", value)))))
 
-    @rule(act=runs)
-    def run(self, act: Run) -> None:
+    @rule(act=acts.runs)
+    def run(self, act: acts.Run) -> None:
         self.do(self.player.play(act))
 
-    @rule(act=st.one_of(go_ons, replays))
-    def go_on(self, act: GoOn) -> None:
+    @rule(act=st.one_of(acts.go_ons, acts.replays))
+    def go_on(self, act: acts.GoOn) -> None:
         self.do(self.player.play(act))
 
-    @rule(act=updates)
-    def update_state(self, act: Update) -> None:
+    @rule(act=acts.updates)
+    def update_state(self, act: acts.Update) -> None:
         self.do(self.player.play(act))
 
     # -- what they read ----------------------------------------------------------------------------
@@ -214,9 +203,9 @@ class SideBySide(RuleBasedStateMachine):
             config = place(*places[at % len(places)])
             self.call("get_tuple", config)
             self.collect("list", config)
-            self.call("get_delta_channel_history", config=config, channels=DELTAS[at % 2 :])
+            self.call("get_delta_channel_history", config=config, channels=acts.DELTAS[at % 2 :])
 
-    @rule(thread=threads, namespace=st.sampled_from(NAMESPACES))
+    @rule(thread=threads, namespace=st.sampled_from(acts.NAMESPACES))
     def read_none(self, thread: str, namespace: str) -> None:
         self.call("get_tuple", place(thread, namespace, "1ffe6000-0000-6000-8000-000000000001"))
         self.call("get_tuple", {"configurable": {"thread_id": thread}})

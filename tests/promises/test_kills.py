@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,29 +37,26 @@ def nursery() -> Iterator[Nursery]:
     nursery.close()
 
 
-class Conversations:
-    """Conversations on a kind of database, each on one of its own."""
+Talk = Callable[..., Any]
 
-    def __init__(self, nursery: Nursery, durable: Backend) -> None:
-        self._nursery = nursery
-        self._durable = durable
 
-    def run(self, **command: Any) -> Any:
+@pytest.fixture(scope="module")
+def talk(nursery: Nursery, durable: Backend) -> Talk:
+    """Have a conversation on a database of its own, of the kind; what came of it."""
+
+    def run(**command: Any) -> Any:
         with SHARED.own_schemas():
-            if self._durable.name == "postgres":
-                command["url"] = self._durable.new_url(Path())
-            return self._nursery.run(**command)
+            if durable.name == "postgres":
+                command["url"] = durable.new_url(Path())
+            return nursery.run(**command)
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def talks(nursery: Nursery, durable: Backend) -> Conversations:
-    return Conversations(nursery, durable)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(talks: Conversations) -> Any:
+def undisturbed(talk: Talk) -> Any:
     """The same conversation in one process that is not killed."""
-    return talks.run()
+    return talk()
 
 
 def test_the_undisturbed_conversation_does_something_worth_killing(undisturbed: Any) -> None:
@@ -78,11 +75,11 @@ def test_the_undisturbed_conversation_does_something_worth_killing(undisturbed: 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_killed_before_any_statement_and_before_and_after_any_commit_it_ends_the_same(
-    shard: int, durable: Backend, talks: Conversations, undisturbed: Any
+    shard: int, durable: Backend, talk: Talk, undisturbed: Any
 ) -> None:
     steps = range(shard, undisturbed["steps"], SHARDS)
     for step in sorted(random.Random(shard).sample(steps, len(steps) // SHARE[durable.name])):
-        found = talks.run(dies_at=step)
+        found = talk(dies_at=step)
         # Writes that wait at the same time share a commit, so that a conversation has a few steps
         # more or less.
         assert found["died"] == -9 or step > undisturbed["steps"] * 0.9, (
@@ -98,21 +95,21 @@ def test_killed_before_any_statement_and_before_and_after_any_commit_it_ends_the
         )
 
 
-def seconds_of(talks: Conversations) -> float:
+def seconds_of(talk: Talk) -> float:
     """How long the conversation takes, undisturbed."""
     started = time.monotonic()
-    talks.run()
+    talk()
     return time.monotonic() - started
 
 
 @pytest.mark.timeout(3600)
-def test_killed_at_any_moment_it_ends_the_same(talks: Conversations, undisturbed: Any) -> None:
-    length = min(seconds_of(talks) for _ in range(3))
+def test_killed_at_any_moment_it_ends_the_same(talk: Talk, undisturbed: Any) -> None:
+    length = min(seconds_of(talk) for _ in range(3))
     chance = random.Random(20261121)
     died = 0
     for number in range(RANDOM_KILLS):
         seconds = chance.uniform(0, length)
-        found = talks.run(after_s=seconds)
+        found = talk(after_s=seconds)
         if found["died"] == -9:
             died += 1
         else:

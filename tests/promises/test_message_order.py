@@ -6,11 +6,7 @@ This holds over workers and processes, and after the death of one.
 from __future__ import annotations
 
 import asyncio
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +14,10 @@ import httpx
 import pytest
 from calling import Caller, another, calling
 from langchain_core.messages import AIMessage
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import MessagesState
 from patience import auntil, until
+from serving import serving
+from small_graphs import chain
 
 from langmem_ext.server import by_token, create_app
 
@@ -33,7 +31,7 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langmem_ext.server import create_app
 
-database, port, stop = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+port, database, stop = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 
 
 async def answer(state: MessagesState):
@@ -48,27 +46,6 @@ uvicorn.run(create_app(database, graph=graph, sweep_every=None), port=port, log_
 """
 
 
-@contextmanager
-def server(database: str, stop: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
-    """A server in a process of its own; whose graph hangs at "2" as long as a file is there."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    running = subprocess.Popen([sys.executable, "-c", PROGRAM, database, str(port), str(stop)])
-
-    def answers() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-
-    try:
-        until(answers)
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-            yield client, running
-    finally:
-        running.kill()
-        running.wait()
-
-
 def answering(*, fail_once: bool = False) -> Any:
     """A graph that takes a moment for each message; that fails with the first one once."""
     tries: list[str] = []
@@ -80,7 +57,7 @@ def answering(*, fail_once: bool = False) -> Any:
             raise RuntimeError("try again")
         return {"messages": [AIMessage("ok")]}
 
-    return StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
+    return chain(answer)
 
 
 async def send(caller: Caller, text: str, thread: str = "t", **more: Any) -> httpx.Response:
@@ -88,9 +65,15 @@ async def send(caller: Caller, text: str, thread: str = "t", **more: Any) -> htt
     return await caller.http.post(f"/langmem/conversations/{thread}/messages", json=body)
 
 
-async def said(caller: Caller, thread: str = "t") -> list[str]:
-    values: Any = (await caller.sdk.threads.get(thread))["values"] or {}
-    return [one["content"] for one in values.get("messages", ()) if one["type"] == "human"]
+async def heard(caller: Caller, number: int, thread: str = "t") -> list[str]:
+    """What users said in the conversation, as soon as it is so much."""
+
+    async def enough() -> list[str] | None:
+        values: Any = (await caller.sdk.threads.get(thread))["values"] or {}
+        said = [one["content"] for one in values.get("messages", ()) if one["type"] == "human"]
+        return said if len(said) >= number else None
+
+    return await auntil(enough) or []
 
 
 async def test_messages_of_each_conversation_are_delivered_in_the_order_they_were_sent(
@@ -101,12 +84,8 @@ async def test_messages_of_each_conversation_are_delivered_in_the_order_they_wer
         for text in wanted:
             for thread in ("t", "a.b"):
                 assert (await send(caller, text, thread)).status_code == 202
-
-        async def all_said() -> bool:
-            return len(await said(caller)) == len(await said(caller, "a.b")) == len(wanted)
-
-        await auntil(all_said)
-        assert await said(caller) == await said(caller, "a.b") == wanted
+        for thread in ("t", "a.b"):
+            assert await heard(caller, len(wanted), thread) == wanted
 
 
 async def test_a_message_that_must_be_tried_again_is_not_overtaken(
@@ -116,12 +95,7 @@ async def test_a_message_that_must_be_tried_again_is_not_overtaken(
     async with calling(create_app(":memory:", graph=answering(fail_once=True))) as caller:
         for text in ("one", "two", "three"):
             await send(caller, text)
-
-        async def all_said() -> bool:
-            return len(await said(caller)) == 3
-
-        await auntil(all_said)
-        assert await said(caller) == ["one", "two", "three"]
+        assert await heard(caller, 3) == ["one", "two", "three"]
 
 
 async def test_a_message_that_is_sent_twice_is_delivered_once(url: str) -> None:
@@ -136,12 +110,7 @@ async def test_a_message_that_is_sent_twice_is_delivered_once(url: str) -> None:
         assert (await caller.http.get("/langmem/messages/m1/pipeline_steps")).status_code == 200
         assert (await send(caller, "hello", message_id="m1")).text == sent[0].text
         await send(caller, "goodbye")
-
-        async def twice() -> bool:
-            return len(await said(caller)) == 2
-
-        await auntil(twice)
-        assert await said(caller) == ["hello", "goodbye"]
+        assert await heard(caller, 2) == ["hello", "goodbye"]
         for other in (
             await send(caller, "another", message_id="m1"),
             await send(caller, "hello", "other", message_id="m1"),
@@ -164,7 +133,7 @@ async def test_owners_choose_the_same_ids_without_seeing_each_other(url: str) ->
             assert answer["conversation_id"] == thread
             steps = await caller.http.get("/langmem/messages/m1/pipeline_steps")
             assert steps.status_code == 200
-            assert await said(caller, thread) == [text]
+            assert await heard(caller, 1, thread) == [text]
 
 
 async def test_a_message_to_a_conversation_that_was_deleted_does_not_bring_it_back() -> None:
@@ -174,15 +143,11 @@ async def test_a_message_to_a_conversation_that_was_deleted_does_not_bring_it_ba
         await gate.wait()
         return {"messages": [AIMessage("ok")]}
 
-    graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
-    async with calling(create_app(":memory:", graph=graph)) as caller:
+    async with calling(create_app(":memory:", graph=chain(answer))) as caller:
         await send(caller, "one")
         second = (await send(caller, "two")).json()["message"]["id"]
 
-        async def begun() -> bool:
-            return await said(caller) == ["one"]
-
-        await auntil(begun)
+        assert await heard(caller, 1) == ["one"]
         await caller.sdk.threads.delete("t")
         gate.set()
         answer_to_it = await caller.http.get(f"/langmem/messages/{second}/response")
@@ -194,12 +159,11 @@ async def test_a_message_to_a_conversation_that_was_deleted_does_not_bring_it_ba
 def test_two_processes_deliver_in_the_order_of_acceptance(url: str, tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     with ExitStack() as stack:
-        clients = [stack.enter_context(server(url, stop))[0] for _ in range(2)]
+        clients = [stack.enter_context(serving(PROGRAM, url, str(stop)))[0] for _ in range(2)]
         wanted = [str(number) for number in range(12)]
         for number, text in enumerate(wanted):
-            answer = clients[number % 2].post(
-                "/langmem/conversations/t/messages", json={"content": text, "message_id": text}
-            )
+            body = {"content": text, "message_id": text}
+            answer = clients[number % 2].post("/langmem/conversations/t/messages", json=body)
             assert answer.status_code == 202, answer.text
         assert texts(clients[0], len(wanted)) == wanted
 
@@ -208,11 +172,11 @@ def test_two_processes_deliver_in_the_order_of_acceptance(url: str, tmp_path: Pa
 def test_what_a_dead_process_had_begun_comes_before_what_follows(url: str, tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     stop.touch()
-    with server(url, stop) as (client, running):
+    with serving(PROGRAM, url, str(stop)) as (client, running):
         for text in ("1", "2", "3"):
             client.post("/langmem/conversations/t/messages", json={"content": text})
         until(lambda: texts(client, 2) == ["1", "2"])
-        with server(url, stop) as (other, _):
+        with serving(PROGRAM, url, str(stop)) as (other, _):
             other.post("/langmem/conversations/t/messages", json={"content": "4"})
             running.kill()
             running.wait()

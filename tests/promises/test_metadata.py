@@ -6,57 +6,36 @@ import logging
 from typing import Any
 
 import pytest
-from langgraph.graph import START, MessagesState, StateGraph
+from small_graphs import chain, config, saying
 
 from langmem_ext import DeltaSaver
 
-PLAIN = {
-    "author": "ann",
-    "max_tokens": 9,
-    "total_tokens": 9,
-    "monkey": "m",
-    "keyboard": "k",
-    "tokenizer": "t",
-    "authority": "a",
-    "patient": "p",
-    "langgraph_auth_user_id": "u",
-    "spinner": "s",
-}
-SECRET = {
-    "pat": "x",
-    "github_pat": "x",
-    "ssn": "x",
-    "api_key": "x",
-    "openai-key": "x",
-    "apikey": "x",
-    "password": "x",
-    "access_token": "x",
-    "access_tokens": "x",
-    "authToken": "x",
-    "basic_auth": "x",
-    "client_secret": "x",
-    "GITHUB_TOKEN": "x",
-    "dbPwd": "x",
-    "PIN2": "x",
-}
+PLAIN = (
+    *("author", "max_tokens", "total_tokens", "monkey", "keyboard", "tokenizer", "authority"),
+    *("patient", "spinner", "langgraph_auth_user_id"),
+)
+SECRET = (
+    *("pat", "github_pat", "ssn", "api_key", "openai-key", "apikey", "password", "access_token"),
+    *("access_tokens", "authToken", "basic_auth", "client_secret", "GITHUB_TOKEN", "dbPwd", "PIN2"),
+)
 
 
 def graph(saver: DeltaSaver) -> Any:
-    builder = StateGraph(MessagesState).add_node("a", lambda _: {}).add_edge(START, "a")
-    return builder.compile(checkpointer=saver)
+    return chain(saying(), saver=saver)
 
 
 def invoke(compiled: Any, **configurable: Any) -> None:
-    compiled.invoke({"messages": ["hi"]}, {"configurable": {"thread_id": "t", **configurable}})
+    compiled.invoke({"messages": ["hi"]}, config(**configurable))
 
 
 def test_names_are_secret_by_their_whole_words() -> None:
     with DeltaSaver() as saver:
-        invoke(graph(saver), **PLAIN, **SECRET)
-        found = saver.get_tuple({"configurable": {"thread_id": "t"}})
+        plain: dict[str, Any] = {name: f"a {name}" for name in PLAIN} | {"max_tokens": 9}
+        invoke(graph(saver), **plain, **dict.fromkeys(SECRET, "x"))
+        found = saver.get_tuple(config())
         assert found is not None
-        assert found.metadata.items() >= PLAIN.items()
-        assert SECRET.keys().isdisjoint(found.metadata)
+        assert found.metadata.items() >= plain.items()
+        assert found.metadata.keys().isdisjoint(SECRET)
 
 
 async def test_a_name_that_is_left_out_is_told_once_and_so_is_a_filter_on_one(

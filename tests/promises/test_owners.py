@@ -1,49 +1,37 @@
 """Promise: a caller who speaks for an owner finds that owner's threads and no other's; one who
-speaks for nobody finds all.
+speaks for nobody finds all. A thread that is given to another owner is that owner's alone.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+import io
 from pathlib import Path
 from typing import Any
 
 import pytest
 from calling import another, calling
 from langchain_core.messages import HumanMessage
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command
 from payments import Payments
-from savers import Backend
+from savers import Calls
+from small_graphs import asking_for, chain, config, saying
 
-from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, ThreadNotFound
+from langmem_ext import (
+    DeltaSaver,
+    Facts,
+    FactSource,
+    InvalidInput,
+    ThreadChatMessageHistory,
+    ThreadNotFound,
+    Threads,
+    examine,
+)
 from langmem_ext.server import by_token, create_app
 
 
-def config(thread: str = "t", **configurable: Any) -> Any:
-    return {"configurable": {"thread_id": thread, **configurable}}
-
-
 def chat(saver: DeltaSaver, *, child: bool = False) -> Any:
-    inner = (
-        StateGraph(MessagesState)
-        .add_node("answer", lambda state: {"messages": [("ai", "yes")]})
-        .add_edge(START, "answer")
-    )
-    if not child:
-        return inner.compile(checkpointer=saver)
-    return (
-        StateGraph(MessagesState)
-        .add_node("child", inner.compile(checkpointer=True))
-        .add_edge(START, "child")
-        .compile(checkpointer=saver)
-    )
-
-
-@pytest.fixture
-def saver(backend: Backend, tmp_path: Path) -> Iterator[DeltaSaver]:
-    with DeltaSaver(backend.new_url(tmp_path)) as saver:
-        yield saver
+    answer = saying(("ai", "yes"))
+    return chain(chain(answer, saver=True), saver=saver) if child else chain(answer, saver=saver)
 
 
 def say(saver: DeltaSaver, **configurable: Any) -> None:
@@ -55,12 +43,8 @@ def test_the_owner_is_recorded_at_the_first_put_and_keeps_others_out(saver: Delt
     assert saver.get_tuple(config(owner="u1")) is not None
     assert saver.get_tuple(config(owner="u2")) is None
     assert list(saver.list(config(owner="u2"))) == []
-    assert (
-        saver.get_delta_channel_history(config=config(owner="u2"), channels=["messages"])[
-            "messages"
-        ]["writes"]
-        == []
-    )
+    deltas = saver.get_delta_channel_history(config=config(owner="u2"), channels=["messages"])
+    assert deltas["messages"]["writes"] == []
     with pytest.raises(ThreadNotFound):
         say(saver, owner="u2")
     assert saver.get_tuple(config()) is not None
@@ -96,7 +80,9 @@ def test_a_thread_without_an_owner_is_nobodys(saver: DeltaSaver) -> None:
         say(saver.for_owner("u1"))
 
 
-def test_a_bound_saver_reads_a_subgraphs_state_of_its_own_threads_only(saver: DeltaSaver) -> None:
+def test_a_bound_saver_reads_a_subgraphs_state_of_its_own_threads_only(
+    saver: DeltaSaver,
+) -> None:
     graph = chat(saver.for_owner("u1"), child=True)
     graph.invoke({"messages": [HumanMessage("hi")]}, config())
     assert len(graph.get_state(config(), subgraphs=True).values["messages"]) == 2
@@ -112,21 +98,19 @@ def test_a_history_is_bound_like_its_saver(saver: DeltaSaver) -> None:
     assert len(ThreadChatMessageHistory("t", saver, owner="u1").messages) == 1
 
 
-def test_async_calls_are_bound_alike(saver: DeltaSaver) -> None:
-    async def use() -> None:
-        await chat(saver.for_owner("u1")).ainvoke({"messages": [HumanMessage("hi")]}, config())
-        assert await saver.for_owner("u2").aget_tuple(config()) is None
-        assert [found async for found in saver.for_owner("u2").alist(None)] == []
-        with pytest.raises(ThreadNotFound):
-            await chat(saver.for_owner("u2")).ainvoke({"messages": [HumanMessage("hi")]}, config())
-
-    asyncio.run(use())
+async def test_async_calls_are_bound_alike(saver: DeltaSaver) -> None:
+    said = {"messages": [HumanMessage("hi")]}
+    await chat(saver.for_owner("u1")).ainvoke(said, config())
+    assert await saver.for_owner("u2").aget_tuple(config()) is None
+    assert [found async for found in saver.for_owner("u2").alist(None)] == []
+    with pytest.raises(ThreadNotFound):
+        await chat(saver.for_owner("u2")).ainvoke(said, config())
 
 
-@pytest.mark.parametrize("owner", ["", True])
-def test_what_names_no_owner_is_refused(owner: Any, saver: DeltaSaver) -> None:
-    with pytest.raises(InvalidInput, match="owner"):
-        saver.for_owner(owner)
+def test_what_names_no_owner_is_refused(saver: DeltaSaver) -> None:
+    for owner in ("", True):
+        with pytest.raises(InvalidInput, match="owner"):
+            saver.for_owner(owner)  # type: ignore[arg-type]
 
 
 async def test_over_http_an_owner_writes_no_item_of_the_server(tmp_path: Path) -> None:
@@ -162,3 +146,72 @@ async def test_over_http_an_owner_writes_no_item_of_the_server(tmp_path: Path) -
             own = {"namespace": ["notes"], "key": "k", "value": {"a": 1}}
             assert (await ann.http.put("/store/items", json=own)).status_code == 204
     assert desk.ran == []
+
+
+# -- a thread is given to another owner whole ------------------------------------------------------
+
+
+async def test_the_new_owner_has_all_of_it_and_the_old_one_nothing(
+    saver: DeltaSaver, calls: Calls
+) -> None:
+    ask, said = asking_for("Where to?", "Off to {}"), HumanMessage("a long weekend in Lisbon")
+    chain(ask, saver=saver.for_owner("ann")).invoke({"messages": [said]}, config())
+    ann, bob = Threads(saver, owner="ann"), Threads(saver, owner="bob")
+    ann.tag("t", "travel")
+    assert saver.for_owner("bob").get_tuple(config()) is None
+
+    given = await calls.call(ann, "give", "t", "bob")
+
+    assert (given.owner, given.tags) == ("bob", ("travel",))
+    assert [thread.id for thread in bob.list()] == ["t"]
+    exported = io.StringIO()
+    bob.export_to(exported)
+    assert "Lisbon" in exported.getvalue()
+    assert ann.list() == []
+    assert saver.for_owner("ann").get_tuple(config()) is None
+    with pytest.raises(ThreadNotFound):
+        ann.get("t")
+    with pytest.raises(ThreadNotFound):
+        ThreadChatMessageHistory("t", saver, owner="ann").add_messages([HumanMessage("mine")])
+    answered = chain(ask, saver=saver.for_owner("bob")).invoke(Command(resume="Lisbon"), config())
+    assert answered["messages"][-1].content == "Off to Lisbon"
+    assert {hit.thread_id for hit in bob.search("Lisbon")} == {"t"}
+    assert ann.search("Lisbon") == []
+    assert {finding.severity for finding in examine(saver.log).findings} <= {"note"}
+
+
+def test_another_process_that_knows_the_thread_learns_of_it(url: str) -> None:
+    with DeltaSaver.open(url) as one, DeltaSaver.open(url) as other:
+        mine = ThreadChatMessageHistory("t", other, owner="ann")
+        mine.add_messages([HumanMessage("one")])
+        Threads(one).give("t", "bob")
+        with pytest.raises(ThreadNotFound):
+            mine.add_messages([HumanMessage("two")])
+        assert len(ThreadChatMessageHistory("t", one, owner="bob").messages) == 1
+
+
+async def test_nobody_gives_what_is_not_their_own_and_giving_twice_changes_nothing(
+    saver: DeltaSaver, calls: Calls
+) -> None:
+    ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("hello")])  # it is nobody's
+    given = await calls.call(Threads(saver), "give", "t", "ann")
+    assert await calls.call(Threads(saver), "give", "t", "ann") == given
+    with pytest.raises(ThreadNotFound):
+        await calls.call(Threads(saver, owner="bob"), "give", "t", "bob")
+    with pytest.raises(ThreadNotFound):
+        await calls.call(Threads(saver), "give", "nothing", "bob")
+    for owner in ("", None, ["bob"], "a\0b"):
+        with pytest.raises(InvalidInput):
+            await calls.call(Threads(saver), "give", "t", owner)
+    assert Threads(saver).get("t") == given
+
+
+def test_what_the_former_owner_remembers_of_it_alone_goes(saver: DeltaSaver) -> None:
+    for thread in ("t", "another"):
+        ThreadChatMessageHistory(thread, saver, owner="ann").add_messages([HumanMessage("tea")])
+    facts = Facts(saver.for_owner("ann").store, owner="ann")
+    facts.remember("Likes tea", sources=[FactSource("t", "m1")])
+    facts.remember("Likes rain", sources=[FactSource("t", "m1"), FactSource("another", "m2")])
+    facts.remember("Lives in Rome")
+    Threads(saver).give("t", "bob")
+    assert sorted(fact.text for fact in facts.recall()) == ["Likes rain", "Lives in Rome"]

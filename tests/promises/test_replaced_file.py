@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from savers import Calls
 
 from langmem_ext import (
     DeltaSaver,
@@ -27,7 +27,7 @@ from langmem_ext import (
     examine,
 )
 
-ENDS = ("", "-wal", "-shm")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
 
 
 def say(saver: DeltaSaver, text: str, thread: str = "t") -> None:
@@ -44,12 +44,11 @@ def in_sqlite(path: Path, statement: str) -> None:
 
 
 def back_up(path: Path) -> None:
-    backup = path.with_suffix(".bak")
-    in_sqlite(path, f"VACUUM INTO '{backup}'")
+    in_sqlite(path, f"VACUUM INTO '{path.with_suffix('.bak')}'")
 
 
 def remove(path: Path) -> None:
-    for end in ENDS:
+    for end in ("", "-wal", "-shm"):
         os.remove(f"{path}{end}")
 
 
@@ -61,37 +60,33 @@ def restore(path: Path) -> None:
 CHANGES: dict[str, Callable[[Path], object]] = {
     "it was deleted": remove,
     "a backup was put in its place": restore,
-    "a backup was put in its place, and the log left": lambda path: os.replace(
-        path.with_suffix(".bak"), path
-    ),
+    "a backup replaced it, not its log": lambda path: path.with_suffix(".bak").replace(path),
     "it was renamed": lambda path: path.rename(path.with_name("elsewhere.db")),
     "its log was deleted": lambda path: os.remove(f"{path}-wal"),
 }
-CALLS: dict[str, Callable[[DeltaSaver], object]] = {
-    "a write": lambda saver: say(saver, "lost"),
-    "a read": said,
-    "a put of the store": lambda saver: saver.store.put(("a",), "k", {}),
-    "a read of the store": lambda saver: saver.store.get(("a",), "k"),
-    "an async write": lambda saver: asyncio.run(
-        ThreadChatMessageHistory("t", saver).aadd_messages([HumanMessage("lost")])
-    ),
-    "an async put": lambda saver: asyncio.run(saver.store.aput(("a",), "k", {})),
-    "an async read": lambda saver: asyncio.run(saver.store.aget(("a",), "k")),
-    "compacting": lambda saver: saver.compact(),
-}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
+@posix
 @pytest.mark.parametrize("change", CHANGES)
-def test_every_call_says_that_the_file_is_another(change: str, tmp_path: Path) -> None:
+async def test_every_call_says_that_the_file_is_another(
+    change: str, tmp_path: Path, calls: Calls
+) -> None:
     path = tmp_path / "memory.db"
     with DeltaSaver.open(path) as saver:
         say(saver, "before")
         back_up(path)
         CHANGES[change](path)
-        for call in CALLS.values():
+        history = ThreadChatMessageHistory("t", saver)
+        for target, name, *given in (
+            (history, "add_messages", [HumanMessage("lost")]),
+            (saver.store, "put", ("a",), "k", {}),
+            (saver.store, "get", ("a",), "k"),
+            (saver, "compact"),
+        ):
             with pytest.raises(StorageUnavailable, match="no longer the file.* open memory.db ag"):
-                call(saver)
+                await calls.call(target, name, *given)
+        with pytest.raises(StorageUnavailable, match="no longer the file.* open memory.db ag"):
+            said(saver)
         report = examine(saver)
         assert not report.ok
         assert "no longer the file" in str(report.findings)
@@ -101,7 +96,7 @@ def test_every_call_says_that_the_file_is_another(change: str, tmp_path: Path) -
             assert examine(anew).ok
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
+@posix
 def test_a_commit_is_not_acknowledged_if_the_file_went_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     connection = sqlite3.connect(path, check_same_thread=False)
@@ -115,7 +110,7 @@ def test_a_commit_is_not_acknowledged_if_the_file_went_meanwhile(tmp_path: Path)
     connection.close()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
+@posix
 def test_of_many_writers_none_is_told_that_a_lost_write_is_stored(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with DeltaSaver.open(path) as saver, ThreadPoolExecutor(8) as pool:

@@ -10,24 +10,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from calling import Caller, calling
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.graph import START, MessagesState, StateGraph
-from savers import Backend, Calls, Mode, brief_saver
+from savers import Backend, Calls, brief_saver
+from small_graphs import chain, config, saying
 
 from langmem_ext import DeltaSaver, DeltaStore, InvalidInput
 from langmem_ext.server import create_app
 
 HALF = "half \ud83d"
 SAID = {"messages": [{"role": "user", "content": "hi"}]}
-GRAPH = (
-    StateGraph(MessagesState)
-    .add_node("answer", lambda state: {"messages": [AIMessage("ran")]})
-    .add_edge(START, "answer")
-    .compile()
-)
+GRAPH = chain(saying(AIMessage("ran")))
 
 
 @pytest.fixture
@@ -45,83 +41,73 @@ def run_of(**more: Any) -> dict[str, Any]:
 
 def both(name: str) -> list[dict[str, Any]]:
     """An object that holds it as a value, as a name, and further in."""
-    return [
-        {name: {"a": HALF}},
-        {name: {HALF: 1}},
-        {name: {"a": [{"b": {HALF: HALF}}]}},
-    ]
+    return [{name: {"a": HALF}}, {name: {HALF: 1}}, {name: {"a": [{"b": {HALF: HALF}}]}}]
 
 
-BODIES: list[tuple[str, str, dict[str, Any]]] = [
-    *(
-        ("POST", f"/threads/t/{how}", run_of(**more))
-        for how in ("runs", "runs/wait", "runs/stream")
-        for more in [
-            *both("metadata"),
-            *both("context"),
-            *both("input"),
-            {"config": {"configurable": {"tz": HALF}}},
-            {"config": {"configurable": {HALF: "x"}}},
-            {"config": {"tags": [HALF]}},
-            {"checkpoint_id": HALF},
-        ]
-    ),
-    *(
-        ("POST", "/threads/t/runs", {"assistant_id": "agent", **more})
-        for more in [*both("command"), {"command": {"resume": HALF}}]
-    ),
-    *(("POST", "/threads", body) for body in [*both("metadata"), {"thread_id": HALF}]),
-    *(("PATCH", "/threads/t", body) for body in both("metadata")),
-    *(("POST", "/threads/t/state", body) for body in both("values")),
-    ("POST", "/threads/t/state", {"values": {}, "as_node": HALF}),
-    *(("POST", "/threads/search", body) for body in [*both("metadata"), *both("values")]),
-    *(("PUT", "/store/items", {"namespace": ["a"], "key": "k", **body}) for body in both("value")),
-    ("PUT", "/store/items", {"namespace": [HALF], "key": "k", "value": {}}),
-    ("PUT", "/store/items", {"namespace": ["a"], "key": HALF, "value": {}}),
-    ("POST", "/langmem/threads/t/reply", {"text": HALF}),
-    *(("POST", "/langmem/threads/t/reply", {"text": "hi", **body}) for body in both("config")),
-    ("POST", "/langmem/conversations/t/messages", {"content": HALF}),
-    ("POST", "/langmem/conversations/t/messages", {"content": "hi", "message_id": HALF}),
-    *(
-        ("POST", "/langmem/memories", {"conversation_id": "t", **body})
-        for body in both("memory_data")
-    ),
-    ("POST", "/langmem/prompts/p/versions", {"prompt_text": HALF}),
-    (
-        "POST",
-        "/langmem/tasks",
-        {"task_type": "GENERATE_MEMORY_BATCH", "payload": {"user_id": HALF}},
-    ),
+RUNS: list[dict[str, Any]] = [
+    *(more for name in ("metadata", "context", "input") for more in both(name)),
+    {"config": {"configurable": {"tz": HALF}}},
+    {"config": {"configurable": {HALF: "x"}}},
+    {"config": {"tags": [HALF]}},
+    {"checkpoint_id": HALF},
+    *({"input": None} | more for more in [*both("command"), {"command": {"resume": HALF}}]),
 ]
+ITEM = {"namespace": ["a"], "key": "k", "value": {}}
+MEMORY = {"conversation_id": "t"}
+BODIES: dict[str, list[dict[str, Any]]] = {
+    **{f"POST threads/t/{how}": RUNS for how in ("runs", "runs/wait", "runs/stream")},
+    "POST threads": [*both("metadata"), {"thread_id": HALF}],
+    "PATCH threads/t": both("metadata"),
+    "POST threads/t/state": [*both("values"), {"values": {}, "as_node": HALF}],
+    "POST threads/search": [*both("metadata"), *both("values")],
+    "PUT store/items": [
+        *(ITEM | body for body in both("value")),
+        {**ITEM, "namespace": [HALF]},
+        {**ITEM, "key": HALF},
+    ],
+    "POST langmem/threads/t/reply": [
+        {"text": HALF},
+        *({"text": "hi"} | body for body in both("config")),
+    ],
+    "POST langmem/conversations/t/messages": [
+        {"content": HALF},
+        {"content": "hi", "message_id": HALF},
+    ],
+    "POST langmem/memories": [MEMORY | body for body in both("memory_data")],
+    "POST langmem/prompts/p/versions": [{"prompt_text": HALF}],
+    "POST langmem/tasks": [{"task_type": "GENERATE_MEMORY_BATCH", "payload": {"user_id": HALF}}],
+}
 
 
 async def everything(caller: Caller) -> Any:
     """What the server tells of all that it has."""
-    asked = [
-        await caller.http.get("/threads/t"),
-        await caller.http.get("/threads/t/state"),
-        await caller.http.get("/threads/t/runs"),
-        await caller.http.post("/threads/t/history", json={}),
-        await caller.http.post("/threads/search", json={}),
-        await caller.http.post("/store/items/search", json={"namespace_prefix": []}),
-    ]
+    http, prefix = caller.http, {"namespace_prefix": []}
+    asked = [await http.get(f"/threads/t{path}") for path in ("", "/state", "/runs")]
+    asked += [await http.post(f"/threads/{path}", json={}) for path in ("t/history", "search")]
+    asked.append(await http.post("/store/items/search", json=prefix))
     assert {answer.status_code for answer in asked} == {200}
     return [answer.json() for answer in asked]
 
 
+async def send(caller: Caller, where: str, body: bytes) -> httpx.Response:
+    method, path = where.split()
+    headers = {"content-type": "application/json"}
+    return await caller.http.request(method, f"/{path}", content=body, headers=headers)
+
+
 async def test_no_request_stores_half_of_a_character(caller: Caller) -> None:
     before = await everything(caller)
-    for method, path, body in BODIES:
-        # As an escape, and as the bytes that some programs write for it.
-        for text in (
-            json.dumps(body).encode(),
-            json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"),
-        ):
-            answer = await caller.http.request(
-                method, path, content=text, headers={"content-type": "application/json"}
-            )
-            assert answer.status_code == 422, (method, path, body, answer.text)
-            assert "half of a character" in answer.json()["detail"]
+    for where, bodies in BODIES.items():
+        for body in bodies:
+            whole = run_of(**body) if "/runs" in where else body
+            # As an escape, and as the bytes that some programs write for it.
+            for text in (
+                json.dumps(whole).encode(),
+                json.dumps(whole, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+            ):
+                answer = await send(caller, where, text)
+                assert answer.status_code == 422, (where, body, answer.text)
+                assert "half of a character" in answer.json()["detail"]
     assert await everything(caller) == before
 
 
@@ -129,51 +115,42 @@ async def test_whole_characters_are_taken_as_they_are(caller: Caller) -> None:
     words = {"👍": "한국어 \\ud83d and 👍🏽"}
     body = json.dumps(run_of(metadata=words)).encode()
     assert b"\\ud83d" in body
-    sent = await caller.http.post(
-        "/threads/t/runs/wait", content=body, headers={"content-type": "application/json"}
-    )
-    assert sent.status_code == 200
+    assert (await send(caller, "POST threads/t/runs/wait", body)).status_code == 200
     state = await caller.sdk.threads.get_state("t")
     assert state["metadata"]["👍"] == words["👍"]  # type: ignore[index, literal-required]
 
 
 async def test_metadata_with_half_of_a_character_is_refused_by_the_saver(
-    backend: Backend, folder: Path, mode: Mode
+    backend: Backend, folder: Path, calls: Calls
 ) -> None:
-    calls = Calls(mode)
-    place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    place = config(checkpoint_ns="")
     with brief_saver(backend, folder) as saver:
         saver.put(place, empty_checkpoint(), {"source": "input", "step": 0}, {})
         before = [saved.checkpoint["id"] for saved in saver.list(place)]
-        for bad in (
-            {HALF: 1},
-            {"a": HALF},
-            {"a": {HALF: 1}},
-            {"a": [{"b": (HALF,)}]},
-            {"parents": {"": HALF}},
+        named: list[Any] = [
+            *({HALF: 1}, {"a": HALF}, {"a": {HALF: 1}}),
+            *({"a": [{"b": (HALF,)}]}, {"parents": {"": HALF}}),
+        ]
+        for given, metadata in (
+            *((place, bad) for bad in named),
+            ({**place, "metadata": {"a": HALF}}, {}),
+            ({**place, "metadata": {HALF: "a"}}, {}),
+            (config(checkpoint_ns="", customer=HALF), {}),
         ):
             with pytest.raises(InvalidInput, match="half of a character"):
-                await calls.call(saver, "put", place, empty_checkpoint(), bad, {})
-        for config in (
-            {**place, "metadata": {"a": HALF}},
-            {**place, "metadata": {HALF: "a"}},
-            {"configurable": {**place["configurable"], "customer": HALF}},
-        ):
-            with pytest.raises(InvalidInput, match="half of a character"):
-                await calls.call(saver, "put", config, empty_checkpoint(), {}, {})
+                await calls.call(saver, "put", given, empty_checkpoint(), metadata, {})
         assert [saved.checkpoint["id"] for saved in saver.list(place)] == before
         graph: Any = GRAPH.copy({"checkpointer": saver})
-        run: Any = {"configurable": {"thread_id": "new"}, "metadata": {HALF: 1}}
         with pytest.raises(InvalidInput, match="half of a character"):
-            await calls.call(graph, "invoke", SAID, run)
-        assert list(saver.list({"configurable": {"thread_id": "new"}})) == []
+            await calls.call(graph, "invoke", SAID, {**config("new"), "metadata": {HALF: 1}})
+        assert list(saver.list(config("new"))) == []
 
 
 async def test_what_was_stored_with_half_of_a_character_can_be_read() -> None:
     with DeltaSaver.open(":memory:") as saver:
         graph = GRAPH.copy({"checkpointer": saver})
         said = HumanMessage(HALF, additional_kwargs={"a": HALF}, id="m1")
-        graph.invoke({"messages": [said]}, {"configurable": {"thread_id": "t"}})  # type: ignore[call-overload]
+        graph.invoke({"messages": [said]}, config())
         DeltaStore(saver).put(("users",), "k", {HALF: [HALF]})
         async with calling(create_app(saver, graph=GRAPH)) as caller:
             _, state, *_, items = await everything(caller)

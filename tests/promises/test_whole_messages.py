@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.graph import START, MessagesState, StateGraph
+from langchain_core.tools import tool
+from langgraph.graph import MessagesState
 from langgraph.types import interrupt
 from payments import Payments
+from savers import Calls
+from scripted_model import scripted
+from small_graphs import asking_for, chain, config
 
-from langmem_ext import DeltaSaver, InvalidInput, Turn, aconverse, converse
+import langmem_ext
+from langmem_ext import AskUserMiddleware, DeltaSaver, InvalidInput, Turn
 
 PICTURE = {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}
 QUESTION = HumanMessage(
@@ -26,45 +32,35 @@ ALONE = HumanMessage([PICTURE], id="p")
 Say = Callable[..., Any]
 
 
-async def say(graph: Any, message: str | HumanMessage, **given: Any) -> Turn:
-    """Through `aconverse`, on the thread `t`."""
-    return await aconverse(graph, message, thread_id="t", **given)
+@pytest.fixture
+def say(calls: Calls) -> Say:
+    """Say something on the thread `t`."""
 
+    async def say(graph: Any, message: str | HumanMessage) -> Turn:
+        turn: Turn = await calls.call(langmem_ext, "converse", graph, message, thread_id="t")
+        return turn
 
-async def say_sync(graph: Any, message: str | HumanMessage, **given: Any) -> Turn:
-    return converse(graph, message, thread_id="t", **given)
-
-
-BOTH = pytest.mark.parametrize("say", [say_sync, say])
-
-
-def looking(saver: DeltaSaver) -> tuple[Any, list[HumanMessage]]:
-    """A graph that looks at what it is sent."""
-    seen: list[HumanMessage] = []
-
-    def answer(state: MessagesState) -> dict[str, Any]:
-        seen.append(state["messages"][-1])
-        return {"messages": [AIMessage("I see.")]}
-
-    builder = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer")
-    return builder.compile(checkpointer=saver), seen
+    return say
 
 
 def stored(graph: Any) -> list[Any]:
-    return graph.get_state({"configurable": {"thread_id": "t"}}).values["messages"]
+    return graph.get_state(config()).values["messages"]
 
 
-@BOTH
-async def test_a_message_begins_a_turn_whole(tmp_path: Path, say: Say) -> None:
+async def test_a_message_begins_a_turn_whole(say: Say) -> None:
+    seen: list[Any] = []
+
+    def look(state: MessagesState) -> dict[str, Any]:
+        seen.append(state["messages"][-1])
+        return {"messages": [AIMessage("I see.")]}
+
     for message in (QUESTION, ALONE):
-        with DeltaSaver.open(tmp_path / f"{message.id}.db") as saver:
-            graph, seen = looking(saver)
-            assert (await say(graph, message)).reply == "I see."
-            assert seen == [message]
-            assert stored(graph)[0] == message
+        graph = chain(look, saver=DeltaSaver())
+        assert (await say(graph, message)).reply == "I see."
+        assert seen.pop() == message
+        assert stored(graph)[0] == message
 
 
-@BOTH
 async def test_an_answer_is_delivered_whole(tmp_path: Path, say: Say) -> None:
     for message in (QUESTION, ALONE):
         desk = Payments(tmp_path)
@@ -80,7 +76,6 @@ async def test_an_answer_is_delivered_whole(tmp_path: Path, say: Say) -> None:
         assert (await say(graph, with_text)).reply == "Refund O-123?"
 
 
-@BOTH
 async def test_a_picture_alone_begins_no_request_and_is_answered(tmp_path: Path, say: Say) -> None:
     desk = Payments(tmp_path)
     graph = desk.graph(DeltaSaver())
@@ -89,27 +84,41 @@ async def test_a_picture_alone_begins_no_request_and_is_answered(tmp_path: Path,
     assert stored(graph)[0].content == ALONE.content
 
 
-@BOTH
 async def test_other_graphs_get_the_content_where_any_answer_will_do(say: Say) -> None:
     def ask(_: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(str(interrupt("Show me.") == QUESTION.content))]}
 
-    builder = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask")
-    graph = builder.compile(checkpointer=DeltaSaver())
+    graph = chain(ask, saver=DeltaSaver())
     await say(graph, "hello")
     assert (await say(graph, QUESTION)).reply == "True"
 
 
-@BOTH
+@tool
+def cancel_order(order_id: str) -> str:
+    """Cancel an order."""
+    return f"{order_id} is cancelled."
+
+
 async def test_where_a_form_is_asked_a_picture_is_refused_and_the_question_waits(say: Say) -> None:
     schema = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
-
-    def ask(_: MessagesState) -> dict[str, Any]:
-        return {"messages": [AIMessage(str(interrupt({"response_schema": schema})))]}
-
-    builder = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask")
-    graph = builder.compile(checkpointer=DeltaSaver())
-    await say(graph, "hello")
-    with pytest.raises(InvalidInput):
-        await say(graph, ALONE)
-    assert (await say(graph, '{"age": 7}')).reply == "{'age': 7}"
+    call = AIMessage("", tool_calls=[{"name": "cancel_order", "args": {}, "id": "c1"}])
+    model = scripted(lambda told: call if told[-1].type == "human" else told[-1].text)
+    asks = [AskUserMiddleware([cancel_order])]
+    for graph, why, answer, reply in (
+        (
+            chain(asking_for({"response_schema": schema}), saver=DeltaSaver()),
+            "JSON that fits its schema",
+            '{"age": 7}',
+            "{'age': 7}",
+        ),
+        (
+            create_agent(model, [cancel_order], middleware=asks, checkpointer=DeltaSaver()),
+            "neither pictures nor files",
+            HumanMessage("O-1"),
+            "O-1 is cancelled.",
+        ),
+    ):
+        await say(graph, "cancel my order")
+        with pytest.raises(InvalidInput, match=why):
+            await say(graph, ALONE)
+        assert (await say(graph, answer)).reply == reply

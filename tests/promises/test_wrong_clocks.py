@@ -8,38 +8,35 @@ from __future__ import annotations
 
 import io
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import interrupt
+from langgraph.graph import MessagesState
 from savers import Calls, Mode
+from small_graphs import asking_for, chain, config
 from wrong_clock import SKEWS, clock_off_by
 
 import langmem_ext
 from langmem_ext import DeltaSaver, Threads, examine
-
-THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
 def chat(saver: Any) -> Any:
     def answer(state: MessagesState) -> Any:
         return {"messages": [AIMessage(f"a{len(state['messages'])}")]}
 
-    builder = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer")
-    return builder.compile(checkpointer=saver)
+    return chain(answer, saver=saver)
 
 
-async def say(mode: Mode, saver: Any, text: str, at: Any = THREAD) -> list[str]:
-    found = await Calls(mode).call(
-        chat(saver), "invoke", {"messages": [HumanMessage(text)]}, at, durability="sync"
-    )
+async def say(mode: Mode, saver: Any, text: str, at: Any = None) -> list[str]:
+    given = {"messages": [HumanMessage(text)]}, at or config()
+    found = await Calls(mode).call(chat(saver), "invoke", *given, durability="sync")
     return [message.text for message in found["messages"]]
 
 
 def texts(saver: Any) -> list[str]:
-    return [message.text for message in chat(saver).get_state(THREAD).values["messages"]]
+    return [message.text for message in chat(saver).get_state(config()).values["messages"]]
 
 
 @pytest.mark.parametrize("skew", SKEWS)
@@ -54,7 +51,7 @@ async def test_machines_with_different_clocks_take_turns(url: str, mode: Mode, s
             assert found == said
         for saver in (here, there):
             assert texts(saver) == said
-        steps = list(chat(here).get_state_history(THREAD))
+        steps = list(chat(here).get_state_history(config()))
         order = [one.metadata["step"] for one in steps]
         assert order == sorted(order, reverse=True), "the history is in the order of the turns"
         parents = [one.parent_config for one in steps[:-1]]
@@ -71,50 +68,41 @@ async def test_machines_with_different_clocks_take_turns(url: str, mode: Mode, s
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-async def test_a_fork_stays_a_branch(url: str, mode: Mode, skew: float) -> None:
-    with DeltaSaver.open(url) as saver:
-        await say(mode, saver, "q0")
-        first = chat(saver).get_state(THREAD).config
-        await say(mode, saver, "q1")
-        with clock_off_by(skew):
-            forked = await say(mode, saver, "other", first)
-            assert forked == ["q0", "a1", "other", "a3"]
-            here = await say(mode, saver, "q2")
-        assert "q2" in here
-        assert len([*saver.list(THREAD)]) == 12
+async def test_a_fork_stays_a_branch(saver: DeltaSaver, mode: Mode, skew: float) -> None:
+    await say(mode, saver, "q0")
+    first = chat(saver).get_state(config()).config
+    await say(mode, saver, "q1")
+    with clock_off_by(skew):
+        forked = await say(mode, saver, "other", first)
+        assert forked == ["q0", "a1", "other", "a3"]
+        here = await say(mode, saver, "q2")
+    assert "q2" in here
+    assert len([*saver.list(config())]) == 12
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-async def test_a_question_of_a_subgraph_is_answered_once(url: str, mode: Mode, skew: float) -> None:
+async def test_a_question_of_a_subgraph_is_answered_once(
+    saver: DeltaSaver, mode: Mode, skew: float
+) -> None:
     ran: list[str] = []
 
     def pay(state: MessagesState) -> Any:
         ran.append("paid")
         return {"messages": [AIMessage("paid")]}
 
-    def ask(state: MessagesState) -> Any:
-        return {"messages": [AIMessage(f"said {interrupt('sure?')}")]}
-
-    def graph(saver: Any) -> Any:
-        inner = StateGraph(MessagesState).add_sequence([("pay", pay), ("ask", ask)])
-        child = inner.add_edge(START, "pay").compile()
-        outer = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child")
-        return outer.compile(checkpointer=saver)
-
-    with DeltaSaver.open(url) as saver:
-        await say(mode, saver, "before")
-        with clock_off_by(skew):
-            given = {"thread_id": "t"}
-            asked = await Calls(mode).call(langmem_ext, "converse", graph(saver), "pay", **given)
-            assert asked.reply == "sure?"
-            done = await Calls(mode).call(langmem_ext, "converse", graph(saver), "yes", **given)
-        assert (done.reply, ran) == ("paid\nsaid yes", ["paid"])
+    await say(mode, saver, "before")
+    graph = chain(chain(pay, asking_for("sure?", "said {}")), saver=saver)
+    converse = partial(Calls(mode).call, langmem_ext, "converse", graph, thread_id="t")
+    with clock_off_by(skew):
+        assert (await converse("pay")).reply == "sure?"
+        done = await converse("yes")
+    assert (done.reply, ran) == ("paid\nsaid yes", ["paid"])
 
 
-def test_a_thread_that_is_used_does_not_expire(url: str) -> None:
-    with DeltaSaver.open(url) as saver, clock_off_by(0):
-        chat(saver).invoke({"messages": [HumanMessage("now")]}, THREAD)
+def test_a_thread_that_is_used_does_not_expire(saver: DeltaSaver) -> None:
+    with clock_off_by(0):
+        chat(saver).invoke({"messages": [HumanMessage("now")]}, config())
         with clock_off_by(-365 * 86_400):
-            chat(saver).invoke({"messages": [HumanMessage("now, a year ago")]}, THREAD)
+            chat(saver).invoke({"messages": [HumanMessage("now, a year ago")]}, config())
         assert Threads(saver, ttl=timedelta(days=30)).sweep().threads == 0
         assert len(texts(saver)) == 4
