@@ -24,15 +24,13 @@ from pydantic import (
     model_validator,
 )
 
-from langmem_ext.errors import CatalogError, InvalidInput
+from langmem_ext import CatalogError, Extensions, IntentCatalog, InvalidInput, ParamType
 from langmem_ext.waiting.catalog.catalog import (
-    IntentCatalog,
     field_error,
     step_arguments,
     template_fields,
     tool_arguments,
 )
-from langmem_ext.waiting.catalog.param import Extensions, ParamType
 
 
 class Size(enum.Enum):

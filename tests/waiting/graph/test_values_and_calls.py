@@ -47,7 +47,7 @@ def test_a_value_of_no_known_shape_is_refused_and_the_question_waits() -> None:
     ):
         with pytest.raises(InvalidInput, match="no answer to the question for 'remark'"):
             converse(asking, resume=value, thread_id="t")
-    assert converse(asking, "fine", thread_id="t").waiting_for is None
+    assert converse(asking, "the blue one", thread_id="t").waiting_for is None
 
 
 def test_possible_values_are_values_of_their_type() -> None:
