@@ -231,29 +231,6 @@ def test_a_wrong_answer_to_a_sensitive_question_is_marked_too(talk: Any) -> None
     assert message.additional_kwargs["langmem_ext"]["sensitive"] == ["card"]
 
 
-# -- the running summary ---------------------------------------------------------------------------
-
-
-def test_a_long_conversation_gets_a_running_summary_and_keeps_its_log(talk: Any) -> None:
-    graph = build_waiting_graph(
-        IntentCatalog.from_dict(desk.CATALOG), desk.make_tools(talk.shop), summarize_above=6
-    )
-    app = graph.compile(checkpointer=InMemorySaver())
-    said = 0
-    for number in range(1, 8):
-        converse(app, f"where is my order O-{number}?", thread_id="t")
-        said += 4
-        state = app.get_state({"configurable": {"thread_id": "t"}}).values
-        assert len(state["messages"]) == said
-    ids = [message.id for message in state["messages"]]
-    assert state["summary"]["text"].splitlines()[:3] == [
-        "Extract of the earlier conversation (extractive: sentences as they were said):",
-        "user: where is my order O-1?",
-        "tool: check_order: status on its way, carrier Swift Post",
-    ]
-    assert said - 6 <= ids.index(state["summary"]["through"]) + 1 < said
-
-
 # -- wherever LangGraph runs it --------------------------------------------------------------------
 
 
