@@ -225,3 +225,10 @@ def test_of_a_local_parameter_the_model_sees_nothing() -> None:
     while_asked = ClassifyRequest("swordfish", catalog, waiting_for="pin", prompt="Word?", now=NOW)
     ModelClassifier(made).classify(while_asked)
     assert len(made.asked) == 1, "no model is called while a local parameter is asked for"
+
+
+def test_a_reason_never_holds_the_users_words() -> None:
+    for text in ("cancel order O-777", "xyzzy O-777", "talk to a human about my refund"):
+        reason = RuleClassifier().classify(ClassifyRequest(text, CATALOG, now=NOW)).reason
+        assert reason
+        assert not {"O-777", "xyzzy"} & set(reason.split())
