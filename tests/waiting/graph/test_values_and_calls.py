@@ -86,8 +86,8 @@ def test_a_key_names_one_call_of_one_request() -> None:
 
     codes = {"code": {"type": "identifier", "pattern": r"B-\d", "prompt": "Which?"}}
     dropping = graph(codes, drop, tool="drop")
-    for thread, text in (("t", "go B-1"), ("t", "go B-1"), ("t", "go B-2"), ("u", "go B-1")):
-        converse(dropping, text, thread_id=thread)
+    for thread, said, code in (("t", "a", 1), ("t", "b", 1), ("t", "c", 2), ("u", "a", 1)):
+        converse(dropping, f"go B-{code}", thread_id=thread, message_id=said)
     assert len(set(keys)) == 4
     assert all(keys)
 
