@@ -27,7 +27,7 @@ from case_files import CaseFile
 from langmem_ext import Extraction, Param, Reply, extract
 from langmem_ext.waiting.catalog.param import doubtful_below
 
-FILES = ("choices", "codes", "days", "names", "numbers", "texts", "times")
+FILES = ("choices", "codes", "days", "messages", "names", "numbers", "texts", "times")
 
 
 class Reader:

@@ -12,11 +12,8 @@ import pytest
 from langchain_core.tools import StructuredTool
 from pydantic import JsonValue, create_model
 
-from langmem_ext.errors import CatalogError
-from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext import CatalogError, IntentCatalog, Param, ParamType, Reply, extract
 from langmem_ext.waiting.catalog.inference import infer_type
-from langmem_ext.waiting.catalog.param import Param, ParamType
-from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.validity import is_valid
 from langmem_ext.waiting.policy.asking import value_schema
 

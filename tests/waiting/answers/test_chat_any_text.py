@@ -19,10 +19,9 @@ from test_ask_user import PARALLEL, WHOLE
 from test_ask_user import agent as asking_agent
 from test_foreign_interrupts import FORMS, GRAPHS
 
-from langmem_ext import DeltaSaver, examine
+from langmem_ext import DeltaSaver, Settings, examine
 from langmem_ext.cli.chat.chat import talk
 from langmem_ext.cli.chat.open_chat import OpenChat
-from langmem_ext.settings.model import Settings
 from langmem_ext.threads.states.held import Standing
 
 

@@ -17,8 +17,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field, ValidationError
 from savers import BACKENDS, brief_saver
 
-from langmem_ext import DeltaSaver, Threads, converse, examine
-from langmem_ext.threads.states.states import ThreadStates
+from langmem_ext import DeltaSaver, Threads, ThreadStates, converse, examine
 
 FILE = next(backend for backend in BACKENDS if backend.name == "file")
 

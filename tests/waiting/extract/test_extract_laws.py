@@ -6,12 +6,11 @@ import re
 from datetime import date, datetime, time
 
 import pytest
+from cpu_time import LITTLE, cpu_seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
-from langmem_ext.waiting.extract import LONGEST, Reply, extract, find
-from langmem_ext.waiting.extract.reading_cache import remembered
+from langmem_ext import Extraction, InvalidInput, Param, ParamType, Reply, extract
 
 NOW = datetime(2024, 5, 15, 10, 30)
 
@@ -30,40 +29,13 @@ PARAMS = {
     for kind in ParamType
 }
 PHRASES = st.sampled_from(
-    (
-        "I want to",
-        "go",
-        "from Oslo",
-        "to new york",
-        "on March 3rd",
-        "at half past 5",
-        "pm",
-        "for two",
-        "people",
-        "me and my wife",
-        "O-12345",
-        "o 12",
-        "a@b.com",
-    )
-    + (
-        "$40",
-        "red",
-        "not",
-        "dark blue",
-        "or",
-        "yes",
-        "no",
-        "please",
-        "12 Elm Street,",
-        "don't know",
-        "?",
-        "!",
-        ".",
-        "415-555-2671",
-        "because",
-        "it's",
-    )
-    + ("Ann Lee", 'called "Up"', "the first one", "8/3", "tomorrow")
+    [
+        *("I want to", "go", "from Oslo", "to new york", "on March 3rd", "at half past 5", "pm"),
+        *("for two", "people", "me and my wife", "O-12345", "o 12", "a@b.com", "$40", "red"),
+        *("not", "dark blue", "or", "yes", "no", "please", "12 Elm Street,", "don't know", "?"),
+        *("!", ".", "415-555-2671", "because", "it's", "Ann Lee", 'called "Up"', "the first one"),
+        *("8/3", "tomorrow"),
+    ]
 )
 TEXTS = st.one_of(st.text(max_size=120), st.lists(PHRASES, max_size=25).map(" ".join))
 KINDS = st.sampled_from(list(ParamType))
@@ -104,6 +76,7 @@ def check_value(param: Param, found: Extraction) -> None:
 def test_any_reply_gives_a_valid_result_inside_its_text(kind: ParamType, reply: Reply) -> None:
     param = PARAMS[kind]
     found = extract(param, reply)
+    assert found == extract(param, reply), "the same reply gives the same result"
     assert 0.0 <= found.confidence <= 1.0
     if found.status != "filled":
         assert found.value is None
@@ -116,11 +89,6 @@ def test_any_reply_gives_a_valid_result_inside_its_text(kind: ParamType, reply: 
     start, end = found.span
     assert 0 <= start < end <= len(reply.text)
     assert reply.text[start:end] == found.raw
-
-
-@given(KINDS, replies())
-def test_the_same_reply_gives_the_same_result(kind: ParamType, reply: Reply) -> None:
-    assert extract(PARAMS[kind], reply) == extract(PARAMS[kind], reply)
 
 
 LEADS = ("", "it is ", "not ", "I don't know ", "why ")
@@ -155,52 +123,38 @@ def test_a_reason_never_holds_the_value(kind: ParamType, value: str) -> None:
 
 @given(KINDS, TEXTS)
 def test_a_message_that_answers_nothing_is_filled_or_abstained(kind: ParamType, text: str) -> None:
-    found = find(PARAMS[kind], text, now=NOW)
+    found = extract(PARAMS[kind], Reply(text, now=NOW))
     assert found.status in ("filled", "abstained")
     if found.status == "filled":
+        assert kind != ParamType.TEXT, "no open text is found in what answers nothing"
         check_value(PARAMS[kind], found)
 
 
-@given(text=TEXTS)
-def test_open_text_is_never_found_in_a_message_that_answers_nothing(text: str) -> None:
-    assert find(PARAMS[ParamType.TEXT], text, now=NOW).status == "abstained"
-
-
 NO_ANSWERS = (
-    "",
-    " ",
-    "\n",
-    "???",
-    "...",
-    "🙂",
-    "cancel my order please",
-    "why do you ask?",
-    "I don't know",
+    *("", " ", "\n", "???", "...", "🙂"),
+    *("cancel my order please", "why do you ask?", "I don't know"),
 )
-PIECES = ("1 ", "one and ", "Alpha Beta ", "-", " ", "in the ", "a.b.", "12 main ", "@", "monday ")
+PIECES = (
+    *("1 ", "one and ", "Alpha Beta ", "-", " ", "in the ", "a.b.", "12 main ", "@", "monday "),
+    *("hang on, ", "my number is ", "it should ", "ok, ", "no lol ", ", the mill"),
+)
+
+
+def asked(kind: ParamType, text: str) -> Extraction:
+    return extract(PARAMS[kind], Reply(text, prompt="What is it?", now=NOW))
 
 
 @pytest.mark.parametrize("kind", list(ParamType), ids=str)
 def test_every_type_abstains_on_junk_questions_refusals_and_wishes(kind: ParamType) -> None:
     for text in NO_ANSWERS:
-        assert (
-            extract(PARAMS[kind], Reply(text, prompt="What is it?", now=NOW)).status != "filled"
-        ), text
+        assert asked(kind, text).status != "filled", text
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in ParamType if kind is not ParamType.TEXT], ids=str
-)
-def test_of_a_long_message_no_more_than_its_head_is_read(kind: ParamType) -> None:
+@pytest.mark.parametrize("kind", list(ParamType), ids=str)
+def test_a_long_message_is_read_in_little_time(kind: ParamType) -> None:
     for piece in PIECES:
-        text = (
-            f"{piece * (20_000 // len(piece))} scarlet 7391 $73 2031-07-19 19:47 zyx@example.com"
-            " ZYX-7391 https://zyx.org"
-        )
-        found = extract(PARAMS[kind], Reply(text, prompt="What is it?", now=NOW))
-        assert found == extract(
-            PARAMS[kind], Reply(text[:LONGEST], prompt="What is it?", now=NOW)
-        ), piece
+        text = piece * (20_000 // len(piece))
+        assert cpu_seconds(lambda: asked(kind, text)) < LITTLE, piece  # noqa: B023 - called at once
 
 
 def test_a_free_text_is_taken_as_long_as_it_is() -> None:
@@ -208,69 +162,6 @@ def test_a_free_text_is_taken_as_long_as_it_is() -> None:
     assert extract(
         PARAMS[ParamType.TEXT], Reply(text, prompt="What happened?", now=NOW)
     ).value == text.strip(" .")
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "text", "value"),
-    [
-        ("order_id", ParamType.IDENTIFIER, "cancel order AB1234", "AB1234"),
-        ("email", ParamType.EMAIL, "my email is a@b.com", "a@b.com"),
-        ("phone", ParamType.PHONE, "call 415-555-2671", "+14155552671"),
-        ("day", ParamType.DATE, "deliver it tomorrow", "2024-05-16"),
-        ("clock", ParamType.TIME, "come at 5pm", "17:00"),
-        ("amount", ParamType.MONEY, "send $20 to Ann", 20),
-        ("people", ParamType.INTEGER, "a table for 4 people", 4),
-        ("city", ParamType.PLACE, "find me a hotel in Oslo", "Oslo"),
-        ("full_name", ParamType.PERSON, "my name is Ann Lee", "Ann Lee"),
-        ("movie", ParamType.NAME, "the movie is Paper Boats", "Paper Boats"),
-        ("gift_wrap", ParamType.BOOLEAN, "I want it gift wrapped", True),
-        ("address", ParamType.ADDRESS, "ship it to 12 Elm Street", "12 Elm Street"),
-    ],
-)
-def test_a_marked_value_is_found_in_any_message(
-    name: str, kind: ParamType, text: str, value: object
-) -> None:
-    assert find(Param(name=name, type=kind), text, now=NOW).value == value
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "text"),
-    [
-        ("order_id", ParamType.IDENTIFIER, "cancel AB1234"),
-        ("clock", ParamType.TIME, "at 5"),
-        ("amount", ParamType.MONEY, "send 20"),
-        ("people", ParamType.INTEGER, "book 2 rooms"),
-        ("city", ParamType.PLACE, "I am in trouble"),
-        ("city", ParamType.PLACE, "Oslo is nice"),
-        ("full_name", ParamType.PERSON, "Ann wants it"),
-        ("movie", ParamType.NAME, "play Dune"),
-        ("gift_wrap", ParamType.BOOLEAN, "yes"),
-        ("reason", ParamType.TEXT, "cancel it, I am ill"),
-    ],
-)
-def test_an_unmarked_value_is_not_found_in_a_message_that_answers_nothing(
-    name: str, kind: ParamType, text: str
-) -> None:
-    assert find(Param(name=name, type=kind), text, now=NOW).status == "abstained"
-
-
-def test_a_text_is_read_once_while_it_is_among_the_latest_and_long_ones_are_not_kept() -> None:
-    reads: list[str] = []
-
-    @remembered
-    def words(text: str, *, lower: bool = False) -> list[str]:
-        reads.append(text)
-        return (text.lower() if lower else text).split()
-
-    words("A b").append("c")
-    assert (words("A b"), words("A b", lower=True), reads) == (
-        ["A", "b"],
-        ["a", "b"],
-        ["A b", "A b"],
-    )
-    long = "x" * (LONGEST + 1)
-    assert words(long) == words(long) == [long]
-    assert reads.count(long) == 2
 
 
 WRITTEN = {
@@ -293,3 +184,9 @@ def test_a_value_between_wide_gaps_is_found_where_it_stands(kind: ParamType, gap
     assert found.status == "filled"
     assert found.span is not None
     assert text[slice(*found.span)] == found.raw == WRITTEN[kind]
+
+
+def test_a_pattern_that_is_no_regular_expression_is_one_clear_error() -> None:
+    order = Param(name="order_id", type=ParamType.IDENTIFIER, pattern="(")
+    with pytest.raises(InvalidInput, match="order_id"):
+        extract(order, Reply("O-1", prompt="Which one?", now=NOW))

@@ -24,7 +24,6 @@ from langmem_ext import (
     build_waiting_graph,
     converse,
 )
-from langmem_ext.waiting.graph.answerer import Told
 
 
 def talk(answer: Any, *said: str) -> tuple[Turn, dict[str, Any]]:
@@ -121,7 +120,7 @@ class KnowingModel(ScriptedModel):
     def with_structured_output(self, schema: Any, **_: Any) -> Any:
         def answered(messages: Any, _: Any = None) -> dict[str, Any]:
             self.asked.append(messages)
-            if schema is not Told:
+            if "answer" not in schema.model_fields:
                 return {}
             if self.tells == "fails":
                 raise RuntimeError("hunter2")

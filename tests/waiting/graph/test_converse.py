@@ -26,16 +26,18 @@ from langgraph.types import Command, interrupt
 from patience import PATIENCE_S
 from typing_extensions import TypedDict
 
-from langmem_ext.errors import (
+from langmem_ext import (
     ConversationError,
     InvalidInput,
     InvalidThreadId,
     LangmemExtError,
     ThreadBusy,
+    Turn,
+    aconverse,
+    converse,
 )
 from langmem_ext.storage.driver import Leases
-from langmem_ext.waiting.converse import aconverse, converse, leases_of
-from langmem_ext.waiting.turn import Turn
+from langmem_ext.waiting.converse import leases_of
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 

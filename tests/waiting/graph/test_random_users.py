@@ -33,8 +33,7 @@ from pydantic import ValidationError
 from savers import Backend
 from wrong_clock import SKEWS, clock_off_by
 
-from langmem_ext.checkpointer.saver import DeltaSaver
-from langmem_ext.waiting.converse import converse
+from langmem_ext import DeltaSaver, converse
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 CASES = Path(__file__).parents[2] / "promises" / "yes.yaml"

@@ -17,8 +17,7 @@ import pytest
 from conversation import Conversation, Server
 from patience import PATIENCE_S
 
-from langmem_ext.errors import StaleAnswer, ThreadBusy
-from langmem_ext.waiting.converse import converse
+from langmem_ext import StaleAnswer, ThreadBusy, converse
 
 ASKED = "What's your order ID?"
 

@@ -26,8 +26,8 @@ from langmem_ext import (
     Turn,
     aconverse,
     converse,
+    examine,
 )
-from langmem_ext.maintenance.doctor import examine
 
 ORDER_ID = "What's your order ID?"
 ADDRESS = "What's the new address?"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 import pytest
 from langchain_core.embeddings import Embeddings
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.checkpoint.memory import InMemorySaver
 
 from langmem_ext import (
-    DeltaSaver,
     EmbeddingClassifier,
     IntentCatalog,
     aconverse,
@@ -35,17 +32,11 @@ CATALOG = IntentCatalog.from_dict(
                 "description": "Place an advertisement",
                 "examples": ["advertise something for sale"],
                 "required": ["number"],
-                "reply": "Noted.",
             },
         ],
         "params": {
             "number": {"type": "identifier", "pattern": r"S\d{6}", "prompt": "Which number?"},
-            "card": {
-                "type": "identifier",
-                "pattern": r"C\d{4}",
-                "prompt": "?",
-                "sensitive": True,
-            },
+            "card": {"type": "identifier", "pattern": r"C\d{4}", "prompt": "?", "sensitive": True},
         },
         "replies": {"unknown": "I can help with papers."},
     }
@@ -58,83 +49,55 @@ MEANINGS = (
 
 
 class ByMeaning(Embeddings):
-    """Vectors of which each place counts the words of one meaning."""
+    """Vectors of which each place counts the words of one meaning; it may fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, failure: Exception | None = None) -> None:
         self.seen: list[str] = []
-        self.fails = False
+        self.failure = failure
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [self.embed_query(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        if self.fails:
-            raise ConnectionError("no such host")
+        if self.failure:
+            raise self.failure
         self.seen.append(text)
         return [float(sum(part in text.lower() for part in parts)) for parts in MEANINGS]
 
 
-class Desk:
-    """A graph with embeddings, and a thread on it."""
-
-    def __init__(self, graph: CompiledStateGraph[Any, Any, Any, Any], made: ByMeaning) -> None:
-        self.graph, self.embeddings = graph, made
-
-    def say(self, text: str) -> str:
-        return converse(self.graph, text, thread_id="t", now=NOW).reply
+async def replies(text: str, embeddings: Embeddings) -> tuple[str, str]:
+    """What is replied to a first message, sync and async."""
+    builder = build_waiting_graph(CATALOG, [], classifier=EmbeddingClassifier(embeddings))
+    graph = builder.compile(checkpointer=InMemorySaver())
+    turn = await aconverse(graph, text, thread_id="async", now=NOW)
+    return converse(graph, text, thread_id="sync", now=NOW).reply, turn.reply
 
 
-@pytest.fixture
-def desk() -> Iterator[Desk]:
-    made = ByMeaning()
-    builder = build_waiting_graph(CATALOG, [], classifier=EmbeddingClassifier(made))
-    with DeltaSaver.open(":memory:") as saver:
-        yield Desk(builder.compile(checkpointer=saver), made)
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("tenerife, S330981", "S330981 is paused."),
+        ("kittens to give to good homes", "Which number?"),
+        ("pram on the beach", "Do you mean: suspend the delivery, or place an advertisement?"),
+        ("hocus pocus", "I can help with papers."),
+    ],
+)
+async def test_what_is_meant_is_taken_up_or_asked_about(text: str, reply: str) -> None:
+    assert await replies(text, ByMeaning()) == (reply, reply)
 
 
-def test_a_request_without_a_word_of_the_catalog_is_taken_up_with_its_values(desk: Desk) -> None:
-    assert desk.say("tenerife, S330981") == "S330981 is paused."
+async def test_neither_what_the_rules_recognise_nor_what_must_be_hidden_is_embedded() -> None:
+    embeddings = ByMeaning()
+    assert (await replies("stop the paper while we are away", embeddings))[0] == "Which number?"
+    assert embeddings.seen == []
+    await replies("kittens, my card is C1234", embeddings)
+    assert any("kittens" in text for text in embeddings.seen)
+    assert "C1234" not in " ".join(embeddings.seen)
 
 
-async def test_it_is_so_on_an_event_loop(desk: Desk) -> None:
-    turn = await aconverse(desk.graph, "kittens to give to good homes", thread_id="t", now=NOW)
-    assert turn.reply == "Which number?"
-
-
-def test_what_may_mean_two_requests_is_asked_about(desk: Desk) -> None:
-    assert desk.say("pram on the beach") == (
-        "Do you mean: suspend the delivery, or place an advertisement?"
-    )
-
-
-def test_what_means_none_of_them_is_not_understood(desk: Desk) -> None:
-    assert desk.say("hocus pocus") == "I can help with papers."
-
-
-def test_what_the_rules_recognise_is_not_embedded(desk: Desk) -> None:
-    assert desk.say("stop the paper while we are away") == "Which number?"
-    assert desk.embeddings.seen == []
-
-
-def test_embeddings_that_fail_leave_it_to_the_rules(
-    desk: Desk, caplog: pytest.LogCaptureFixture
-) -> None:
-    desk.embeddings.fails = True
-    assert desk.say("tenerife, S330981").startswith("Do you mean: ")
+async def test_embeddings_that_fail_leave_it_to_the_rules(caplog: pytest.LogCaptureFixture) -> None:
+    failing = ByMeaning(ConnectionError("no such host"))
+    for reply in await replies("tenerife, S330981", failing):
+        assert reply.startswith("Do you mean: ")
     assert "ConnectionError" in caplog.text
     assert "tenerife" not in caplog.text
-
-
-def test_vectors_of_another_length_leave_it_to_the_rules(
-    desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    converse(desk.graph, "kittens", thread_id="before", now=NOW)
-    monkeypatch.setattr(ByMeaning, "embed_query", lambda *_: [1.0])  # the provider's new model
-    assert desk.say("tenerife, S330981").startswith("Do you mean: ")
-    assert "ValueError" in caplog.text
-
-
-def test_a_value_that_no_model_may_see_is_not_embedded(desk: Desk) -> None:
-    desk.say("kittens, my card is C1234")
-    assert "C1234" not in " ".join(desk.embeddings.seen)
-    assert any("kittens" in text for text in desk.embeddings.seen)

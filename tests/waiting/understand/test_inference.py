@@ -1,97 +1,62 @@
-"""The type and role of a parameter follow from its name, description and values."""
+"""The type and role of a parameter follow from its name and description."""
 
 from __future__ import annotations
 
-import pytest
+from typing import Any, TypeAlias
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langmem_ext.waiting.catalog.inference import infer_role, infer_type
-from langmem_ext.waiting.catalog.param import ParamType
+from langmem_ext import IntentCatalog, Param, ParamType
 
+Names: TypeAlias = list[str | tuple[str, str]]
 
-@pytest.mark.parametrize(
-    ("name", "description", "kind"),
-    [
-        ("order_id", "", ParamType.IDENTIFIER),
-        ("orderId", "", ParamType.IDENTIFIER),
-        ("confirmation_number", "", ParamType.IDENTIFIER),
-        ("email", "", ParamType.EMAIL),
-        ("contact_email", "", ParamType.EMAIL),
-        ("phone_number", "", ParamType.PHONE),
-        ("shipping_address", "", ParamType.ADDRESS),
-        ("check_in_date", "", ParamType.DATE),
-        ("birthday", "", ParamType.DATE),
-        ("pickup_time", "", ParamType.TIME),
-        ("transfer_amount", "", ParamType.MONEY),
-        ("price", "", ParamType.MONEY),
-        ("number_of_people", "", ParamType.INTEGER),
-        ("party_size", "", ParamType.INTEGER),
-        ("quantity", "", ParamType.INTEGER),
-        ("x", "Number of people", ParamType.INTEGER),
-        ("is_gift", "", ParamType.BOOLEAN),
-        ("wrapped", "Whether it is wrapped", ParamType.BOOLEAN),
-        ("city", "", ParamType.PLACE),
-        ("departure_airport", "", ParamType.PLACE),
-        ("city_of_event", "City where the event is", ParamType.PLACE),
-        ("first_name", "", ParamType.PERSON),
-        ("recipient_name", "", ParamType.PERSON),
-        ("movie_name", "", ParamType.NAME),
-        ("title", "", ParamType.NAME),
-        ("genre", "Main genre of the movie", ParamType.TEXT),
-        ("price_range", "", ParamType.TEXT),
-        ("reason", "", ParamType.TEXT),
-        ("weight", "Weight in kg", ParamType.NUMBER),
-        ("zzz", "", ParamType.TEXT),
+TYPES: dict[str | None, Names] = {
+    "identifier": ["order_id", "orderId", "confirmation_number"],
+    "email": ["email", "contact_email"],
+    "phone": ["phone_number"],
+    "address": ["shipping_address"],
+    "date": ["check_in_date", "birthday"],
+    "time": ["pickup_time"],
+    "money": ["transfer_amount", "price"],
+    "integer": ["number_of_people", "party_size", "quantity", ("x", "Number of people")],
+    "boolean": ["is_gift", ("wrapped", "Whether it is wrapped")],
+    "place": ["city", "departure_airport", ("city_of_event", "City where the event is")],
+    "person": ["first_name", "recipient_name"],
+    "name": ["movie_name", "title"],
+    "number": [("weight", "Weight in kg")],
+    "text": [("genre", "Main genre of the movie"), "price_range", "reason", "zzz"],
+}
+ROLES: dict[str | None, Names] = {
+    "from": [
+        *("origin", "from_station", "departure_date", "pickup_city", "check_in_date"),
+        ("stop", "where the passengers get on"),
     ],
-)
-def test_the_type_follows_from_name_and_description(
-    name: str, description: str, kind: ParamType
-) -> None:
-    assert infer_type(name, description) == kind
-
-
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        (["small", "large"], ParamType.ENUM),
-        (["True", "False"], ParamType.BOOLEAN),
-        (["yes", "no"], ParamType.BOOLEAN),
-        (["1", "2", "3"], ParamType.INTEGER),
-        (["1", "2", "many"], ParamType.ENUM),
+    "to": [
+        *("destination", "to_station", "return_date", "dropoff_date", "end_time"),
+        ("where", "City where the journey ends"),
     ],
-)
-def test_given_values_decide_the_type(values: list[str], kind: ParamType) -> None:
-    assert infer_type("city", "", values) == kind
+    None: ["city", "order_id", ("new_date", "new day of the pickup")],
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "description", "role"),
-    [
-        ("origin", "", "from"),
-        ("from_station", "", "from"),
-        ("departure_date", "", "from"),
-        ("pickup_city", "", "from"),
-        ("check_in_date", "", "from"),
-        ("destination", "", "to"),
-        ("to_station", "", "to"),
-        ("return_date", "", "to"),
-        ("dropoff_date", "", "to"),
-        ("end_time", "", "to"),
-        ("where", "City where the journey ends", "to"),
-        ("city", "", None),
-        ("order_id", "", None),
-    ],
-)
-def test_the_role_follows_from_name_then_description(
-    name: str, description: str, role: str | None
-) -> None:
-    assert infer_role(name, description) == role
+def declared(name: str, description: str = "", **more: Any) -> Param:
+    """A parameter that a catalog declares with this name and description."""
+    params = {name: {"description": description, **more}}
+    return IntentCatalog.from_dict({"intents": [{"id": "a"}], "params": params}).param(name)
 
 
-@given(st.text(max_size=40), st.text(max_size=80), st.lists(st.text(max_size=10), max_size=4))
-def test_any_name_has_a_type_and_a_role_or_none(
-    name: str, description: str, values: list[str]
-) -> None:
-    assert infer_type(name, description, values) in ParamType
-    assert infer_role(name, description) in ("from", "to", None)
+def test_type_and_role_follow_from_name_and_description() -> None:
+    for wanted, field, more in ((TYPES, "type", {}), (ROLES, "role", {"type": "place"})):
+        for value, given_ in wanted.items():
+            for words in given_:
+                name, *description = [words] if isinstance(words, str) else words
+                param = declared(name, *description, **more)
+                assert getattr(param, field) == value, words
+
+
+@given(st.from_regex(r"[a-z][a-z_]{0,39}", fullmatch=True), st.text(max_size=80))
+def test_any_name_has_a_type_and_a_role_or_none(name: str, description: str) -> None:
+    param = declared(name, description)
+    assert param.type in ParamType
+    assert param.role in ("from", "to", None)

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from asking import asking
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import interrupt
 
-from langmem_ext.errors import ConversationError, InvalidInput, LangmemExtError
-from langmem_ext.waiting.interrupts.foreign import Asked, plan_answers, plan_resume, question_of
-from langmem_ext.waiting.interrupts.response_schema import fits
+from langmem_ext import ConversationError, InvalidInput, LangmemExtError, Turn, converse
 
 ALL = ["approve", "edit", "reject", "respond"]
 
@@ -27,8 +28,33 @@ def batch(*names: str, allowed: Any = ALL, **more: Any) -> dict[str, Any]:
     }
 
 
-def answer(value: Any, text: str, schema: Any = None) -> Any:
-    return plan_answers({"id": Asked(value, schema)}, text)["id"]
+class Asks:
+    """A graph with a node for each value that asks with it, and what those nodes are passed."""
+
+    def __init__(self, *values: Any) -> None:
+        self.passed: list[Any] = []
+        nodes = [lambda state, value=value: self.node(value) for value in values]
+        self.graph = asking(InMemorySaver(), *nodes)
+        self.turn = self.say("go")
+        self.ids = [asked.id for asked in self.turn.interrupts]
+
+    def node(self, value: Any) -> dict[str, Any]:
+        self.passed.append(interrupt(value))
+        return {}
+
+    def say(self, *text: str, **given_: Any) -> Turn:
+        return converse(self.graph, *text, thread_id="t", **given_)
+
+
+def answer(value: Any, text: str) -> Any:
+    """What a node that asks with a value is passed when somebody says this."""
+    asks = Asks(value)
+    asks.say(text)
+    return asks.passed[0]
+
+
+def question_of(value: Any) -> str:
+    return Asks(value).turn.reply
 
 
 def decisions(*one: dict[str, Any]) -> dict[str, Any]:
@@ -148,15 +174,14 @@ def test_any_text_is_the_answer_of_a_tool_that_only_asks() -> None:
 
 
 def test_a_person_is_asked_in_words() -> None:
-    told = question_of(Asked(batch("pay", "refund", allowed=["approve", "reject"])))
-    assert told is not None
+    told = question_of(batch("pay", "refund", allowed=["approve", "reject"]))
     assert told.startswith(
         "run pay\n\nrun refund\n\nSay approve, reject (or reject: why) for all of them; or JSON"
     )
-    assert question_of(Asked("What?")) == "What?"
-
-
-WAITING = {"param": "order_id", "prompt": "Which?", "attempt": 1}
+    assert question_of("What?") == "What?"
+    assert question_of({"order_id": "O-1", "total": 5}) == "order id: O-1\ntotal: 5"
+    options = {"question": "How?", "options": ["card", "voucher"]}
+    assert question_of(options) == "How?\n  1. card\n  2. voucher"
 
 
 @pytest.mark.parametrize(
@@ -169,8 +194,6 @@ WAITING = {"param": "order_id", "prompt": "Which?", "attempt": 1}
         [1],
         {},
         {"question": "Which?"},
-        WAITING,
-        {**batch("pay"), **WAITING, "response_schema": {"type": "object"}},
     ],
 )
 @pytest.mark.parametrize("text", ["blue", "yes", "7", '{"a": 1}', "[]"])
@@ -205,13 +228,14 @@ def test_any_other_question_is_answered_with_the_text(value: Any, text: str) -> 
 def test_a_declared_schema_is_kept_to(
     schema: dict[str, Any], taken: dict[str, Any], refused: list[str]
 ) -> None:
-    for value, declared in ((None, schema), ({"response_schema": schema}, None)):
-        for text, meant in taken.items():
-            said = answer(value, text, declared)
-            assert (said, type(said)) == (meant, type(meant))
-        for text in refused:
-            with pytest.raises(InvalidInput, match="structured answer"):
-                answer(value, text, declared)
+    value = {"response_schema": schema}
+    for text, meant in taken.items():
+        said = answer(value, text)
+        assert said == meant
+        assert isinstance(said, type(meant))
+    for text in refused:
+        with pytest.raises(InvalidInput, match="structured answer"):
+            answer(value, text)
 
 
 def test_a_form_of_an_mcp_server_is_answered_with_its_responses() -> None:
@@ -261,21 +285,19 @@ def test_a_request_of_the_agent_inbox_is_answered_with_a_list_of_one() -> None:
             answer(silent, text)
 
 
-def test_of_several_questions_the_first_is_answered_or_each_by_its_id() -> None:
-    waiting = {
-        "a": Asked(batch("pay")),
-        "b": Asked({"type": "tool_approval", "name": "refund", "args": {}}),
-    }
-    assert plan_answers(waiting, "yes") == {"a": decisions(APPROVE)}
-    assert plan_answers(waiting, '{"b": "no, late"}') == {
-        "b": {"type": "reject", "message": "late"}
-    }
-    assert plan_answers(
-        {**waiting, "c": Asked("Who?")}, '{"c": "Ada", "b": {"type": "approve"}}'
-    ) == {"c": "Ada", "b": APPROVE}
-    for text in ("blue", "{}", '{"d": 1}', '{"a": "yes", "d": 1}', '{"a": "yes", "b": "perhaps"}'):
+def test_of_several_questions_each_is_answered_by_its_id() -> None:
+    approval = {"type": "tool_approval", "name": "refund", "args": {}}
+    asks = Asks(batch("pay"), approval, "Who?")
+    first, second, third = asks.ids
+    for text in ("blue", "{}", '{"d": 1}', json.dumps({first: "yes", second: "perhaps"})):
         with pytest.raises(InvalidInput):
-            plan_answers(waiting, text)
+            asks.say(text)
+    assert asks.passed == []
+    asks.say(json.dumps({second: "no, late"}))
+    asks.say(json.dumps({third: "Ada", first: {"type": "approve"}}))
+    assert len(asks.passed) == 3
+    for passed in (decisions(APPROVE), {"type": "reject", "message": "late"}, "Ada"):
+        assert passed in asks.passed
 
 
 # -- what people say ------------------------------------------------------------------------------
@@ -359,7 +381,7 @@ def test_a_form_is_filled_in_with_words(text: str, response: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["31", "row: 0", "window", "yes", "row: 12, side: roof", '{"row": "x"}', ""]
+    "text", ["31", "row: 0", "window", "yes", "row: 12, side: roof", '{"row": "x"}']
 )
 def test_a_form_is_not_filled_in_wrongly(text: str) -> None:
     with pytest.raises(InvalidInput, match="JSON that fits"):
@@ -367,7 +389,7 @@ def test_a_form_is_not_filled_in_wrongly(text: str) -> None:
 
 
 def test_a_form_is_shown_with_its_fields() -> None:
-    shown = question_of(Asked(FORM))
+    shown = question_of(FORM)
     assert shown.splitlines() == [
         "book asks:",
         "Which seat?",
@@ -380,7 +402,7 @@ def test_a_form_is_shown_with_its_fields() -> None:
         "tool_name": "pay",
         "requests": [{"key": "k", "message": "Pay", "mode": "url", "url": "https://x.example"}],
     }
-    assert "Visit https://x.example" in question_of(Asked(link))
+    assert "Visit https://x.example" in question_of(link)
     assert answer(link, "done") == {"responses": {"k": {"action": "accept"}}}
 
 
@@ -396,14 +418,6 @@ def test_a_form_is_shown_with_its_fields() -> None:
 )
 def test_a_listed_option_is_chosen_by_its_place(text: str, meant: str) -> None:
     assert answer({"question": "How?", "options": ["card", "voucher"]}, text) == meant
-
-
-def test_what_nobody_knows_is_shown_line_by_line() -> None:
-    assert question_of(Asked({"order_id": "O-1", "total": 5})) == "order id: O-1\ntotal: 5"
-    assert (
-        question_of(Asked({"question": "How?", "options": ["card", "voucher"]}))
-        == "How?\n  1. card\n  2. voucher"
-    )
 
 
 # -- what clients send ----------------------------------------------------------------------------
@@ -434,31 +448,32 @@ def test_what_nobody_knows_is_shown_line_by_line() -> None:
             {"responses": {"seat": {"action": "accept", "content": {"row": 2}}}},
         ),
         ("Who?", {"any": ["thing"]}, {"any": ["thing"]}),
-        (
-            "Who?",
-            {"interruptId": "id", "status": "cancelled"},
-            {"__agui_cancelled__": True, "interrupt_id": "id"},
-        ),
     ],
 )
 def test_a_clients_answer_is_passed_on_in_the_form_that_the_graph_takes(
     value: Any, sent: Any, resumed: Any
 ) -> None:
-    assert plan_resume({"id": Asked(value)}, sent) == {"id": resumed}
-    assert plan_resume({"id": Asked(value)}, {"id": sent}) == {"id": resumed}
-    if "interruptId" in sent:
-        assert plan_resume({"id": Asked(value)}, [sent]) == {"id": resumed}
+    for form in ("bare", "by id", "list"):
+        asks = Asks(value)
+        named = {**sent, "interruptId": asks.ids[0]} if "interruptId" in sent else sent
+        if form == "list" and named is sent:
+            continue
+        asks.say(resume={"bare": named, "by id": {asks.ids[0]: named}, "list": [named]}[form])
+        assert asks.passed == [resumed], form
 
 
 def test_a_clients_answer_to_another_question_is_refused() -> None:
-    waiting = {"a" * 32: Asked("Who?"), "b" * 32: Asked("Where?")}
-    assert plan_resume(waiting, {"b" * 32: "here"}) == {"b" * 32: "here"}
+    asks = Asks("Who?", "Where?")
     with pytest.raises(ConversationError, match="no longer asked"):
-        plan_resume(waiting, {"c" * 32: "here"})
+        asks.say(resume={"c" * 32: "here"})
     with pytest.raises(ConversationError, match="2 questions"):
-        plan_resume(waiting, "here")
+        asks.say(resume="here")
+    assert asks.passed == []
+    for place, text in ((1, "here"), (0, "Ada")):
+        asks.say(resume={asks.ids[place]: text})
+    assert sorted(asks.passed) == ["Ada", "here"]
     with pytest.raises(InvalidInput):
-        plan_resume({"id": Asked(FORM)}, {"row": 31})
+        Asks(FORM).say(resume={"row": 31})
 
 
 # -- whatever comes -------------------------------------------------------------------------------
@@ -472,44 +487,16 @@ JSON = st.recursive(
 )
 KEYWORDS = st.sampled_from(
     [
-        "type",
-        "enum",
-        "const",
-        "required",
-        "properties",
-        "items",
-        "anyOf",
-        "allOf",
-        "$ref",
-        "action_requests",
-        "review_configs",
-        "name",
-        "args",
-    ]
-    + [
-        "requests",
-        "response_schema",
-        "action_request",
-        "config",
-        "description",
-        "allowed_decisions",
-        "prefixItems",
-        "minItems",
-        "key",
-        "mode",
+        *("type", "enum", "const", "required", "properties", "items", "anyOf", "allOf", "$ref"),
+        *("action_requests", "review_configs", "name", "args", "requests", "response_schema"),
+        *("action_request", "config", "description", "allowed_decisions", "prefixItems"),
+        *("minItems", "key", "mode"),
     ]
 )
 WORDS = st.sampled_from(
     [
-        "object",
-        "string",
-        "#/properties",
-        "#",
-        "tool_approval",
-        "mcp_elicitation",
-        "approve",
-        "edit",
-        "pay",
+        *("object", "string", "#/properties", "#", "tool_approval", "mcp_elicitation", "approve"),
+        *("edit", "pay"),
     ]
 )
 PAYLOADS = st.recursive(
@@ -519,6 +506,7 @@ PAYLOADS = st.recursive(
 )
 
 
+@settings(max_examples=5 * settings().max_examples)
 @given(
     value=PAYLOADS,
     schema=PAYLOADS,
@@ -527,16 +515,8 @@ PAYLOADS = st.recursive(
 def test_no_payload_and_no_text_raise_anything_but_a_refusal(
     value: Any, schema: Any, text: str
 ) -> None:
-    asked = Asked(value, schema)
-    question_of(asked)
-    for waiting in ({"a": asked}, {"a": asked, "b": Asked(schema, value)}):
+    for payload in (value, {"response_schema": schema}):
         try:
-            answers = plan_answers(waiting, text)
+            Asks(payload).say(text)
         except LangmemExtError:
             continue
-        assert set(answers) <= set(waiting)
-
-
-@given(value=JSON, schema=PAYLOADS)
-def test_any_value_fits_a_schema_or_not(value: Any, schema: Any) -> None:
-    assert fits(value, schema) in (True, False)
