@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -232,54 +232,6 @@ def test_a_server_that_falls_silent_is_an_error_and_is_used_again_once_it_speaks
         run(story, f"{proxy.url}?schema={schema}&answer_deadline=2", mode)
 
 
-def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_these(
-    database: Database, schema: str, mode: Mode
-) -> None:
-    async def story(saver: DeltaSaver, calls: Calls) -> None:
-        config = await calls.call(saver, "put", CONFIG, empty_checkpoint(), {}, {})
-        pool = await several_connections(saver, mode)
-        with psycopg.connect(database.url) as connection:  # that which is used next
-            connection.execute("SELECT pg_terminate_backend(%s)", [pool._pool[0].info.backend_pid])
-        await asyncio.sleep(0.2) if mode == "async" else time.sleep(0.2)
-        proxy.set_delay(SILENCE)
-        begun = time.monotonic()
-        with pytest.raises(
-            StorageUnavailable, match=r"cannot be reached \(no connection within 2 s"
-        ):
-            await calls.call(saver, "get_tuple", config)
-        assert time.monotonic() - begun < AT_ONCE
-        proxy.set_delay(0)
-        found = None
-        while (
-            found is None and time.monotonic() - begun < PATIENCE_S
-        ):  # until what is being connected has been given up
-            with suppress(StorageUnavailable):
-                found = await calls.call(saver, "get_tuple", config)
-        assert found is not None
-
-    with Proxy(database.url) as proxy:
-        run(story, f"{proxy.url}?schema={schema}&deadline=2", mode)
-
-
-async def several_connections(saver: DeltaSaver, mode: Mode) -> Any:
-    """The pool of a saver, with three connections that nobody uses."""
-    driver: Any = saver.log.driver
-    if mode == "sync":
-        pool = driver._pool._open()
-        lent = [pool.getconn() for _ in range(3)]
-        for one in lent:
-            pool.putconn(one)
-    else:
-        ours = driver._lanes[asyncio.get_running_loop()].pool
-        await ours._return()  # what is at hand
-        pool = ours._pool
-        lent = [await pool.getconn() for _ in range(3)]
-        for one in lent:
-            await pool.putconn(one)
-    assert len(pool._pool) == 3
-    return pool
-
-
 def test_an_event_loop_ends_that_nobody_has_closed_the_saver_on_whatever_is_under_way(
     database: Database, schema: str
 ) -> None:
@@ -297,18 +249,6 @@ def test_an_event_loop_ends_that_nobody_has_closed_the_saver_on_whatever_is_unde
         assert time.monotonic() - begun < AT_ONCE
         proxy.set_delay(0)
         assert asyncio.run(saver.aget_tuple(CONFIG)) is None
-
-
-async def test_a_saver_goes_on_where_all_tasks_of_its_event_loop_were_cancelled(
-    database: Database, schema: str
-) -> None:
-    async with DeltaSaver.from_conn_string(f"{database.url}?schema={schema}") as saver:
-        config = await saver.aput(CONFIG, empty_checkpoint(), {}, {})
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.wait(others)
-        assert await saver.aget_tuple(config) is not None
 
 
 @pytest.mark.parametrize("pooled", [False, True], ids=["direct", "pooled"])

@@ -139,58 +139,6 @@ async def test_readers_of_a_silent_server_are_refused_in_time(
         assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
 
 
-@pytest.mark.parametrize("option", ["answer_deadline=1", "options=-c%20statement_timeout%3D1000"])
-async def test_a_reader_that_takes_too_long_fails_nobody_else(
-    database: Database, schema: str, option: str
-) -> None:
-    # Nothing is prepared: a plan for any thread would have to wait for a lock on one partition,
-    # whichever thread is read.
-    url = f"{database.url}?schema={schema}&partitions=4&prepare=off"
-    async with DeltaSaver.from_conn_string(url) as saver:
-        await say_to_all(saver)
-    with psycopg.connect(database.url) as holder:
-        sql = (
-            f"SELECT t.id, c.tableoid::regclass::text FROM {schema}.checkpoint AS c JOIN"
-            f" {schema}.thread AS t ON t.number = c.thread"
-        )
-        places: dict[str, str] = dict(holder.execute(sql.encode()).fetchall())
-        slow = [name for name in NAMES if places[name] == places["t0"]]
-        async with DeltaSaver.from_conn_string(f"{url}&{option}") as saver:
-            await read_all(saver)
-            holder.execute(f"LOCK {places['t0']} IN ACCESS EXCLUSIVE MODE".encode())
-            ends = await beside_another(saver)
-            holder.rollback()
-            assert [said(one) for one in await read_all(saver)] == [
-                f"I am {name}" for name in NAMES
-            ]
-    assert 0 < len(slow) < len(NAMES)
-    for name, end in ends.items():
-        if name in slow:
-            assert isinstance(end, StorageUnavailable)
-            assert "it took longer than" in str(end)
-        else:
-            assert said(end) == f"I am {name}"
-
-
-async def beside_another(saver: DeltaSaver) -> dict[str, Any]:
-    """What all readers come to that share a trip, as another caller uses a connection."""
-    driver: Any = saver.log.driver
-    pool = driver._latest.pool
-    connection = await pool.lend()
-    try:
-        return dict(
-            zip(
-                NAMES,
-                await asyncio.gather(
-                    *(saver.aget_tuple(config(name)) for name in NAMES), return_exceptions=True
-                ),
-                strict=True,
-            )
-        )
-    finally:
-        await pool.give_back(connection)
-
-
 async def until_waiting(connection: psycopg.Connection[Any], count: int) -> None:
     """Wait until so many connections wait for a lock."""
     await auntil(lambda: waiting(connection) >= count)

@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from proxy import Proxy
 from prune_reference import assert_sound, everything
 
-from langmem_ext import DamagedRow, DeltaSaver, ThreadNotFound, Threads, acopy_saver, copy_saver
+from langmem_ext import DamagedRow, DeltaSaver, Threads, acopy_saver, copy_saver
 from langmem_ext.storage.operation import Op, execute, operation
 from langmem_ext.storage.schema.dialect import KEY
 from postgres.failures.test_failures import talk
@@ -155,66 +155,6 @@ def test_a_copy_takes_a_few_round_trips_for_many_checkpoints(
             assert everything(there) == everything(here)
 
 
-@pytest.mark.parametrize("keep_ids", [True, False])
-def test_small_threads_of_a_file_are_stored_by_a_few_round_trips_together(
-    database: Database, tmp_path: Path, keep_ids: bool
-) -> None:
-    path = str(tmp_path / "threads.jsonl")
-    with (
-        DeltaSaver.open(str(tmp_path / "here.db")) as here,
-        Proxy(f"{database.url}?schema={SHARED.new_schema()}") as proxy,
-    ):
-        for number in range(40):
-            name = f"t{number}"
-            talk(here).invoke(
-                {"messages": [HumanMessage("hello")]}, {"configurable": {"thread_id": name}}
-            )
-            config, metadata = (
-                config_of(name, namespace="of the agent server"),
-                {"step": 0, "thread_id": name},
-            )
-            here.put(config, empty_checkpoint(), metadata, {})  # type: ignore[arg-type]
-        Threads(here).export_to(path)
-        with DeltaSaver.open(proxy.url) as there:
-            before = proxy.counts().trips
-            imported = Threads(there).import_from(path, keep_ids=keep_ids)
-            assert proxy.counts().trips - before <= 6
-            assert len(imported.ids) == 40
-            assert {found.metadata.get("thread_id") for found in there.list(None)} == {
-                None,
-                *imported.ids.values(),
-            }
-            if keep_ids:
-                assert everything(there) == everything(here)
-                again = Threads(there).import_from(path, keep_ids=True)
-                assert (len(again.skipped), len(again.ids)) == (40, 0)
-            assert_sound(there)
-
-
-def test_of_threads_that_are_stored_together_a_refused_one_keeps_none_before_it_out(
-    url: str, tmp_path: Path
-) -> None:
-    path = str(tmp_path / "threads.jsonl")
-    with DeltaSaver.open(str(tmp_path / "here.db")) as here, DeltaSaver.open(url) as there:
-        for number in range(9):
-            keep(here, f"t{number}", growing(2))
-        Threads(here).export_to(path)
-        mine = there.for_owner("me")
-        run = there.log.run
-
-        def taken(op: Any, *, write: bool) -> Any:
-            if write:
-                there.log.run = run  # type: ignore[method-assign]
-                keep(there.for_owner("another"), "t6", growing(1))
-            return run(op, write=write)
-
-        there.log.run = taken  # type: ignore[method-assign]
-        with pytest.raises(ThreadNotFound, match="'t6'"):
-            Threads(mine).import_from(path, keep_ids=True)
-        assert everything(mine) == everything(here, {f"t{number}" for number in range(6)})
-        assert_sound(there)
-
-
 def varied(saver: DeltaSaver) -> None:
     """Threads with namespaces, a fork, and pending writes of several tasks, with paths and with
     LangGraph's own channels.
@@ -262,27 +202,6 @@ def test_a_copy_out_of_postgres_takes_a_few_round_trips_for_many_checkpoints(
         # they refer to is, and that.
         assert proxy.counts().trips - before <= 12
         assert everything(there) == expected
-
-
-def test_a_copy_into_a_store_that_has_many_threads_compares_them_together(
-    database: Database, tmp_path: Path
-) -> None:
-    with (
-        DeltaSaver.open(str(tmp_path / "here.db")) as here,
-        Proxy(f"{database.url}?schema={SHARED.new_schema()}") as proxy,
-    ):
-        for number in range(40):
-            keep(here, f"t{number}", growing(2))
-        with DeltaSaver.open(proxy.url) as there:
-            copy_saver(here, there)
-        more = keep(here, "t7", growing(1))
-        here.put_writes(more[0], [("work", "later")], "task")
-        with DeltaSaver.open(proxy.url) as there:
-            before = proxy.counts().trips
-            copied = copy_saver(here, there)
-            assert (copied.checkpoints, copied.writes, copied.skipped) == (1, 1, 80)
-            assert proxy.counts().trips - before <= 14  # where two for each thread would be 80
-            assert everything(there) == everything(here)
 
 
 def test_many_checkpoints_are_read_as_each_is_by_itself(url: str) -> None:
