@@ -10,20 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 from patience import PATIENCE_S
 from proxy import Proxy, ProxyApart
-from wire import Counts
 
 from postgres.missing import missing
-from postgres.server import SHARED, VARIABLE, Database, Shared
-
-DELAY = 0.02
-"""Seconds; many times what a statement takes here."""
+from postgres.server import VARIABLE, Database, Shared
 
 
 @pytest.fixture
@@ -65,17 +60,6 @@ def test_what_is_cut_on_its_way_up_has_not_happened_and_on_its_way_down_it_has(
         while len(found) < down and time.monotonic() < until:
             found = connection.execute(f"SELECT n FROM {numbers}".encode()).fetchall()
     assert found == [(1,)] * down
-
-
-def test_a_proxy_in_a_process_of_its_own_does_the_same_and_delays(database: Database) -> None:
-    with closing(ProxyApart(database.url)) as proxy, closing(connected(proxy)) as connection:
-        before = proxy.counts()
-        connection.execute("SELECT 1")
-        assert proxy.counts() - before == Counts(1, 1, 1, *(pytest.approx(100, abs=99),) * 2, 0)
-        proxy.set_delay(DELAY)
-        began = time.perf_counter()
-        connection.execute("SELECT 1")
-        assert time.perf_counter() - began >= 2 * DELAY
 
 
 MAKES_ONE = """
@@ -127,23 +111,6 @@ def test_what_a_killed_run_has_left_goes_with_the_next_and_what_another_one_uses
     finally:
         following.close()
         killed.close()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "DROP TABLE {}.word",
-        "ALTER TABLE {}.item ADD COLUMN more INTEGER",
-        "GRANT SELECT ON {}.item TO PUBLIC",
-        "INSERT INTO {}.langmem_migration VALUES ('more', 0)",
-    ],
-)
-def test_tables_that_a_test_has_changed_are_no_other_tests(database: Database, change: str) -> None:
-    with SHARED.own_schemas():
-        schema = SHARED.tables()
-        with psycopg.connect(database.url, autocommit=True) as connection:
-            connection.execute(change.format(schema).encode())
-    assert schema not in names(database.url, "nspname", "pg_namespace")
 
 
 def test_what_is_missing_skips_a_test_and_fails_it_on_ci(monkeypatch: pytest.MonkeyPatch) -> None:

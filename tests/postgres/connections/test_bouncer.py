@@ -1,5 +1,5 @@
-"""PgBouncer in transaction mode: what goes wrong behind it, so that tests of the driver have
-something to withstand, and what works.
+"""Promise: behind PgBouncer in transaction mode a saver works with `prepare=off` and `direct=`, and
+one that lacks them is told so.
 """
 
 from __future__ import annotations

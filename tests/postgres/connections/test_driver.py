@@ -4,9 +4,7 @@ connection, many processes at once.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -17,10 +15,8 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from proxy import Proxy, with_database
-from psycopg.conninfo import conninfo_to_dict
 
-from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable, ThreadBusy
-from langmem_ext.storage.postgres.server import Server
+from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable
 from postgres.server import SHARED, Database
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
@@ -121,49 +117,8 @@ def test_a_turn_whose_connections_are_cut_anywhere_is_stored_once(proxy: Proxy) 
         assert len(list(graph.get_state_history(CONFIG))) == 3 * 41
 
 
-async def test_calls_from_several_event_loops_and_threads_share_one_saver(url: str) -> None:
-    with DeltaSaver.open(url) as saver:
-        graph = talk(saver)
-
-        async def turns(name: str) -> int:
-            config: RunnableConfig = {"configurable": {"thread_id": name}}
-            for number in range(3):
-                state = await graph.ainvoke(said(number), config)
-            return len(state["messages"])
-
-        def own_loop(name: str) -> int:
-            return asyncio.run(turns(name))
-
-        def no_loop(name: str) -> int:
-            for number in range(3):
-                state = graph.invoke(said(number), {"configurable": {"thread_id": name}})
-            return len(state["messages"])
-
-        with ThreadPoolExecutor(4) as pool:
-            loop = asyncio.get_running_loop()
-            others = [
-                loop.run_in_executor(pool, work, f"{work.__name__}{at}")
-                for work in (own_loop, no_loop)
-                for at in range(2)
-            ]
-            assert await asyncio.gather(turns("here"), *others) == [6] * 5
-
-
 def test_twenty_processes_that_open_a_new_database_at_once_all_find_it(url: str) -> None:
     assert at_once(open_and_close, [(url,)] * 20) == [True] * 20
-
-
-def test_a_thread_is_driven_by_one_holder_at_a_time(url: str) -> None:
-    with DeltaSaver.open(url) as one, DeltaSaver.open(url) as other:
-        with one.lease("t"):
-            with pytest.raises(ThreadBusy), other.lease("t", wait=0):
-                raise AssertionError("two hold it")
-            with pytest.raises(ThreadBusy), other.lease("t", wait=0.1):
-                raise AssertionError("two hold it")
-            with other.lease("u", wait=0):
-                pass
-        with other.lease("t", wait=0):
-            pass
 
 
 @pytest.mark.parametrize("mode", ["ro", "rw"])
@@ -172,15 +127,6 @@ def test_a_database_that_must_be_there_is_not_made(url: str, mode: str) -> None:
         DeltaSaver.open(f"{url}&mode={mode}")
     DeltaSaver.open(url).close()
     DeltaSaver.open(f"{url}&mode={mode}").close()
-
-
-def test_nothing_is_written_through_a_database_that_is_only_read(url: str) -> None:
-    with DeltaSaver.open(url) as saver:
-        talk(saver).invoke(said(0), CONFIG)
-    with DeltaSaver.open(f"{url}&mode=ro") as saver:
-        assert len(talk(saver).get_state(CONFIG).values["messages"]) == 2
-        with pytest.raises(StorageUnavailable, match="opened read-only"):
-            saver.delete_thread("t")
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
@@ -201,14 +147,12 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
         ("mode=x", "mode"),
         ("deadline=0", "deadline"),
         ("answer_deadline=soon", "answer_deadline"),
-        ("partitions=-1", "partitions"),
-        ("partitions=2000", "partitions"),
         ("nonsense=1", "URL"),
     ],
 )
 def test_an_option_of_the_url_that_cannot_be_used_is_named(option: str, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
-        Server.of(f"postgresql://localhost/x?{option}")
+        DeltaSaver.open(f"postgresql://localhost/x?{option}")
 
 
 def test_a_database_that_a_server_does_not_have_is_told_with_what_to_look_at(
@@ -218,19 +162,3 @@ def test_a_database_that_a_server_does_not_have_is_told_with_what_to_look_at(
         StorageUnavailable, match="none_of_this_name.*create the database first, or use another"
     ):
         DeltaSaver.open(with_database(database.url, "none_of_this_name"))
-
-
-def test_what_a_url_says_for_libpq_is_passed_on() -> None:
-    server = Server.of(
-        "postgres://u@h:5433/d?schema=chat&sslmode=require&pool_size=20&partitions=16"
-    )
-    assert (server.schema, server.pool_size, server.partitions) == ("chat", 20, 16)
-    assert server.conninfo == "postgresql://u@h:5433/d?sslmode=require"
-    server = Server.of("postgresql://u@h/d?options=-c%20work_mem%3D1MB&password=a+b%2Bc%26d")
-    assert conninfo_to_dict(server.conninfo) == {
-        "user": "u",
-        "host": "h",
-        "dbname": "d",
-        "options": "-c work_mem=1MB",
-        "password": "a+b+c&d",
-    }

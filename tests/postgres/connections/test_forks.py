@@ -16,10 +16,9 @@ from patience import PATIENCE_S
 
 from langmem_ext import (
     DeltaSaver,
-    ThreadBusy,
     ThreadChatMessageHistory,
+    examine,
 )
-from langmem_ext.maintenance.doctor import examine
 from postgres.server import SHARED, Database
 
 pytestmark = pytest.mark.filterwarnings(
@@ -124,13 +123,3 @@ def test_a_parent_and_its_children_go_on_with_the_same_threads_and_with_others(
     )
     assert all(all_said(url, own) == expected(own) for own in ("one", "two", "parent"))
     assert examine(url).findings == ()
-
-
-def test_a_child_that_leaves_a_lease_or_ends_does_not_end_its_parents(url: str) -> None:
-    with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
-        lease = saver.lease("t")
-        lease.__enter__()
-        Child(lambda: lease.__exit__(None, None, None)).join()
-        with pytest.raises(ThreadBusy), other.lease("t", wait=0):
-            pass
-        lease.__exit__(None, None, None)

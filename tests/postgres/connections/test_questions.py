@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
-from patience import PATIENCE_S, auntil
+from patience import auntil
 from proxy import Proxy
 
-from langmem_ext import DeltaSaver, StorageUnavailable
+from langmem_ext import DeltaSaver
 from postgres.hot_path import desk
 from postgres.server import SHARED, Database
 
@@ -86,23 +86,6 @@ async def test_who_reads_at_the_same_time_sees_what_another_process_has_written(
     assert [said(one) for one in found[1::3]] == [f"I am {name}" for name in NAMES[1::3]]
 
 
-async def test_readers_whose_connection_breaks_ask_again_alone(
-    saver: DeltaSaver, database: Database, schema: str
-) -> None:
-    with psycopg.connect(database.url, autocommit=True) as other:
-        holder = psycopg.connect(database.url)
-        holder.execute(f"LOCK {schema}.checkpoint IN ACCESS EXCLUSIVE MODE".encode())
-        reading = asyncio.create_task(read_all(saver))
-        await until_waiting(other, 2)
-        other.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-            " AND datname = current_database()"
-        )
-        await asyncio.to_thread(holder.close)
-        found = await reading
-    assert [said(one) for one in found] == [f"I am {name}" for name in NAMES]
-
-
 async def test_one_reader_that_is_cancelled_takes_nothing_from_the_others(
     saver: DeltaSaver, database: Database, schema: str
 ) -> None:
@@ -120,23 +103,6 @@ async def test_one_reader_that_is_cancelled_takes_nothing_from_the_others(
     assert isinstance(found.pop(7), asyncio.CancelledError)
     assert [said(one) for one in found] == [f"I am {name}" for name in NAMES if name != "t7"]
     assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
-
-
-async def test_readers_of_a_silent_server_are_refused_in_time(
-    database: Database, proxy: Proxy, schema: str
-) -> None:
-    async with DeltaSaver.from_conn_string(
-        f"{proxy.url}?schema={schema}&deadline=3&answer_deadline=3"
-    ) as saver:
-        await say_to_all(saver)
-        with psycopg.connect(database.url) as holder:
-            holder.execute(f"LOCK {schema}.checkpoint IN ACCESS EXCLUSIVE MODE".encode())
-            async with asyncio.timeout(PATIENCE_S):
-                ends = await asyncio.gather(
-                    *(saver.aget_tuple(config(name)) for name in NAMES), return_exceptions=True
-                )
-        assert {type(end) for end in ends} == {StorageUnavailable}
-        assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
 
 
 async def until_waiting(connection: psycopg.Connection[Any], count: int) -> None:

@@ -15,13 +15,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
-from langgraph.checkpoint.memory import InMemorySaver
 from proxy import Proxy
 from prune_reference import assert_sound, everything
 
-from langmem_ext import DamagedRow, DeltaSaver, Threads, acopy_saver, copy_saver
-from langmem_ext.storage.operation import Op, execute, operation
-from langmem_ext.storage.schema.dialect import KEY
+from langmem_ext import DeltaSaver, Threads, acopy_saver, copy_saver
 from postgres.failures.test_failures import talk
 from postgres.server import SHARED, Database
 
@@ -131,30 +128,6 @@ def test_threads_that_move_to_postgres_and_back_keep_whose_they_are_and_what_peo
         assert_sound(there)
 
 
-@pytest.mark.parametrize(("threads", "turns"), [(2, 20), (40, 1)])
-def test_a_copy_takes_a_few_round_trips_for_many_checkpoints(
-    database: Database, tmp_path: Path, threads: int, turns: int
-) -> None:
-    schema = f"?schema={SHARED.new_schema()}"
-    with (
-        DeltaSaver.open(str(tmp_path / "here.db")) as here,
-        Proxy(f"{database.url}{schema}") as proxy,
-    ):
-        for number in range(threads):
-            for turn in range(turns):
-                talk(here).invoke(
-                    {"messages": [HumanMessage(f"turn {turn}")]},
-                    {"configurable": {"thread_id": f"t{number}"}},
-                )
-        with DeltaSaver.open(proxy.url) as there:
-            before = proxy.counts().trips
-            assert copy_saver(here, there).checkpoints == threads * turns * 3
-            # One to see that nothing is there, and each time that 64 checkpoints are put, to see
-            # which threads are not, and to put them.
-            assert proxy.counts().trips - before <= 12
-            assert everything(there) == everything(here)
-
-
 def varied(saver: DeltaSaver) -> None:
     """Threads with namespaces, a fork, and pending writes of several tasks, with paths and with
     LangGraph's own channels.
@@ -251,25 +224,6 @@ def test_large_checkpoints_that_are_read_together_do_not_pile_up_in_memory(
         finally:
             tracemalloc.stop()
         assert peak < 40_000_000 < sum(map(len, large))
-
-
-def test_what_comes_before_a_damaged_checkpoint_is_copied(url: str) -> None:
-    @operation
-    def damage() -> Op[None]:
-        yield from execute(
-            f"UPDATE value SET crc = crc - 1 WHERE {KEY} = (SELECT max({KEY}) FROM value)"
-        )
-
-    with DeltaSaver.open(url) as saver:
-        keep(saver, "t", [{"work": f"{at}" * 100} for at in range(20)])
-        expected = [found.checkpoint for found in saver.list(None)]
-        saver.log.run(damage(), write=True)
-        for awaited in (False, True):
-            target = InMemorySaver()
-            saver.log.caches.forget()
-            with pytest.raises(DamagedRow, match="value 19 "):
-                asyncio.run(acopy_saver(saver, target)) if awaited else copy_saver(saver, target)
-            assert [found.checkpoint for found in target.list(None)] == expected[1:]
 
 
 def test_an_outline_names_what_a_list_gives(url: str) -> None:
