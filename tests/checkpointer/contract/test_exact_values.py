@@ -156,6 +156,20 @@ def test_each_state_of_a_large_dict_or_list_comes_back(states: list[dict[str, An
     assert_states(states)
 
 
+def test_each_state_of_what_grows_and_changes_at_each_step_comes_back() -> None:
+    table = {f"key {at}": [at, "x" * 60] for at in range(40)}
+    states: list[dict[str, Any]] = [{"table": table, "rows": ["x" * 60] * 20}]
+    for step in range(40):
+        last = states[-1]
+        states.append(
+            {
+                "table": {**last["table"], f"key {step * 7 % 40}": f"changed in step {step} " * 9},
+                "rows": [*last["rows"], f"row {step} " * 20],
+            }
+        )
+    assert_states(states)
+
+
 @pytest.mark.parametrize("values", [(True, 1), (1, 1.0), (1.0, True), (0, False)])
 def test_a_change_between_values_that_python_calls_equal_is_seen(values: tuple[Any, Any]) -> None:
     with opened() as (saver, cold):
