@@ -52,7 +52,7 @@ test-all: test $(INTEROP) $(AXE) ## Run all tests: those of make test, and on Po
 	$(PYTEST) -m 'not ($(FAST))'
 
 lowest: $(LOWEST)/.installed ## Test the storage and the commands with the oldest versions of everything that they claim to work with.
-	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/ground tests/checkpointer $(PROMISES) $(RULES) tests/log tests/messages tests/threads $(COMMANDS)
+	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/ground tests/checkpointer $(PROMISES) $(RULES) tests/messages tests/threads $(COMMANDS)
 
 check: $(DEVELOPED) ## Check format, style, types and layers.
 	$(BIN)/ruff format --check

@@ -11,9 +11,6 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 
 from langmem_ext import DeltaSaver
-from langmem_ext.errors import DamagedRow
-from langmem_ext.storage.operation import Op, Statement, operation
-from langmem_ext.storage.rows.checksum import check_of
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -65,24 +62,3 @@ def test_what_one_reader_changes_no_other_sees(saver: DeltaSaver) -> None:
     first.checkpoint["channel_values"]["messages"][0].content = "changed"
     first.checkpoint["channel_values"]["messages"].clear()
     assert second.checkpoint["channel_values"]["messages"] == [HumanMessage("hello", id="1")]
-
-
-def test_a_state_that_does_not_decode_is_named_when_it_is_looked_at(saver: DeltaSaver) -> None:
-    checkpoint = empty_checkpoint()
-    checkpoint["channel_values"] = {"value": "x" * 100}
-    checkpoint["channel_versions"] = {"value": "1"}
-    saver.put(CONFIG, checkpoint, {"source": "input", "step": 0}, {"value": "1"})
-    saver.log.driver.run(_spoil(), write=True)
-    newest, oldest = saver.list(CONFIG)
-    assert newest.metadata["step"] == 0
-    with pytest.raises(DamagedRow, match=checkpoint["id"]):
-        _ = newest.checkpoint
-    assert oldest.checkpoint["channel_values"]["messages"] == [HumanMessage("hello", id="1")]
-
-
-@operation
-def _spoil() -> Op[None]:
-    yield Statement(
-        "UPDATE value SET body = :body, crc = :crc",
-        {"body": b"\x91", "crc": check_of(1, 0, b"\x91")},
-    )

@@ -1,9 +1,7 @@
-"""Databases that compare vectors themselves: SQLite with sqlite-vec, a PostgreSQL with pgvector."""
+"""Databases that compare vectors themselves: PostgreSQL with pgvector."""
 
 from __future__ import annotations
 
-import _sqlite3
-import ctypes
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,30 +11,12 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-import sqlite_vec
 from postgres.cluster import Cluster
-from postgres.missing import missing
 from postgres.sandbox import Sandbox
 from postgres.server import PREFIX, SHARED
 from proxy import with_database
 
 _HAS_PGVECTOR = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-
-
-@contextmanager
-def sqlite_vec_everywhere() -> Iterator[None]:
-    """Every connection that is opened meanwhile has sqlite-vec, by SQLite's own means: also where
-    this Python lets nobody load an extension.
-    """
-    sqlite = ctypes.CDLL(_sqlite3.__file__)
-    if not hasattr(sqlite, "sqlite3_auto_extension"):
-        missing("this Python's SQLite shows no functions of C")
-    begin = ctypes.CDLL(f"{sqlite_vec.loadable_path()}.so").sqlite3_vec_init
-    sqlite.sqlite3_auto_extension(begin)
-    try:
-        yield
-    finally:
-        sqlite.sqlite3_cancel_auto_extension(begin)
 
 
 @contextmanager

@@ -11,8 +11,6 @@ from stores import maker
 
 from langmem_ext import DeltaStore, MalformedExport, MessageLog
 
-A = ("a", "b.c")
-
 
 def items(store: DeltaStore) -> list[dict[str, object]]:
     return [item.dict() for item in store.search((), limit=100, refresh_ttl=False)]

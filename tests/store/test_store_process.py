@@ -214,19 +214,3 @@ def test_an_agent_server_that_is_killed_while_it_puts_has_all_that_it_has_acknow
         client.store.put_item(("notes",), "k0", {"at": -1})
         found = client.store.search_items(("notes",), limit=2)["items"]
         assert [item["value"]["at"] for item in found] == [-1, 1]
-
-
-def test_the_agent_server_keeps_its_items_in_the_store_that_langgraph_json_names(
-    desk: Desk,
-) -> None:
-    with desk.serving() as client:
-        client.store.put_item(("users", "anna"), "likes", {"drink": "tea"})
-        client.store.put_item(("users", "bert"), "likes", {"drink": "coffee"})
-        found = client.store.search_items(("users",), filter={"drink": "tea"})["items"]
-        assert [item["namespace"] for item in found] == [["users", "anna"]]
-    with desk.serving() as client:
-        assert client.store.get_item(("users", "anna"), "likes")["value"] == {"drink": "tea"}
-        client.store.delete_item(("users", "anna"), "likes")
-        assert client.store.list_namespaces(prefix=["users"])["namespaces"] == [["users", "bert"]]
-    with DeltaStore.open(desk.folder / "store.db") as store:
-        assert [item.value for item in store.search(("users",))] == [{"drink": "coffee"}]

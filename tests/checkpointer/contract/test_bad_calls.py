@@ -4,6 +4,7 @@ changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -22,155 +23,130 @@ def config_of(**named: Any) -> dict[str, Any]:
     return {"configurable": {"thread_id": "t", **named}}
 
 
-async def refused(calls: Calls, saver: DeltaSaver, name: str, *args: Any, **kwargs: Any) -> None:
-    call = calls.collect if name == "list" else calls.call
-    with pytest.raises(InvalidInput):
-        await call(saver, name, *args, **kwargs)
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
-async def test_what_names_no_checkpoint_is_refused(
-    backend: Backend, folder: Path, mode: Mode
-) -> None:
-    calls = Calls(mode)
-    with brief_saver(backend, folder) as saver:
-        at = saver.put(config_of(), empty_checkpoint(), {"step": 0}, {})
-        before = everything(saver)
-        for bad in NO_TEXTS:
-            for named in (
-                config_of(checkpoint_ns=bad, checkpoint_id=at["configurable"]["checkpoint_id"]),
-                config_of(checkpoint_id=bad),
-            ):
-                await refused(calls, saver, "get_tuple", named)
-                await refused(calls, saver, "list", named)
-                await refused(calls, saver, "list", config_of(), before=named)
-                await refused(calls, saver, "put", named, empty_checkpoint(), {}, {})
-                await refused(calls, saver, "put_writes", named, [("a", 1)], "task")
-                await refused(
-                    calls, saver, "get_delta_channel_history", config=named, channels=["a"]
-                )
-        for nothing in (None, "t", ["t"], 5, {"configurable": "t"}):
-            await refused(calls, saver, "get_tuple", nothing)
-            await refused(calls, saver, "put", nothing, empty_checkpoint(), {}, {})
-            await refused(calls, saver, "put_writes", nothing, [("a", 1)], "task")
-        for wanted in (
-            {"limit": 1.5},
-            {"limit": "2"},
-            {"limit": [1]},
-            {"filter": ["source"]},
-            {"filter": "source"},
+def call(name: str, *args: Any, **kwargs: Any) -> Call:
+    return name, args, kwargs
+
+
+def put(
+    checkpoint: Any = None, *, at: Any = None, metadata: Any = None, versions: Any = None
+) -> Call:
+    """Putting a checkpoint that is right but for what is given."""
+    given = checkpoint if isinstance(checkpoint, dict) else {}
+    return call(
+        "put",
+        config_of() if at is None else at,
+        {**empty_checkpoint(), **given},
+        {} if metadata is None else metadata,
+        {} if versions is None else versions,
+    )
+
+
+def of_no_checkpoint(at: Any) -> Iterator[Call]:
+    """What names no checkpoint."""
+    for bad in NO_TEXTS:
+        for named in (
+            config_of(checkpoint_ns=bad, checkpoint_id=at["configurable"]["checkpoint_id"]),
+            config_of(checkpoint_id=bad),
         ):
-            await refused(calls, saver, "list", config_of(), **wanted)
-        assert everything(saver) == before
-        assert_sound(saver)
+            yield call("get_tuple", named)
+            yield call("list", named)
+            yield call("list", config_of(), before=named)
+            yield put(at=named)
+            yield call("put_writes", named, [("a", 1)], "task")
+            yield call("get_delta_channel_history", config=named, channels=["a"])
+    for nothing in (None, "t", ["t"], 5, {"configurable": "t"}):
+        yield call("get_tuple", nothing)
+        yield call("put", nothing, empty_checkpoint(), {}, {})
+        yield call("put_writes", nothing, [("a", 1)], "task")
+    for limit in (1.5, "2", [1]):
+        yield call("list", config_of(), limit=limit)
+    for wanted in (["source"], "source"):
+        yield call("list", config_of(), filter=wanted)
 
 
-async def test_what_is_no_checkpoint_is_refused(backend: Backend, folder: Path, mode: Mode) -> None:
-    calls = Calls(mode)
-    with brief_saver(backend, folder) as saver:
-        saver.put(config_of(), empty_checkpoint(), {"step": 0}, {})
-        before = everything(saver)
-        for name in ("id", "ts", "channel_values", "channel_versions", "versions_seen"):
-            for bad in (5, 1.5, True, b"bytes", ["a list"], None):
-                await refused(
-                    calls, saver, "put", config_of(), {**empty_checkpoint(), name: bad}, {}, {}
-                )
-        for bad in (5, None, b"bytes", ("a", "tuple")):
-            values = {"channel_values": {"a": 1, bad: 1}, "channel_versions": {"a": 1, bad: 1}}
-            await refused(
-                calls, saver, "put", config_of(), empty_checkpoint() | values, {}, {"a": 1, bad: 1}
-            )
-            await refused(
-                calls,
-                saver,
-                "put",
-                config_of(),
-                empty_checkpoint() | {"versions_seen": {"node": bad}},
-                {},
-                {},
-            )
-        for bad in (5, True, "abc", b"bytes", {"a": 1}):
-            await refused(
-                calls,
-                saver,
-                "put",
-                config_of(),
-                empty_checkpoint() | {"updated_channels": bad},
-                {},
-                {},
-            )
-        for no_versions in (None, 5, "a", ["a"]):
-            await refused(calls, saver, "put", config_of(), empty_checkpoint(), {}, no_versions)
-        for no_checkpoint in (None, 5, [], {}, {"ts": "2026-01-01T00:00:00+00:00"}):
-            await refused(calls, saver, "put", config_of(), no_checkpoint, {}, {})
-        for no_metadata in (None, 5, [("step", 1)]):
-            await refused(calls, saver, "put", config_of(), empty_checkpoint(), no_metadata, {})
-        assert everything(saver) == before
-        assert_sound(saver)
+def odd_checkpoints(at: Any) -> Iterator[Call]:
+    """What is no checkpoint."""
+    for name in ("id", "ts", "channel_values", "channel_versions", "versions_seen"):
+        for bad in (5, 1.5, True, b"bytes", ["a list"], None):
+            yield put({name: bad})
+    for bad in (5, None, b"bytes", ("a", "tuple")):
+        values = {"channel_values": {"a": 1, bad: 1}, "channel_versions": {"a": 1, bad: 1}}
+        yield put(values, versions={"a": 1, bad: 1})
+        yield put({"versions_seen": {"node": bad}})
+    for bad in (5, True, "abc", b"bytes", {"a": 1}):
+        yield put({"updated_channels": bad})
+    for no_versions in (5, "a", ["a"]):
+        yield put(versions=no_versions)
+    for no_checkpoint in (None, 5, [], {}, {"ts": "2026-01-01T00:00:00+00:00"}):
+        yield call("put", config_of(), no_checkpoint, {}, {})
+    for no_metadata in (5, [("step", 1)]):
+        yield put(metadata=no_metadata)
 
 
-async def test_what_no_task_writes_is_refused(backend: Backend, folder: Path, mode: Mode) -> None:
+def odd_names(at: Any) -> Iterator[Call]:
+    """What no reader takes as a name or a version."""
+    for bad in (None, "1", 1.5, True, b"1", [1]):
+        yield put({"v": bad})
+    for name in (5, None, True, b"bytes", ("a", "tuple"), "half \ud83d"):
+        yield put({"channel_versions": {name: "1"}})
+        yield put({"versions_seen": {name: {"a": "1"}}})
+        yield put({"versions_seen": {"node": {name: "1"}}})
+        yield put({"updated_channels": [name]})
+    for version in (None, True, b"1", (1, 2), "half \ud83d"):
+        yield put({"channel_versions": {"a": version}})
+        yield put({"versions_seen": {"node": {"a": version}}})
+    yield put({"channel_values": {"half \ud83d": 1}})
+    yield put({"ts": "\ud800"})
+
+
+def odd_writes(at: Any) -> Iterator[Call]:
+    """What no task writes."""
+    for bad in NO_TEXTS:
+        yield call("put_writes", at, [("a", 1)], bad)
+        yield call("put_writes", at, [("a", 1)], "another task", bad)
+        yield call("put_writes", at, [("a", 1), (bad, 1)], "another task")
+    for no_writes in (None, 5, "ab", [("a",)], [("a", 1, 2)], ["ab"], {"a": 1}):
+        yield call("put_writes", at, no_writes, "another task")
+    for nowhere in (config_of(), config_of(checkpoint_id=None)):
+        yield call("put_writes", nowhere, [("a", 1)], "another task")
+
+
+def texts_for_lists(at: Any) -> Iterator[Call]:
+    """What names threads or runs by a text instead of a list of them."""
+    for bad in (b"5", "5", bytearray(b"5"), None, 5, {"5": 1}):
+        yield call("prune", bad, strategy="delete")
+        yield call("delete_for_runs", bad)
+        if bad is not None:
+            yield call("outline", bad)
+    for bad in ([None], [b"5"], [5.0], [True], [["5"]]):
+        yield call("prune", bad, strategy="delete")
+        yield call("delete_for_runs", bad)
+
+
+@pytest.mark.parametrize(
+    "calls_of", [of_no_checkpoint, odd_checkpoints, odd_names, odd_writes, texts_for_lists]
+)
+async def test_what_cannot_be_used_is_refused_and_changes_nothing(
+    calls_of: Callable[[Any], Iterator[Call]], backend: Backend, folder: Path, mode: Mode
+) -> None:
     calls = Calls(mode)
     with brief_saver(backend, folder) as saver:
         at = saver.put(config_of(), empty_checkpoint(), {"step": 0}, {})
         saver.put_writes(at, [("a", 1)], "task")
-        before = everything(saver)
-        for bad in NO_TEXTS:
-            await refused(calls, saver, "put_writes", at, [("a", 1)], bad)
-            await refused(calls, saver, "put_writes", at, [("a", 1)], "another task", bad)
-            await refused(calls, saver, "put_writes", at, [("a", 1), (bad, 1)], "another task")
-        for no_writes in (None, 5, "ab", [("a",)], [("a", 1, 2)], ["ab"], {"a": 1}):
-            await refused(calls, saver, "put_writes", at, no_writes, "another task")
-        for nowhere in (config_of(), config_of(checkpoint_id=None)):
-            await refused(calls, saver, "put_writes", nowhere, [("a", 1)], "another task")
-        assert everything(saver) == before
-        assert_sound(saver)
-
-
-async def test_what_no_reader_takes_as_a_name_or_a_version_is_refused(
-    backend: Backend, folder: Path, mode: Mode
-) -> None:
-    calls = Calls(mode)
-    with brief_saver(backend, folder) as saver:
-        saver.put(config_of(), empty_checkpoint(), {"step": 0}, {})
-        before = everything(saver)
-        odd: list[dict[str, Any]] = [{"v": bad} for bad in (None, "1", 1.5, True, b"1", [1])]
-        for name in (5, None, True, b"bytes", ("a", "tuple"), "half \ud83d"):
-            odd += [
-                {"channel_versions": {name: "1"}},
-                {"versions_seen": {name: {"a": "1"}}},
-                {"versions_seen": {"node": {name: "1"}}},
-                {"updated_channels": [name]},
-            ]
-        for version in (None, True, b"1", (1, 2), "half \ud83d"):
-            odd += [
-                {"channel_versions": {"a": version}},
-                {"versions_seen": {"node": {"a": version}}},
-            ]
-        odd += [{"channel_values": {"half \ud83d": 1}}, {"ts": "\ud800"}]
-        for given in odd:
-            await refused(calls, saver, "put", config_of(), {**empty_checkpoint(), **given}, {}, {})
-        assert everything(saver) == before
-        assert_sound(saver)
-
-
-async def test_texts_are_not_taken_for_lists_by_what_deletes(
-    backend: Backend, folder: Path, mode: Mode
-) -> None:
-    calls = Calls(mode)
-    with brief_saver(backend, folder) as saver:
         for thread in ("5", "53", "None"):
-            saver.put(
-                {"configurable": {"thread_id": thread}}, empty_checkpoint(), {"run_id": thread}, {}
-            )
+            place: Any = {"configurable": {"thread_id": thread}}
+            saver.put(place, empty_checkpoint(), {"run_id": thread}, {})  # type: ignore[typeddict-unknown-key]
         before = everything(saver)
-        for bad in (b"5", "5", bytearray(b"5"), None, 5, {"5": 1}):
-            await refused(calls, saver, "prune", bad, strategy="delete")
-            await refused(calls, saver, "delete_for_runs", bad)
-            await refused(calls, saver, "outline", bad) if bad is not None else None
-        for bad in ([None], [b"5"], [5.0], [True], [["5"]]):
-            await refused(calls, saver, "prune", bad, strategy="delete")
-            await refused(calls, saver, "delete_for_runs", bad)
+        for name, args, kwargs in calls_of(at):
+            with pytest.raises(InvalidInput):
+                await (calls.collect if name == "list" else calls.call)(
+                    saver, name, *args, **kwargs
+                )
         assert everything(saver) == before
+        assert_sound(saver)
 
 
 @pytest.mark.parametrize(

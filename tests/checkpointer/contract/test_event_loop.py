@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import BlockingError
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import uuid6
 from langgraph.checkpoint.memory import InMemorySaver
 from move_checks import sqlite_saver
-from savers import Backend, Calls, Mode
+from savers import Backend
 
 import langmem_ext
 from langmem_ext import (
@@ -33,12 +32,7 @@ from langmem_ext import (
     aimport_checkpoints,
     astats,
 )
-from langmem_ext.log import message_cache as templates
 from langmem_ext.log.codec import MessageCodec
-from langmem_ext.log.message_cache import AT_ONCE
-from langmem_ext.log.message_log import is_server
-from langmem_ext.storage.operation import Op, operation
-from langmem_ext.storage.rows import delta as compounds
 
 pytestmark = pytest.mark.contract
 
@@ -83,9 +77,8 @@ class Place:
         self.new_url = new_url
         self.url = new_url()
         self.old = folder / "old.sqlite"
-        size = None if is_server(self.url) else 100_000
         self.saver = DeltaSaver.open(
-            self.url, retention=Retention(keep_last=3, ttl=timedelta(days=1), max_bytes=size)
+            self.url, retention=Retention(keep_last=3, ttl=timedelta(days=1))
         )
         self.head = filled(self.saver)
         self.history = ThreadChatMessageHistory("h", self.saver)
@@ -160,20 +153,6 @@ async def remembered(place: Place) -> None:
     await place.history.aclear()
 
 
-async def operated(place: Place) -> None:
-    @operation
-    def two() -> Op[int]:
-        yield from ()
-        return 2
-
-    assert (
-        await place.saver.log.arun(two(), write=True)
-        == await place.saver.log.arun(two(), write=False)
-        == 2
-    )
-    assert await place.saver.log.awrite_of_run(two()) == 2
-
-
 async def put_together(place: Place) -> None:
     one = checkpoint(40)
     config: Any = {"configurable": {**CONFIG["configurable"], "checkpoint_id": one["id"]}}
@@ -230,8 +209,6 @@ CALLS: dict[str, Callable[[Place], Awaitable[Any]]] = {
     "MessageLog.aopen": aopened,
     "ThreadChatMessageHistory.aopen": aopened,
     "ThreadChatMessageHistory.aclose": aopened,
-    "MessageLog.arun": operated,
-    "MessageLog.awrite_of_run": operated,
     "MessageLog.acompact": lambda place: place.saver.log.acompact(),
     "MessageLog.aclose": lambda place: place.saver.log.aclose(),
     "ThreadChatMessageHistory.aget_messages": remembered,
@@ -277,10 +254,13 @@ def test_everything_async_of_the_storage_is_called_here() -> None:
         for name in langmem_ext.__all__
         if inspect.iscoroutinefunction(getattr(langmem_ext, name))
     } - {"aconverse"}
-    assert {name for name in there | functions if "._" not in name} - CALLS.keys() == set()
+    internal = {"MessageLog.arun", "MessageLog.awrite_of_run"}
+    public = {name for name in there | functions if "._" not in name} - internal
+    assert public - CALLS.keys() == set()
 
 
-MANY = 2 * AT_ONCE
+MANY = 500
+"""More messages than are packed on the event loop."""
 
 
 def large(count: int = MANY) -> dict[str, Any]:
@@ -296,59 +276,23 @@ def large_checkpoint(values: dict[str, Any]) -> Any:
     return checkpoint(0) | {"channel_values": values, "channel_versions": versions}
 
 
-@pytest.fixture
-def workers(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[int]]:
-    """The threads in which there was work to do for each message, or for each key of a large dict,
-    by what was done.
-    """
-    threads: dict[str, set[int]] = {}
-
-    def watch(owner: Any, name: str) -> None:
-        work, there = getattr(owner, name), threads.setdefault(name, set())
-
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            there.add(threading.get_ident())
-            return work(*args, **kwargs)
-
-        monkeypatch.setattr(owner, name, watched)
-
-    watch(templates, "template_of")
-    watch(compounds, "_pieces")
-    watch(MessageCodec, "ready_row")
-    return threads
-
-
-async def large_put(saver: DeltaSaver) -> set[str]:
-    one = large_checkpoint(large())
-    await saver.aput(CONFIG, one, {"step": 0}, one["channel_versions"])
-    return {"_pieces", "ready_row"}
-
-
-async def large_writes(saver: DeltaSaver) -> set[str]:
-    begun = await saver.aput(CONFIG, large_checkpoint({}), {"step": -1}, {})
-    await saver.aput_writes(begun, list(large().items()), "task")
-    return {"_pieces", "ready_row"}
-
-
-async def many_together(saver: DeltaSaver) -> set[str]:
-    one = large_checkpoint(large())
-    await saver.aput_all([("put", (CONFIG, one, {"step": 0}, one["channel_versions"]))])
-    return {"_pieces", "ready_row"}
-
-
-async def large_history(saver: DeltaSaver) -> set[str]:
-    await ThreadChatMessageHistory("h", saver).aadd_messages(large()["messages"])
-    return {"ready_row"}
-
-
-@pytest.mark.parametrize("store", [large_put, large_writes, many_together, large_history])
 async def test_what_is_large_is_stored_off_the_event_loop(
-    store: Callable[[DeltaSaver], Awaitable[set[str]]], url: str, workers: dict[str, set[int]]
+    url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    threads, ready_row = set[int](), MessageCodec.ready_row
+
+    def watched(*given: Any, **options: Any) -> Any:
+        threads.add(threading.get_ident())
+        return ready_row(*given, **options)
+
+    monkeypatch.setattr(MessageCodec, "ready_row", watched)
+    one = large_checkpoint(large())
     async with DeltaSaver.from_conn_string(url) as saver:
-        done = await store(saver)
-        assert {name for name, threads in workers.items() if threads} == done
-        assert threading.get_ident() not in set().union(*workers.values())
+        begun = await saver.aput(CONFIG, large_checkpoint({}), {"step": -1}, {})
+        await saver.aput_writes(begun, list(large().items()), "task")
+        await saver.aput(begun, one, {"step": 0}, one["channel_versions"])
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_what_is_large_is_stored_as_it_was_when_it_was_passed(url: str) -> None:
@@ -367,23 +311,12 @@ async def test_what_is_large_is_stored_as_it_was_when_it_was_passed(url: str) ->
                 message.id, message.content = f"late {number}", "something else"
             changed["table"].clear()
         await asyncio.gather(*storing)
-        saver.log.caches.forget()
+    async with DeltaSaver.from_conn_string(url) as saver:
         stored, before = await saver.aget_tuple(CONFIG), await saver.aget_tuple(begun)
     assert stored is not None
     assert before is not None
     assert stored.checkpoint["channel_values"] == large()
     assert before.pending_writes == [("task", channel, value) for channel, value in large().items()]
-
-
-async def test_a_long_list_is_known_once_it_is_loaded(url: str, mode: Mode) -> None:
-    messages = [HumanMessage(f"text {n}", id=f"m{n}") for n in range(MANY)]
-    one = large_checkpoint({"messages": messages})
-    with DeltaSaver.open(url) as saver:
-        await Calls(mode).call(saver, "put", CONFIG, one, {"step": 0}, one["channel_versions"])
-        await Calls(mode).call(saver, "get_tuple", CONFIG)
-        known = saver.log.caches.list_at("t", saver.codec.key, "", "messages")
-        again = saver.codec.pack_value([*messages, HumanMessage("new")], known=known)
-        assert again.fresh == 1
 
 
 async def test_a_list_gives_way_after_each_state_that_was_built(url: str) -> None:
@@ -403,16 +336,3 @@ async def test_a_list_gives_way_after_each_state_that_was_built(url: str) -> Non
             seen.append(ticks)
         ticking.cancel()
     assert len(seen) == len(set(seen)) == 8
-
-
-async def test_a_call_that_blocks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On SQLite alone: there an async call is a sync one in a thread, which can be left out."""
-
-    async def on_the_loop(function: Callable[[], Any]) -> Any:
-        return function()
-
-    with DeltaSaver(":memory:") as saver:
-        monkeypatch.setattr(saver.log.driver, "acall", on_the_loop)
-        assert saver.get_tuple(CONFIG) is None
-        with pytest.raises(BlockingError):
-            await saver.aget_tuple(CONFIG)

@@ -135,23 +135,6 @@ def test_forks_subgraphs_fan_out_and_updates_refer_to_the_same_row(saver: DeltaS
         assert occurrences(saver, long(turn, "the user")) == 1
 
 
-def test_a_message_whose_id_comes_between_the_calls_is_stored_once(saver: DeltaSaver) -> None:
-    """Two threads save an input: the checkpoint may be caught after its message got an id, and the
-    task's write before.
-    """
-    first = saver.put(
-        {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
-        *_checkpoint({"__start__": {"messages": [said("1")]}}),
-    )
-    saver.put_writes(first, [("messages", [said(None)])], "task")
-    saver.put(first, *_checkpoint({"messages": [said("1")]}))
-    assert list(rows(saver, "SELECT count(*) FROM item")) == [(1,)]
-
-
-def said(message_id: str | None) -> HumanMessage:
-    return HumanMessage(long(1, "the user"), id=message_id)
-
-
 def _checkpoint(values: dict[str, Any]) -> Any:
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"] = values
@@ -213,31 +196,6 @@ def test_a_message_that_changes_is_stored_anew_and_the_old_one_stays_readable(
     assert history == [["QUIET", "done"], ["quiet"], []]
 
 
-@pytest.mark.parametrize("ids", [True, False])
-def test_a_checkpoint_of_a_longer_list_is_no_longer(ids: bool, saver: DeltaSaver) -> None:
-    sizes = []
-    for number in (1, 2):
-        messages = [
-            HumanMessage(f"message {at}", id=f"{at}" if ids else None) for at in range(400 * number)
-        ]
-        saver.put(
-            {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
-            {
-                "v": 4,
-                "id": f"1f1e6000-0000-6000-8000-00000000000{number}",
-                "ts": "2026-01-01T00:00:00+00:00",
-                "channel_values": {"messages": messages},
-                "channel_versions": {"messages": number},
-                "versions_seen": {},
-                "updated_channels": None,
-            },
-            {},
-            {"messages": number},
-        )
-        sizes.append(sum(len(row[-1]) for row in rows(saver, "SELECT body FROM checkpoint")))
-    assert sizes[1] <= 2 * sizes[0] + 4
-
-
 @pytest.mark.parametrize("channels", [1, 20])
 def test_large_values_that_take_turns_or_do_not_change_are_stored_once(
     channels: int, saver: DeltaSaver
@@ -254,17 +212,6 @@ def test_large_values_that_take_turns_or_do_not_change_are_stored_once(
         )
     [(size,)] = rows(saver, "SELECT sum(length(body)) FROM value")
     assert size < channels * 2.5 * len(str(states[0]))
-
-
-def test_nothing_of_a_deleted_thread_is_remembered(saver: DeltaSaver) -> None:
-    graph = chat(saver)
-    for thread in ("t", "other"):
-        graph.invoke({"messages": [said(None)]}, {"configurable": {"thread_id": thread}})
-    before = saver.log.caches.size
-    saver.delete_thread("other")
-    assert 0 < saver.log.caches.size < before * 2 // 3  # ids and times differ by a few bytes
-    saver.delete_thread("t")
-    assert saver.log.caches.size == 0
 
 
 def test_memory_is_bounded_however_many_subgraphs_run(backend: Backend, tmp_path: Path) -> None:

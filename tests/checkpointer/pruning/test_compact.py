@@ -23,9 +23,6 @@ from prune_reference import assert_sound, everything
 from savers import Calls, Mode
 
 from langmem_ext import DeltaSaver
-from langmem_ext.log.message_log import is_server
-from langmem_ext.storage.postgres.vacuum import TABLES
-from langmem_ext.storage.sqlite.vacuum import PAGES_AT_ONCE
 
 SECRET = "the number of the account is 4711"
 
@@ -102,32 +99,6 @@ async def test_pruned_messages_are_gone_from_pages_that_others_share(
         assert len(graph.get_state(config).values["messages"]) == 40
 
 
-@pytest.mark.parametrize(
-    ("durable", "full"),
-    [("file", False), ("postgres", False), ("postgres", True)],
-    indirect=["durable"],
-)
-def test_writers_get_on_between_two_steps(full: bool, url: str) -> None:
-    """Not where SQLite writes the file anew, which is one step."""
-    with (
-        DeltaSaver.open(url, synchronous="normal") as saver,
-        DeltaSaver.open(url, synchronous="normal") as other,
-    ):
-        for thread in range(12):
-            chat(saver, str(thread), 1, f"{thread} " + "long text " * 10_000)
-        for thread in range(12):
-            saver.delete_thread(str(thread))
-        steps = saver.log.driver.compaction(full=full)
-        taken = 0
-        for _ in steps:
-            chat(other, "writer", 1, "short")
-            chat(saver, "writer", 1, "short")
-            taken += 1
-        assert taken >= (len(TABLES) if is_server(url) else 1200 * 1024 // 4096 // PAGES_AT_ONCE)
-        assert len(everything(saver)) == len(everything(other)) == 6 * taken
-        assert_sound(other)
-
-
 def test_async_callers_get_on_between_two_steps(url: str) -> None:
     with DeltaSaver.open(url, synchronous="normal") as saver:
         for thread in range(12):
@@ -145,9 +116,9 @@ def test_async_callers_get_on_between_two_steps(url: str) -> None:
             return await compacting, found
 
         given_back, found = asyncio.run(both())
-        assert given_back > 1_000_000 or is_server(url)  # which compresses such texts
+        assert given_back > 1_000_000 or "://" in url  # which compresses such texts
         # A server may be done with all steps while it answers the first call.
-        assert found > (0 if is_server(url) else 1)
+        assert found > (0 if "://" in url else 1)
         assert_sound(saver)
 
 

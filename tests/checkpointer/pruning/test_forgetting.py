@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 import pytest
-from asked_statements import plan_of, watch
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, MessagesState, StateGraph
@@ -217,41 +216,6 @@ def test_another_saver_that_remembers_the_thread_goes_on_with_what_is_left(
         assert_clean(other)
 
 
-class Files(TypedDict, total=False):
-    files: dict[str, str]
-
-
-def test_a_value_stored_as_changes_of_an_earlier_one_keeps_all_that_it_is_made_of(
-    saver: DeltaSaver, url: str
-) -> None:
-    graph = (
-        StateGraph(Files)
-        .add_node("edit", lambda state: {})
-        .add_edge(START, "edit")
-        .compile(checkpointer=saver)
-    )
-    files = {f"file {number}": f"content {number} " * 50 for number in range(40)}
-    for turn in range(12):
-        files[f"file {turn}"] = f"edited in turn {turn} " * 10
-        graph.invoke({"files": dict(files)}, config())
-    rows_before = rows(saver, "SELECT count(*) FROM value")[0][0]
-    pruned = saver.prune(["t"])
-    assert graph.get_state(config()).values == {"files": files}
-    assert 0 < pruned.values < rows_before
-    assert_clean(saver)
-    files["file 0"] = "edited again"
-    graph.invoke({"files": dict(files)}, config())
-    with DeltaSaver.open(url) as fresh:
-        found = fresh.get_tuple(config())
-        assert found is not None
-        assert found.checkpoint["channel_values"]["files"] == files
-        fresh.copy_thread("t", "copy")
-        fresh.delete_thread("t")
-        copied = fresh.get_tuple(config("copy"))
-        assert copied is not None
-        assert copied.checkpoint["channel_values"] == found.checkpoint["channel_values"]
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -307,15 +271,6 @@ def test_a_thread_that_has_lost_every_run_is_empty_and_still_its_owners(saver: D
     assert_clean(saver)
     say(saver.for_owner("u1"), 1)
     assert texts(saver) == ["question 0", "answer 1 "]
-
-
-def test_the_checkpoints_of_a_run_are_found_by_an_index(
-    saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    say(saver, 1)
-    asked = watch(monkeypatch)
-    saver.delete_for_runs(["run-1"])
-    assert "word_by_run" in plan_of(saver, asked.statements[0])
 
 
 def test_one_text_instead_of_a_list_of_runs_is_refused(saver: DeltaSaver) -> None:

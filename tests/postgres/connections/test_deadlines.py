@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +17,7 @@ import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
-from patience import PATIENCE_S, until
+from patience import PATIENCE_S
 from proxy import Proxy
 from savers import Calls, Mode, run_without_loop
 
@@ -184,30 +183,6 @@ async def test_a_pool_that_two_hundred_tasks_exhaust_refuses_in_time_and_serves_
         await asyncio.gather(*(saver.aput_writes(config, [("a", 1)], "task") for config in configs))
 
 
-def test_threads_that_wait_for_others_are_refused_in_time(database: Database, schema: str) -> None:
-    with DeltaSaver.open(f"{database.url}?schema={schema}&pool_size=1&deadline=2") as saver:
-        config, ends = put(saver, "t"), list[str]()
-
-        def store(task: str) -> None:
-            try:
-                saver.put_writes(config, [("a", task)], task)
-            except StorageUnavailable as error:
-                ends.append(str(error))
-
-        with locked(database, schema):
-            callers = [threading.Thread(target=store, args=(f"task{at}",)) for at in range(6)]
-            callers[0].start()
-            time.sleep(0.1)  # what comes at the same time would go together with it
-            for caller in callers[1:]:
-                caller.start()
-            until(lambda: len(ends) == 5)
-            assert all("all 1 connections" in end for end in ends)
-        for caller in callers:
-            caller.join(PATIENCE_S)
-        assert len(ends) == 5
-        assert len(writes(saver, config)) == 1
-
-
 # -- answers ---------------------------------------------------------------------------------------
 
 
@@ -230,85 +205,6 @@ def test_a_server_that_falls_silent_is_an_error_and_is_used_again_once_it_speaks
 
     with Proxy(database.url) as proxy:
         run(story, f"{proxy.url}?schema={schema}&answer_deadline=2", mode)
-
-
-def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_these(
-    database: Database, schema: str, mode: Mode
-) -> None:
-    async def story(saver: DeltaSaver, calls: Calls) -> None:
-        config = await calls.call(saver, "put", CONFIG, empty_checkpoint(), {}, {})
-        pool = await several_connections(saver, mode)
-        with psycopg.connect(database.url) as connection:  # that which is used next
-            connection.execute("SELECT pg_terminate_backend(%s)", [pool._pool[0].info.backend_pid])
-        await asyncio.sleep(0.2) if mode == "async" else time.sleep(0.2)
-        proxy.set_delay(SILENCE)
-        begun = time.monotonic()
-        with pytest.raises(
-            StorageUnavailable, match=r"cannot be reached \(no connection within 2 s"
-        ):
-            await calls.call(saver, "get_tuple", config)
-        assert time.monotonic() - begun < AT_ONCE
-        proxy.set_delay(0)
-        found = None
-        while (
-            found is None and time.monotonic() - begun < PATIENCE_S
-        ):  # until what is being connected has been given up
-            with suppress(StorageUnavailable):
-                found = await calls.call(saver, "get_tuple", config)
-        assert found is not None
-
-    with Proxy(database.url) as proxy:
-        run(story, f"{proxy.url}?schema={schema}&deadline=2", mode)
-
-
-async def several_connections(saver: DeltaSaver, mode: Mode) -> Any:
-    """The pool of a saver, with three connections that nobody uses."""
-    driver: Any = saver.log.driver
-    if mode == "sync":
-        pool = driver._pool._open()
-        lent = [pool.getconn() for _ in range(3)]
-        for one in lent:
-            pool.putconn(one)
-    else:
-        ours = driver._lanes[asyncio.get_running_loop()].pool
-        await ours._return()  # what is at hand
-        pool = ours._pool
-        lent = [await pool.getconn() for _ in range(3)]
-        for one in lent:
-            await pool.putconn(one)
-    assert len(pool._pool) == 3
-    return pool
-
-
-def test_an_event_loop_ends_that_nobody_has_closed_the_saver_on_whatever_is_under_way(
-    database: Database, schema: str
-) -> None:
-    with Proxy(database.url) as proxy, DeltaSaver.open(f"{proxy.url}?schema={schema}") as saver:
-
-        async def leave() -> None:
-            proxy.set_delay(SILENCE)
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(
-                    saver.aget_tuple(CONFIG), 0.3
-                )  # a connection is being made for it still
-
-        begun = time.monotonic()
-        asyncio.run(leave())
-        assert time.monotonic() - begun < AT_ONCE
-        proxy.set_delay(0)
-        assert asyncio.run(saver.aget_tuple(CONFIG)) is None
-
-
-async def test_a_saver_goes_on_where_all_tasks_of_its_event_loop_were_cancelled(
-    database: Database, schema: str
-) -> None:
-    async with DeltaSaver.from_conn_string(f"{database.url}?schema={schema}") as saver:
-        config = await saver.aput(CONFIG, empty_checkpoint(), {}, {})
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.wait(others)
-        assert await saver.aget_tuple(config) is not None
 
 
 @pytest.mark.parametrize("pooled", [False, True], ids=["direct", "pooled"])
@@ -338,35 +234,3 @@ def test_what_takes_too_long_is_stopped_and_has_changed_nothing(
             f"{bouncer.url}?{urlencode(options | {'prepare': 'off', 'direct': database.url})}",
             mode,
         )
-
-
-async def test_a_task_that_is_cancelled_leaves_its_connection_usable(
-    database: Database, schema: str
-) -> None:
-    async with DeltaSaver.from_conn_string(f"{database.url}?schema={schema}&pool_size=1") as saver:
-        config = await asyncio.to_thread(put, saver, "t")
-        await saver.aget_tuple(config)
-        backends = {*backends_of(database)}
-        with locked(database, schema):
-            for work in (saver.aget_tuple(config), saver.aput_writes(config, [("a", 1)], "task")):
-                task = asyncio.create_task(work)
-                await asyncio.sleep(0.1)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await asyncio.wait_for(task, PATIENCE_S)
-        await saver.aput_writes(config, [("b", 2)], "another")
-        assert await asyncio.to_thread(writes, saver, config) in (
-            [2],
-            [2, 1],
-        )  # the one that nobody waited for may be stored
-        assert {*backends_of(database)} <= backends
-
-
-def backends_of(database: Database) -> list[int]:
-    """The server's processes that serve the package."""
-    with psycopg.connect(database.url) as connection:
-        query = (
-            "SELECT pid FROM pg_stat_activity WHERE datname = %s AND application_name ="
-            " 'langmem-ext'"
-        )
-        return [pid for (pid,) in connection.execute(query, [database.name])]

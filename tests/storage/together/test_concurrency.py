@@ -19,154 +19,44 @@ from typing import Any
 import psycopg
 import pytest
 from comparison import Names
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from patience import auntil
-from prune_reference import assert_sound, rows
+from prune_reference import assert_sound
 from savers import Backend, Calls, Mode, Shelf, run_without_loop
 from writer_turns import Turn, assert_readable, config_of, store, turns
 
-from langmem_ext import HeadConflict, MessageLog, StorageError, ThreadNotFound
-from langmem_ext.log.message_log import is_server
-from langmem_ext.storage.driver import Job
-from langmem_ext.storage.operation import PAUSE, Op, Statement, operation
-from langmem_ext.storage.sqlite.connection import FileWatch
-from langmem_ext.storage.sqlite.driver import SqliteDriver
+from langmem_ext import HeadConflict, ThreadNotFound
 
 # -- readers ---------------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_can_be_read_and_put_while_a_list_is_being_read(
-    backend: Backend, folder: Path
+async def test_a_checkpoint_can_be_read_and_put_while_a_list_is_being_read(
+    backend: Backend, mode: Mode, folder: Path
 ) -> None:
-    shelf, calls = Shelf(backend, "sync", folder), Calls("sync")
-    stored = [run_without_loop(store(calls, shelf.saver, turn)) for turn in turns("a", "t", 40)]
+    shelf, calls = Shelf(backend, mode, folder), Calls(mode)
+    saver = shelf.saver
+    stored = [await store(calls, saver, turn) for turn in turns("a", "t", 40)]
     seen: list[str] = []
-    for found in shelf.saver.list(config_of("t")):
-        again = shelf.saver.get_tuple(found.config)
-        assert again is not None
+
+    async def look(found: CheckpointTuple) -> None:
+        again = await calls.call(saver, "get_tuple", found.config)
         assert Names(keep=True).checkpoint(again) == Names(keep=True).checkpoint(found)
-        shelf.saver.put_writes(
-            found.config, [("late", len(seen))], "44444444-4444-5444-8444-444444444444"
-        )
+        late = [("late", len(seen))], "44444444-4444-5444-8444-444444444444"
+        await calls.call(saver, "put_writes", found.config, *late)
         seen.append(found.config["configurable"]["checkpoint_id"])
+
+    if mode == "sync":
+        for found in saver.list(config_of("t")):
+            await look(found)
+    else:
+        async for found in saver.alist(config_of("t")):
+            await look(found)
     assert seen == [turn.stored["configurable"]["checkpoint_id"] for turn in reversed(stored)]
-    run_without_loop(shelf.close())
-
-
-async def test_a_checkpoint_can_be_read_and_put_while_an_async_list_is_being_read(
-    backend: Backend, folder: Path
-) -> None:
-    shelf, calls = Shelf(backend, "async", folder), Calls("async")
-    stored = [await store(calls, shelf.saver, turn) for turn in turns("a", "t", 40)]
-    seen: list[str] = []
-    async for found in shelf.saver.alist(config_of("t")):
-        again = await shelf.saver.aget_tuple(found.config)
-        assert again is not None
-        assert Names(keep=True).checkpoint(again) == Names(keep=True).checkpoint(found)
-        await shelf.saver.aput_writes(
-            found.config, [("late", len(seen))], "44444444-4444-5444-8444-444444444444"
-        )
-        seen.append(found.config["configurable"]["checkpoint_id"])
-    assert seen == [turn.stored["configurable"]["checkpoint_id"] for turn in reversed(stored)]
-    await shelf.close()
-
-
-def test_a_list_that_is_left_early_holds_nothing(backend: Backend, folder: Path) -> None:
-    shelf, calls = Shelf(backend, "sync", folder), Calls("sync")
-    chain = turns("a", "t", 6)
-    stored = [
-        run_without_loop(store(calls, shelf.saver, turn))
-        for turn, _ in zip(chain, range(5), strict=False)
-    ]
-    left = shelf.saver.list(config_of("t"))
-    next(iter(left))
-    stored += [run_without_loop(store(calls, shelf.saver, turn)) for turn in turns("b", "t2", 1)]
-    run_without_loop(assert_readable(calls, shelf.saver, stored))
-    run_without_loop(shelf.close())
-
-
-def test_a_saver_opened_outside_an_event_loop_works_inside_one_and_in_the_next(
-    backend: Backend, folder: Path
-) -> None:
-    shelf = Shelf(backend, "async", folder)
-    acknowledged: list[Turn] = []
-
-    async def some(worker: str) -> None:
-        for turn in turns(worker, worker, 3):
-            acknowledged.append(await store(Calls("async"), shelf.saver, turn))
-
-    asyncio.run(some("a"))
-    asyncio.run(some("b"))
-    acknowledged += [
-        run_without_loop(store(Calls("sync"), shelf.saver, turn)) for turn in turns("c", "c", 3)
-    ]
-    run_without_loop(assert_readable(Calls("sync"), shelf.saver, acknowledged))
-    asyncio.run(assert_readable(Calls("async"), shelf.saver, acknowledged))
-    asyncio.run(shelf.close())
-
-
-# -- writers ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shared", [False, True], ids=["own threads", "one thread"])
-def test_what_eight_os_threads_were_told_is_stored_can_be_read(
-    shared: bool, backend: Backend, folder: Path
-) -> None:
-    shelf, calls = Shelf(backend, "sync", folder), Calls("sync")
-    start = threading.Barrier(8)
-
-    def work(worker: str) -> list[Turn]:
-        start.wait()
-        return [
-            run_without_loop(store(calls, shelf.saver, turn))
-            for turn in turns(worker, "shared" if shared else worker)
-        ]
-
-    with ThreadPoolExecutor(8) as pool:
-        acknowledged = [
-            turn for done in pool.map(work, [f"w{n}" for n in range(8)]) for turn in done
-        ]
-    run_without_loop(assert_readable(calls, shelf.saver, acknowledged))
-    run_without_loop(assert_readable(calls, run_without_loop(shelf.reopen()), acknowledged))
-    run_without_loop(shelf.close())
-
-
-@pytest.mark.parametrize("shared", [False, True], ids=["own threads", "one thread"])
-async def test_what_twenty_tasks_were_told_is_stored_can_be_read(
-    shared: bool, backend: Backend, folder: Path
-) -> None:
-    shelf, calls = Shelf(backend, "async", folder), Calls("async")
-
-    async def work(worker: str) -> list[Turn]:
-        return [
-            await store(calls, shelf.saver, turn)
-            for turn in turns(worker, "shared" if shared else worker, 4)
-        ]
-
-    acknowledged = [
-        turn for done in await asyncio.gather(*(work(f"w{n}") for n in range(20))) for turn in done
-    ]
-    await assert_readable(calls, shelf.saver, acknowledged)
-    await assert_readable(calls, await shelf.reopen(), acknowledged)
     await shelf.close()
 
 
 # -- failures --------------------------------------------------------------------------------------
-
-
-class HalfDoneError(Exception):
-    """What an operation raises that has changed every thread."""
-
-
-@operation
-def half(statement: str | None = None) -> Op[None]:
-    """An operation that fails when it has changed something: by itself, or because the database
-    refuses a statement.
-    """
-    yield Statement("UPDATE thread SET title = 'half done'", {})
-    if statement is None:
-        raise HalfDoneError
-    yield Statement(statement, {})
 
 
 async def fail(calls: Calls, saver: Any, turn: Turn, how: str) -> None:
@@ -204,22 +94,12 @@ async def fail(calls: Calls, saver: Any, turn: Turn, how: str) -> None:
                     [*turn.writes, ("bad", threading.Lock())],
                     turn.task,
                 )
-        case "half done":
-            with pytest.raises(HalfDoneError):
-                await calls.call(saver.log, "run", half(), write=True)
-        case "refused by the database":
-            with pytest.raises(StorageError):
-                await calls.call(
-                    saver.log, "run", half("INSERT INTO nowhere VALUES (1)"), write=True
-                )
 
 
 FAILURES = (
     "another owner's thread",
     "a head that has moved",
     "a value that cannot be stored",
-    "half done",
-    "refused by the database",
 )
 
 
@@ -257,7 +137,6 @@ def test_an_operation_that_fails_takes_no_other_with_it(
     assert_sound(saver)
     saver = run_without_loop(shelf.reopen()) if mode == "sync" else asyncio.run(shelf.reopen())
     run_without_loop(assert_readable(Calls("sync"), saver, acknowledged))
-    assert list(rows(saver, "SELECT id FROM thread WHERE title = 'half done'")) == []
     saver.close()
 
 
@@ -321,7 +200,7 @@ async def test_cancelling_a_write_at_any_point_leaves_no_transaction_and_no_half
 
 async def assert_nobody_holds_the_lock(url: str) -> None:
     """Check that another connection may write at once: no transaction is open, or stays so."""
-    if is_server(url):
+    if "://" in url:
         async with await psycopg.AsyncConnection.connect(
             url.partition("?")[0], autocommit=True
         ) as looking:
@@ -334,76 +213,3 @@ async def assert_nobody_holds_the_lock(url: str) -> None:
     with closing(sqlite3.connect(url, timeout=0)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.rollback()
-
-
-def test_the_main_thread_carries_out_nobody_elses_operations(url: str) -> None:
-    """A signal's handler may raise in the main thread at any place: that must meet its own
-    operation alone.
-    """
-
-    @operation
-    def nothing() -> Op[str]:
-        yield PAUSE
-        return "done"
-
-    with closing(MessageLog.open(url)) as log:
-        driver: Any = log.driver
-        waiting = Job(nothing())
-        is_file = isinstance(driver, SqliteDriver)
-        (driver._queue.jobs.append if is_file else driver._lineup.add)(waiting)
-        assert driver.run(nothing(), write=True) == "done"
-        assert not waiting.done
-        with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(driver.run, nothing(), write=True).result() == "done"
-        assert waiting.done
-        assert waiting.outcome() == "done"
-
-
-# -- other processes' locks ------------------------------------------------------------------------
-
-
-def test_a_write_works_out_what_to_store_while_others_may_still_write(tmp_path: Path) -> None:
-    path = tmp_path / "t.db"
-    with closing(MessageLog.open(str(path))) as log, closing(another(path)) as other:
-
-        @operation
-        def writes() -> Op[bool]:
-            other.execute("BEGIN IMMEDIATE")
-            other.execute("ROLLBACK")
-            yield Statement("SELECT 1", {})
-            with pytest.raises(sqlite3.OperationalError, match="locked"):
-                other.execute("BEGIN IMMEDIATE")
-            return True
-
-        assert log.run(writes(), write=True)
-
-
-@pytest.mark.parametrize("write", [True, False])
-def test_whoever_comes_while_another_process_has_the_file_to_itself_waits(
-    write: bool, tmp_path: Path
-) -> None:
-    path = tmp_path / "t.db"
-    with closing(MessageLog.open(str(path))) as log, closing(another(path)) as other:
-        driver: Any = log.driver
-        driver._connection.execute("PRAGMA journal_mode = DELETE")
-        driver._file = FileWatch(driver.path, with_log=False)
-        other.execute("BEGIN EXCLUSIVE")
-        seen: list[Any] = []
-
-        @operation
-        def looks() -> Op[None]:
-            seen.append((yield Statement("SELECT count(*) FROM thread", {})))
-
-        waits = threading.Thread(target=lambda: log.run(looks(), write=write))
-        waits.start()
-        waits.join(0.1)
-        assert waits.is_alive()
-        assert seen == []
-        other.execute("COMMIT")
-        waits.join()
-        assert seen == [[(0,)]]
-
-
-def another(path: Path) -> sqlite3.Connection:
-    """A connection of another program, which waits for nobody."""
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)

@@ -22,7 +22,7 @@ from patience import PATIENCE_S
 from prune_reference import rows
 from wrong_clock import clock_off_by
 
-from langmem_ext import DeltaSaver, Threads, examine
+from langmem_ext import DeltaSaver, Threads
 from langmem_ext.errors import LangmemExtError, ThreadDeleted, ThreadNotFound
 from langmem_ext.log import message_log as log
 
@@ -98,31 +98,6 @@ def say(saver: Any, text: str, thread: str = "t") -> list[str]:
 def stored_texts(saver: DeltaSaver) -> str:
     """All that is stored anywhere, of any thread."""
     return "".join(repr(rows(saver, f"SELECT {column} FROM {table}")) for table, column in COLUMNS)
-
-
-@pytest.mark.parametrize("again", [False, True], ids=["gone", "begun again"])
-@pytest.mark.parametrize("nested", [False, True], ids=["root", "subgraph"])
-@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-@pytest.mark.parametrize("way", ["sync", "async"])
-def test_a_run_that_outlives_its_thread_brings_nothing_back(
-    url: str, durability: str, nested: bool, again: bool, way: str
-) -> None:
-    with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
-        say(saver, "old beginning")
-        held, outcome = Held(saver, nested=nested), []
-        running = held.run(durability, outcome, way)
-        (other if nested else saver).delete_thread("t")
-        if again:
-            assert say(other, "new") == ["new", "re: new"]
-        held.go.set()
-        running.join(PATIENCE_S)
-        [error] = outcome
-        assert isinstance(error, ThreadDeleted), error
-        assert "start a new conversation" in str(error)
-        assert [one.id for one in Threads(saver).list()] == (["t"] if again else [])
-        assert "old" not in stored_texts(saver)
-        assert [one for one in examine(saver).findings if one.severity != "note"] == []
-        assert say(saver, "next") == (["new", "re: new"] if again else []) + ["next", "re: next"]
 
 
 def test_late_calls_are_refused_and_leave_nothing(url: str) -> None:
@@ -348,6 +323,24 @@ def test_who_has_begun_a_thread_does_not_begin_it_twice(url: str) -> None:
         assert Threads(saver).list() == []
 
 
+def paying(saver: DeltaSaver, ran: list[str], meanwhile: Any, *, beside: Any = None) -> Any:
+    """A graph with a subgraph that pays, and then asks; what `ran` tells."""
+
+    def pay(state: MessagesState) -> Any:
+        ran.append("pay")
+        return {"messages": [AIMessage("paid")]}
+
+    def ask(state: MessagesState) -> Any:
+        meanwhile()
+        return {"messages": [AIMessage(f"said {interrupt('sure?')}")]}
+
+    child = StateGraph(MessagesState).add_sequence([("pay", pay), ("ask", ask)])
+    builder = StateGraph(MessagesState).add_node("child", child.add_edge(START, "pay").compile())
+    if beside is not None:
+        builder.add_node("beside", beside).add_edge(START, "beside")
+    return builder.add_edge(START, "child").compile(checkpointer=saver)
+
+
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_subgraph_is_stored_where_its_run_stores_at_its_end(
     url: str, way: str, monkeypatch: pytest.MonkeyPatch
@@ -361,29 +354,11 @@ def test_a_subgraph_is_stored_where_its_run_stores_at_its_end(
     with DeltaSaver.open(url) as saver:
         ran: list[str] = []
 
-        def pay(state: MessagesState) -> Any:
-            ran.append("pay")
-            return {"messages": [AIMessage("paid")]}
-
-        def ask(state: MessagesState) -> Any:
-            return {"messages": [AIMessage(f"said {interrupt('sure?')}")]}
-
         def beside(state: MessagesState) -> Any:
             time.sleep(1)
             return {"messages": [AIMessage("beside")]}
 
-        child = (
-            StateGraph(MessagesState)
-            .add_node("pay", pay)
-            .add_node("ask", ask)
-            .add_edge(START, "pay")
-            .add_edge("pay", "ask")
-            .compile()
-        )
-        builder = StateGraph(MessagesState).add_node("child", child).add_node("beside", beside)
-        app: Any = (
-            builder.add_edge(START, "child").add_edge(START, "beside").compile(checkpointer=saver)
-        )
+        app = paying(saver, ran, lambda: None, beside=beside)
 
         def turn(given: Any) -> Any:
             if way == "sync":
@@ -408,29 +383,11 @@ def test_a_run_whose_thread_another_process_begins_meanwhile_is_stored_with_its_
     with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
         ran: list[str] = []
 
-        def pay(state: MessagesState) -> Any:
-            ran.append("pay")
-            return {"messages": [AIMessage("paid")]}
-
-        def ask(state: MessagesState) -> Any:
+        def meanwhile() -> None:
             with clock_off_by(-2 * skew):
                 say(other, "meanwhile")
-            return {"messages": [AIMessage(f"said {interrupt('sure?')}")]}
 
-        child = (
-            StateGraph(MessagesState)
-            .add_node("pay", pay)
-            .add_node("ask", ask)
-            .add_edge(START, "pay")
-            .add_edge("pay", "ask")
-            .compile()
-        )
-        app: Any = (
-            StateGraph(MessagesState)
-            .add_node("child", child)
-            .add_edge(START, "child")
-            .compile(checkpointer=saver)
-        )
+        app = paying(saver, ran, meanwhile)
         with clock_off_by(skew):
             app.invoke(QUESTION, THREAD, durability="exit")
         inner = [
@@ -440,24 +397,6 @@ def test_a_run_whose_thread_another_process_begins_meanwhile_is_stored_with_its_
         ]
         assert len(inner) == 1
         assert ran == ["pay"]
-
-
-def test_what_callers_say_that_checkpoints_follow_may_lead_around(url: str) -> None:
-    with DeltaSaver.open(url) as saver:
-        one, other = empty_checkpoint(), empty_checkpoint()
-        say(saver, "old")
-        saver.delete_thread("t")
-        say(saver, "new")
-        for namespace, checkpoint, root in (("x", one, other), ("y", other, one)):
-            inner: Any = {
-                "configurable": {
-                    "thread_id": "t",
-                    "checkpoint_ns": namespace,
-                    "checkpoint_map": {"": root["id"]},
-                }
-            }
-            with pytest.raises(ThreadDeleted):
-                saver.put(inner, checkpoint, {"source": "loop", "step": 1}, {})
 
 
 def test_a_run_goes_on_in_a_thread_that_was_deleted_and_imported_with_its_checkpoint(

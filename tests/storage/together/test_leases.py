@@ -147,18 +147,3 @@ def test_a_link_and_the_file_itself_are_one_database(
         monkeypatch.chdir("/")
         with one.lease("t"), pytest.raises(ThreadBusy), other.lease("t", wait=0):
             pass
-
-
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_child_that_leaves_the_context_does_not_end_its_parents_lease(url: str) -> None:
-    with DeltaSaver.from_conn_string(url) as saver, DeltaSaver.from_conn_string(url) as other:
-        lease = saver.lease("t")
-        lease.__enter__()
-        child = os.fork()
-        if child == 0:
-            lease.__exit__(None, None, None)
-            os._exit(0)
-        os.waitpid(child, 0)
-        with pytest.raises(ThreadBusy), other.lease("t", wait=0):
-            pass
-        lease.__exit__(None, None, None)

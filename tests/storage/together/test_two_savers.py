@@ -5,11 +5,9 @@ whatever each of them remembers.
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from prune_reference import rows
 
-from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory
-from langmem_ext.storage.operation import Op, operation
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 
 TEXT = (
     "a long text, long enough to be lifted out of an input when it arrives, before there is a"
@@ -113,27 +110,6 @@ def test_a_message_is_stored_once_where_another_saver_has_named_one_that_was_equ
         assert rows(saver, "SELECT count(*) FROM item") == [(2,)]
 
 
-def test_a_text_that_came_twice_becomes_one_message_where_another_saver_has_made_one_of_the_first(
-    pair: Pair,
-) -> None:
-    one, other = pair
-    put(one, 1, {"__start__": {"messages": [("user", TEXT)]}})
-    put(other, 2, {"n": 1}, 1)  # the other has seen the bare text
-    put(one, 3, {"messages": [HumanMessage(TEXT, id="1")]}, 2)
-    put(one, 4, {"messages": [HumanMessage(TEXT, id="1")]}, 3)
-    put(
-        one,
-        5,
-        {"__start__": {"messages": [("user", TEXT)]}, "messages": [HumanMessage(TEXT, id="1")]},
-        4,
-    )
-    expected = [HumanMessage(TEXT, id="1"), HumanMessage(TEXT, id="2")]
-    put(other, 6, {"messages": expected}, 5)
-    for saver in pair:
-        assert values_of(saver) == {"messages": expected}
-        assert rows(saver, "SELECT count(*) FROM item") == [(2,)]
-
-
 def test_a_checkpoint_that_is_put_again_is_read_as_it_is_now(pair: Pair) -> None:
     one, other = pair
     put(one, 1, {"a": "first"})
@@ -178,11 +154,6 @@ def test_a_cleared_history_is_readable_with_every_serializer(url: str) -> None:
         assert ThreadChatMessageHistory("u", saver).messages == []
 
 
-def test_a_history_cannot_widen_what_its_saver_may_see(url: str) -> None:
-    with DeltaSaver(url, owner="u1") as saver, pytest.raises(InvalidInput, match="another owner"):
-        ThreadChatMessageHistory("t", saver, owner="u2")
-
-
 def test_two_savers_on_one_connection_take_turns(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "t.db", check_same_thread=False)) as connection:
         savers = [DeltaSaver(connection), DeltaSaver(connection)]
@@ -214,35 +185,3 @@ def echo(saver: DeltaSaver) -> Any:
         .add_edge(START, "answer")
         .compile(checkpointer=saver)
     )
-
-
-def test_what_a_write_remembers_that_is_taken_back_is_not_built_upon(url: str) -> None:
-    """Operations that do not name their thread run beside each other on a server: one may find what
-    another remembers of the thread before that is committed.
-    """
-    kept, again, begun = threading.Event(), threading.Event(), count()
-    with DeltaSaver.open(url) as saver:
-        history = ThreadChatMessageHistory("t", saver)
-        earlier = history._add([HumanMessage("stored", id="stored")])  # its id is the lower one
-
-        @operation
-        def failing() -> Op[None]:
-            yield from history._add([HumanMessage("taken back", id="taken back")])
-            kept.set()
-            if saver.log.driver.remote:
-                assert again.wait(60)
-            raise InvalidInput("as it must be")
-
-        @operation
-        def following() -> Op[None]:
-            if next(begun):
-                again.set()
-            yield from earlier
-
-        with ThreadPoolExecutor() as pool:
-            first = pool.submit(saver.log.run, failing(), write=True)
-            assert kept.wait(60)
-            second = pool.submit(saver.log.run, following(), write=True)
-            assert isinstance(first.exception(), InvalidInput)
-            second.result()
-        assert [message.id for message in history.messages] == ["stored"]
