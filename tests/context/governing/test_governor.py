@@ -382,3 +382,16 @@ def test_the_waiting_graph_has_its_summary_written_by_the_governors_model(
         values = graph.get_state({"configurable": {"thread_id": thread}}).values
         assert expected in values["summary"]["text"]
         assert len(values["messages"]) == 8
+
+
+def test_a_message_that_has_changed_under_its_id_is_counted_anew() -> None:
+    one = ContextGovernor(
+        budget=1_000, counter=ApproximateCounter(), policy=ContextPolicy(strategy="window")
+    )
+    messages = chat(8)
+    assert one.govern(messages).events == ()
+    assert isinstance(messages[3], HumanMessage)
+    messages[3].content = "and much more to say " * 300
+    governed = one.govern(messages)
+    assert governed.events
+    assert sum(map(ApproximateCounter().count, governed.messages)) <= 1_000
