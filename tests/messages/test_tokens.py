@@ -87,9 +87,6 @@ def cost(*blocks: Any) -> int:
     return COUNTER.count(HumanMessage(list(blocks))) - PER_MESSAGE
 
 
-# -- a message -------------------------------------------------------------------------------------
-
-
 # -- tools -----------------------------------------------------------------------------------------
 
 
@@ -248,6 +245,3 @@ def test_whatever_stands_in_a_content_has_a_cost(value: Any) -> None:
         [{"type": "text", "text": value}, value] if isinstance(value, str | dict) else value
     )
     assert COUNTER.count(message) >= PER_MESSAGE
-
-
-# -- scripts ---------------------------------------------------------------------------------------

@@ -208,9 +208,13 @@ class Searching(RuleBasedStateMachine):
         Threads(self.savers[saver]).enable_search()
         self.on = True
 
-    @rule(saver=savers, steps=st.integers(0, 3))
+    @rule(saver=savers, steps=st.integers(1, 3))
     def begin_to_enable(self, saver: int, steps: int) -> None:
         begin_index(self.savers[saver], steps)
+
+    @rule(saver=savers)
+    def make_the_tables_only(self, saver: int) -> None:
+        begin_index(self.savers[saver], 0)
 
     @rule(saver=savers)
     def rebuild(self, saver: int) -> None:
