@@ -8,9 +8,7 @@ import asyncio
 import dataclasses
 import json
 import logging
-import os
 import shutil
-import signal
 import sqlite3
 import sys
 import types
@@ -26,7 +24,6 @@ import ormsgpack
 import pytest
 from acts import Act, programs
 from comparison import Names, assert_same
-from dying_database import Steps, dying_log
 from forged_rows import reseal_rows
 from hypothesis import given, settings
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -462,42 +459,6 @@ def test_a_question_that_was_answered_and_asked_again_since_is_brought_in(
     assert_imported(
         source, target, unused=("unused",)
     )  # the questions and answers that others have replaced
-
-
-def import_until(source: Path, target: str, step: int) -> bool:
-    """Import in a process that is killed at a step of its database; whether it has come so far."""
-    child = os.fork()
-    if child == 0:
-        try:
-            with DeltaSaver(dying_log(target, Steps(step))) as saver:
-                import_checkpoints(source, saver)
-        finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-
-
-@pytest.mark.process
-@pytest.mark.filterwarnings(
-    "ignore:This process:DeprecationWarning"
-)  # of a fork with threads about, since 3.12
-def test_a_killed_import_run_again_gives_the_same(
-    source: Path, durable: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("langmem_ext.maintenance.moving.BATCH", 4)
-    whole = durable.new_url(tmp_path)
-    import_checkpoints(source, whole)
-    [items] = found(whole, "SELECT count(*) FROM item")
-    step, killed = 11 if durable.name == "file" else 2, 0  # on PostgreSQL, a step is a trip
-    while import_until(source, new := durable.new_url(tmp_path), step):
-        # Once more, a little later, before it may come to its end.
-        import_until(source, new, 60 if durable.name == "file" else 7)
-        report = import_checkpoints(source, new, verify=True)
-        assert report.verified == report.checkpoints + report.skipped
-        assert found(new, "SELECT count(*) FROM item") == [items], f"killed at step {step}"
-        killed += 1
-        step = step * 3 // 2
-    assert killed >= (8 if durable.name == "file" else 5)
-    assert_imported(source, whole)
 
 
 # -- the source stays as it is ---------------------------------------------------------------------

@@ -146,42 +146,6 @@ def test_what_a_node_marks_is_hidden_though_it_is_stored_before_what_the_node_wa
         assert_sound(saver)
 
 
-@pytest.mark.parametrize("said", INPUTS)
-@pytest.mark.parametrize("secret", [True, False])
-def test_a_copy_that_begins_at_an_input_shows_no_more_than_its_graph_lets_it(
-    saver: DeltaSaver, said: str, secret: bool
-) -> None:
-    graph = marking(saver, secret=secret)
-    graph.invoke(
-        {"messages": [INPUTS[said]()]}, {"configurable": {"thread_id": "t"}}, durability="sync"
-    )
-    threads = Threads(saver)
-    threads.search("card")
-    [begun] = [
-        one.config["configurable"]["checkpoint_id"]
-        for one in saver.list({"configurable": {"thread_id": "t"}}, filter={"step": -1})
-    ]
-
-    threads.fork("t", checkpoint_id=begun, to="copy")
-    assert_sound(saver)
-    assert len(threads.search("4711", thread="copy")) == int(
-        said == "message with an id" and not secret
-    )
-    assert threads.get("copy").stored_messages == int("message" in said)
-    graph.invoke(None, {"configurable": {"thread_id": "copy"}}, durability="sync")
-    assert [
-        message.text
-        for message in graph.get_state({"configurable": {"thread_id": "copy"}}).values["messages"]
-    ][1:] == ["thanks"]
-    assert threads.get("copy").title is not None
-
-    for _ in range(2):
-        assert len(threads.search("4711")) == (0 if secret else 2)
-        assert len(threads.search("card", thread="copy")) == 1
-        threads.rebuild_search()
-    assert not examine(saver).findings
-
-
 async def test_a_hit_says_where_it_stands_and_what_of_it_was_looked_for(
     saver: DeltaSaver, calls: Calls
 ) -> None:

@@ -66,48 +66,6 @@ def checkpoints(saver: DeltaSaver) -> list[Any]:
 # -- what is remembered ----------------------------------------------------------------------------
 
 
-async def test_what_is_noted_is_there_for_every_later_handle(
-    backend: Backend, mode: Mode, tmp_path: Path
-) -> None:
-    url, calls = backend.new_url(tmp_path), Calls(mode)
-    memory = ConversationMemory(url)
-
-    async def ask(name: str, *args: Any) -> Any:
-        return await calls.call(memory.for_session("s"), name, *args)
-
-    nothing = [[], {}, None, None, None, None]
-    names = ("history", "params", "waiting", "last_intent_id", "last_result", "plan_execution")
-    assert [await ask(name) for name in names] == nothing
-    messages = [
-        said("hi", metadata={"channel": "web"}),
-        said("hello", "agent"),
-        said("3 rows", "tool", metadata={"rows": 3}),
-    ]
-    for message in messages:
-        await ask("append", message)
-    await ask("merge", {"order_id": "O-1", "note": ""})
-    await ask("merge", {"count": 0, "gift": False, "order_id": "O-2"})
-    await ask("set_waiting", "address")
-    await ask("set_last_intent_id", "check_order")
-    await ask("set_last_result", {"status": ["sent", None]})
-    await ask("set_plan_execution", {"intent_id": "check_order", "cursor": 0})
-    if backend.survives_close:
-        await calls.call(memory, "close")
-        memory = ConversationMemory(url)
-    everything = [
-        messages,
-        {"order_id": "O-2", "note": "", "count": 0, "gift": False},
-        "address",
-        "check_order",
-        {"status": ["sent", None]},
-        {"intent_id": "check_order", "cursor": 0},
-    ]
-    assert [await ask(name) for name in names] == everything
-    await ask("clear")
-    assert [await ask(name) for name in names] == nothing
-    await calls.call(memory, "close")
-
-
 def test_what_changes_nothing_makes_no_checkpoint_and_no_session(
     session: SessionHandle, saver: DeltaSaver
 ) -> None:
@@ -213,19 +171,6 @@ def test_pruning_narrows_the_view_and_keeps_the_log(
     session.append(said("again"))
     assert texts(session) == ["again"]
     assert_sound(saver)
-
-
-def test_pruning_parts_no_tool_result_from_its_call(session: SessionHandle) -> None:
-    call = {"langchain": {"tool_calls": [CALL, {**CALL, "id": "c2"}]}}
-    session.append(said("where is it?"))
-    session.append(said("", "agent", metadata=call))
-    for id in ("c1", "c2"):
-        session.append(said(f"result {id}", "tool", metadata={"langchain": {"tool_call_id": id}}))
-    session.append(said("there", "agent"))
-    session.prune(4)
-    assert texts(session) == ["", "result c1", "result c2", "there"]
-    session.prune(3)
-    assert texts(session) == ["there"]
 
 
 # -- sessions --------------------------------------------------------------------------------------
