@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langmem_ext import (
+    ApproximateCounter,
     Budget,
     ContextGovernor,
     ContextMiddleware,
@@ -21,8 +21,6 @@ from langmem_ext import (
     Settings,
     SettingsError,
 )
-from langmem_ext.messages.token_costs.tokens import ApproximateCounter
-from langmem_ext.settings.sources import PREFIX
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +29,7 @@ def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in Settings.model_fields:
-        monkeypatch.delenv(f"{PREFIX}{name.upper()}", raising=False)
+        monkeypatch.delenv(f"LANGMEM_EXT_{name.upper()}", raising=False)
     return tmp_path
 
 
@@ -40,19 +38,12 @@ def model_of(window: int, **more: Any) -> FakeListChatModel:
     return FakeListChatModel(responses=["said " * 40], profile={"max_input_tokens": window, **more})
 
 
-def test_without_a_word_settings_are_what_code_is_without_one() -> None:
+def test_each_setting_changes_its_part_of_the_policy() -> None:
     assert ContextPolicy.from_settings(Settings()) == ContextPolicy()
-
-
-@pytest.mark.parametrize(
-    ("changed", "policy"),
-    [
+    changes: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"strategy": "simple"}, {"strategy": "window"}),
         ({"strategy": "summarization"}, {"strategy": "summary"}),
-        (
-            {"strategy": "messages", "max_history_messages": 12},
-            {"strategy": "messages", "max_messages": 12},
-        ),
+        ({"max_history_messages": 12}, {"max_messages": 12}),
         ({"keep_recent_messages": 6}, {"keep_recent_messages": 6}),
         ({"tool_output_trim_chars": 0}, {"tool_output_trim_chars": 0}),
         ({"tool_output_offload_tokens": 9_000}, {"offload": True, "least_offload_tokens": 9_000}),
@@ -60,28 +51,19 @@ def test_without_a_word_settings_are_what_code_is_without_one() -> None:
         ({"verify_summary": False}, {"verify": False}),
         ({"detect_loops": False}, {"nudge_at": 0, "stop_at": 0}),
         ({"strip_thoughts": False}, {"thoughts": "never"}),
-    ],
-)
-def test_each_setting_changes_its_part_of_the_policy(
-    changed: dict[str, Any], policy: dict[str, Any]
-) -> None:
-    assert ContextPolicy.from_settings(Settings(**changed)) == ContextPolicy(**policy)
+    ]
+    for changed, policy in changes:
+        assert ContextPolicy.from_settings(Settings(**changed)) == ContextPolicy(**policy)
 
 
 def test_the_budget_is_the_windows_share_where_anything_says_how_large_it_is() -> None:
     parts = {"response": 16_000, "history": 50_000, "files": 100_000, "margin": 512}
-    assert Budget.from_settings(Settings(context_window_tokens=64_000)) == Budget.of_window(
-        64_000, **parts
-    )
-    assert Budget.from_settings(Settings(), model_of(200_000)) == Budget.of_window(200_000, **parts)
-    assert (
-        Budget.from_settings(Settings(context_window_tokens=64_000), model_of(200_000)).window
-        == 64_000
-    )
-    assert (
-        Budget.from_settings(Settings(), model_of(200_000, max_output_tokens=4_000)).response
-        == 4_000
-    )
+    small, large = Settings(context_window_tokens=64_000), model_of(200_000)
+    assert Budget.from_settings(small) == Budget.of_window(64_000, **parts)
+    assert Budget.from_settings(Settings(), large) == Budget.of_window(200_000, **parts)
+    assert Budget.from_settings(small, large).window == 64_000
+    answers = model_of(200_000, max_output_tokens=4_000)
+    assert Budget.from_settings(Settings(), answers).response == 4_000
     less = Settings(
         response_budget_tokens=1_000,
         safety_margin_tokens=0,
@@ -89,18 +71,10 @@ def test_the_budget_is_the_windows_share_where_anything_says_how_large_it_is() -
         file_budget_tokens=6_000,
     )
     assert Budget.from_settings(less, model_of(32_000)) == Budget(32_000, 1_000, 5_000, 6_000)
-
-
-def test_a_request_may_cost_what_the_settings_say_where_nothing_says_how_large_the_window_is() -> (
-    None
-):
+    # Where nothing says how large the window is, the settings say what a request may cost.
     assert Budget.from_settings(Settings()).request == 4_096
-    assert (
-        Budget.from_settings(
-            Settings(max_history_tokens=900), FakeListChatModel(responses=[])
-        ).request
-        == 900
-    )
+    silent = FakeListChatModel(responses=[])
+    assert Budget.from_settings(Settings(max_history_tokens=900), silent).request == 900
     assert Budget.from_settings(Settings(max_history_tokens=0)).request == 128_000 - 16_000 - 512
 
 
@@ -109,20 +83,16 @@ def test_a_governor_has_all_of_it_from_the_settings(nothing_set: Path) -> None:
     settings = Settings(
         summary_prompt_file="prompt.txt",
         token_counter="approximate",
-        strategy="hybrid",
+        strategy="window",
         context_window_tokens=10_000,
     )
     governor = ContextGovernor.from_settings(
         settings, model=model_of(99_000), system="Be brief.", params=["order_id"]
     )
-    assert (governor.policy.strategy, governor.prompt, governor.system) == (
-        "hybrid",
-        "Say it in one line.",
-        "Be brief.",
-    )
+    assert (governor.policy.strategy, governor.prompt) == ("window", "Say it in one line.")
+    assert (governor.system, governor.params) == ("Be brief.", {"order_id"})
     assert governor.counter.name == ApproximateCounter().name
     assert governor.budget == Budget.from_settings(settings)
-    assert governor.params == {"order_id"}
     assert ContextGovernor.from_settings(settings).model is None
 
 
@@ -136,44 +106,22 @@ def test_a_governor_from_settings_follows_the_rules_of_the_model_that_is_sent_it
             return {"ls_provider": "mistral"}
 
     model = MistralDouble(responses=[], profile={"max_input_tokens": 8_000})
-    assert (
-        ContextGovernor.from_settings(Settings(token_counter="approximate"), model=model).provider
-        == "mistral"
-    )
-    assert (
-        ContextGovernor.from_settings(
-            Settings(token_counter="approximate"), model=model, provider="openai"
-        ).provider
-        == "openai"
-    )
-    assert ContextGovernor.from_settings(Settings(token_counter="approximate")).provider is None
+    settings = Settings(token_counter="approximate")
+    for given, provider in (
+        ({"model": model}, "mistral"),
+        ({"model": model, "provider": "openai"}, "openai"),
+        ({}, None),
+    ):
+        assert ContextGovernor.from_settings(settings, **given).provider == provider  # type: ignore[arg-type]
 
 
-def test_settings_may_be_any_object_that_has_them() -> None:
-    plain: Any = SimpleNamespace(
-        **Settings(token_counter="approximate", max_history_tokens=700).model_dump()
-    )
-    governor = ContextGovernor.from_settings(plain)
-    assert isinstance(governor.budget, Budget)
-    assert governor.budget.request == 700
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "reason"),
-    [("none.txt", None, "No such file"), ("a", b" \n", "no text"), ("b", b"\xff", "UTF-8")],
-)
-def test_a_prompt_that_cannot_be_used_is_named(
-    nothing_set: Path, name: str, text: bytes | None, reason: str
-) -> None:
-    if text is not None:
-        (nothing_set / name).write_bytes(text)
-    settings = Settings(summary_prompt_file=name)
-    for make in (ContextGovernor.from_settings, ContextMiddleware.from_settings):
-        with pytest.raises(SettingsError, match=rf"summary_prompt_file: '{name}' .*{reason}"):
-            make(settings)
-
-
-def test_a_model_that_is_none_is_refused() -> None:
+def test_a_prompt_or_a_model_that_cannot_be_used_is_named(nothing_set: Path) -> None:
+    (nothing_set / "a").write_bytes(b" \n")
+    (nothing_set / "b").write_bytes(b"\xff")
+    for name, reason in (("none.txt", "No such file"), ("a", "no text"), ("b", "UTF-8")):
+        for make in (ContextGovernor.from_settings, ContextMiddleware.from_settings):
+            with pytest.raises(SettingsError, match=rf"summary_prompt_file: '{name}' .*{reason}"):
+                make(Settings(summary_prompt_file=name))
     with pytest.raises(InvalidInput, match="cannot be used"):
         ContextGovernor.from_settings(Settings(summarization_model="nobody:nothing"))
 

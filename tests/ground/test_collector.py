@@ -1,19 +1,16 @@
-"""Promise: a paused garbage collector resumes as it was, whatever happens meanwhile."""
+"""Promise: Python's garbage collector, which rests while much is read, is afterwards as it was."""
 
 from __future__ import annotations
 
 import gc
-import os
-import signal
-import threading
-import warnings
 from collections.abc import Iterator
-from random import Random
+from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
+from langchain_core.messages import HumanMessage
+from prune_reference import change
 
-from langmem_ext._internal.collector import without_collector
+from langmem_ext import DamagedRow, DeltaSaver, ThreadChatMessageHistory, Threads
 
 
 @pytest.fixture(autouse=True)
@@ -24,64 +21,19 @@ def running() -> Iterator[None]:
     gc.enable()
 
 
-def test_it_rests_meanwhile_and_goes_on() -> None:
-    def inner() -> bool:
-        assert not without_collector(gc.isenabled)
-        return gc.isenabled()
-
-    assert not without_collector(inner)
-    assert gc.isenabled()
-
-
-def test_it_goes_on_after_an_error() -> None:
-    with pytest.raises(ZeroDivisionError):
-        without_collector(divmod, 1, 0)
-    assert gc.isenabled()
-
-
-def test_who_has_stopped_it_finds_it_stopped() -> None:
-    gc.disable()
-    assert not without_collector(gc.isenabled)
-    assert not gc.isenabled()
-
-
-def test_it_goes_on_wherever_a_signals_handler_raises() -> None:
-    random, raised = Random(0), 0
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        while raised < 500:
-            try:
-                signal.setitimer(signal.ITIMER_REAL, 1e-5 + 3e-4 * random.random())
-                while True:
-                    without_collector(int)
-            except KeyboardInterrupt:
-                raised += 1
-                assert gc.isenabled()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_it_runs_in_a_process_that_is_forked_meanwhile() -> None:
-    resting, enough = threading.Event(), threading.Event()
-
-    def rest() -> None:
-        resting.set()
-        enough.wait(PATIENCE_S)
-
-    other = threading.Thread(target=without_collector, args=[rest])
-    other.start()
-    resting.wait(PATIENCE_S)
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # that there are threads is what this is about
-        child = os.fork()
-    if child == 0:
-        os._exit(0 if gc.isenabled() else 1)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert not gc.isenabled()
-    enough.set()
-    other.join()
-    assert (status, gc.isenabled()) == (0, True)
+@pytest.mark.parametrize("runs", [True, False])
+def test_it_is_as_it_was_after_reading_and_after_an_error(runs: bool, tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    with DeltaSaver.open(path) as saver:
+        ThreadChatMessageHistory("t", saver).add_messages(
+            [HumanMessage(f"message {number}") for number in range(200)]
+        )
+    if not runs:
+        gc.disable()
+    with DeltaSaver.open(path) as saver:
+        assert len(Threads(saver).messages("t")) == 200
+    assert gc.isenabled() is runs
+    change(path, "UPDATE item SET text = 'changed' WHERE text = 'message 100'")
+    with DeltaSaver.open(path) as saver, pytest.raises(DamagedRow):
+        Threads(saver).messages("t")
+    assert gc.isenabled() is runs

@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from langmem_ext import (
     Event,
+    IntentCatalog,
     InvalidInput,
     JsonFormatter,
     LoggingSink,
@@ -23,10 +25,12 @@ from langmem_ext import (
     OpenTelemetrySink,
     Sink,
     StreamSink,
+    build_waiting_graph,
+    converse,
 )
-from langmem_ext.telemetry import EVENTS, KEYS, Emitter
 
 SECRET = "4111 1111"
+GREETING = {"id": "greet", "examples": ["hello"], "reply": "Hello to you."}
 WHEN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EVENT = Event(
     "tool_called",
@@ -38,60 +42,41 @@ EVENT = Event(
 )
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"name": SECRET},
-        {"name": ["received"]},
+def test_an_event_cannot_be_made_with_a_value_and_the_error_does_not_say_it() -> None:
+    wrong: list[dict[str, Any]] = [
+        *({"name": SECRET}, {"name": ["received"]}, {"name": "received", "thread_id": 4111}),
         {"name": "received", "payload": {SECRET: 1}},
         {"name": "received", "payload": {"param": "card"}},
-        {"name": "asked", "payload": {"param": SECRET}},
-        {"name": "asked", "payload": {"param": "41111111"}},
-        {"name": "asked", "payload": {"param": {"card": SECRET}}},
-        {"name": "asked", "payload": {"param": "card", "attempt": SECRET}},
-        {"name": "asked", "payload": {"param": "card", "attempt": True}},
-        {"name": "filled", "payload": {"params": {"card": SECRET}}},
-        {"name": "filled", "payload": {"params": (SECRET,)}},
-        {"name": "filled", "payload": {"params": ("card",), "by": SECRET}},
         {"name": "respond", "payload": {"status": SECRET}},
         {"name": "received", "memory": {"card": SECRET}},
-        {"name": "received", "thread_id": 4111},
-    ],
-)
-def test_an_event_cannot_be_made_with_a_value_and_the_error_does_not_say_it(
-    given: dict[str, Any],
-) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        Event(**given)
-    assert "4111" not in str(refused.value)
-
-
-@pytest.mark.parametrize("given", [(-1,), (1, ["card"]), (1, (SECRET,)), (1, (), SECRET), (True,)])
-def test_figures_cannot_be_made_with_a_value(given: Any) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        MemoryFigures(*given)
-    assert "4111" not in str(refused.value)
-
-
-def test_every_key_of_an_event_has_a_type() -> None:
-    assert {key for keys in EVENTS.values() for key in keys} == KEYS.keys()
-    assert list(EVENTS) == [
-        "received",
-        "classified",
-        "asked",
-        "filled",
-        "tool_called",
-        "respond",
-        "summarised",
-        "expired",
+        *(
+            {"name": "asked", "payload": payload}
+            for payload in (
+                *({"param": SECRET}, {"param": "41111111"}, {"param": {"card": SECRET}}),
+                *({"param": "card", "attempt": SECRET}, {"param": "card", "attempt": True}),
+            )
+        ),
+        *(
+            {"name": "filled", "payload": payload}
+            for payload in (
+                *({"params": {"card": SECRET}}, {"params": (SECRET,)}),
+                {"params": ("card",), "by": SECRET},
+            )
+        ),
     ]
-
-
-def test_an_event_does_not_change_with_what_it_was_made_from() -> None:
+    for given in wrong:
+        with pytest.raises(InvalidInput) as refused:
+            Event(**given)
+        assert "4111" not in str(refused.value)
+    figures: list[Any] = [(-1,), (1, ["card"]), (1, (SECRET,)), (1, (), SECRET), (True,)]
+    for one in figures:
+        with pytest.raises(InvalidInput) as refused:
+            MemoryFigures(*one)
+        assert "4111" not in str(refused.value)
     payload: dict[str, Any] = {"param": "card"}
     event = Event("asked", payload)
     payload["param"] = SECRET
-    assert event.payload == {"param": "card"}
+    assert event.payload == {"param": "card"}, "it does not change with what it was made from"
 
 
 def test_a_log_record_holds_the_event_and_a_line_of_json_all_of_it(
@@ -139,54 +124,6 @@ def test_a_line_of_json_names_an_exception_by_its_class_alone() -> None:
     }
 
 
-class Failing:
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def emit(self, event: Event) -> None:
-        self.calls += 1
-        raise RuntimeError(SECRET)
-
-
-class Keeping:
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def emit(self, event: Event) -> None:
-        self.events.append(event)
-
-
-def test_a_sink_that_fails_is_named_once_and_the_others_are_told(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    failing, keeping = Failing(), Keeping()
-    emitter = Emitter([failing, keeping])
-    emitter.emit(EVENT)
-    emitter.emit(EVENT)
-    assert failing.calls == 2
-    assert keeping.events == [EVENT, EVENT]
-    assert [record.getMessage() for record in caplog.records] == [
-        "telemetry sink Failing failed with RuntimeError; this is logged once"
-    ]
-    assert all(record.exc_info is None for record in caplog.records)
-
-
-@pytest.mark.parametrize("sink", [None, "log", LoggingSink, object()])
-def test_what_takes_no_events_is_no_sink(sink: Any) -> None:
-    with pytest.raises(InvalidInput, match="telemetry must be a list of sinks"):
-        Emitter([sink])
-
-
-def test_all_sinks_are_sinks() -> None:
-    assert all(
-        isinstance(sink, Sink) for sink in (LoggingSink(), StreamSink(), OpenTelemetrySink())
-    )
-
-
-def test_outside_of_a_graph_nothing_is_streamed() -> None:
-    StreamSink().emit(EVENT)
-
-
 ATTRIBUTES = {
     "langmem_ext.thread_id": "t1",
     "langmem_ext.turn_id": "m1",
@@ -224,3 +161,38 @@ def test_without_opentelemetry_the_sink_says_what_to_install(
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(MissingExtra, match=r"langmem-ext\[telemetry\]"):
         OpenTelemetrySink()
+
+
+class Failing:
+    """A sink that fails, and knows what it was told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+        raise RuntimeError(SECRET)
+
+
+def test_a_sink_that_fails_is_named_once_and_the_others_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    failing, catalog = Failing(), IntentCatalog.from_dict({"intents": [GREETING]})
+    builder = build_waiting_graph(catalog, [], telemetry=[failing, LoggingSink(), StreamSink()])
+    graph = builder.compile(InMemorySaver())
+    for number in range(2):
+        converse(graph, "hello", thread_id=f"t{number}")
+    told = [record.message for record in caplog.records if record.name.endswith("telemetry")]
+    assert [event.name for event in failing.events] == [one for one in told if "failed" not in one]
+    assert told.count("received") == 2
+    assert [
+        record.getMessage() for record in caplog.records if "failed" in record.getMessage()
+    ] == ["telemetry sink Failing failed with RuntimeError; this is logged once"]
+    assert SECRET not in caplog.text
+    wrong: list[Any] = [None, "log", LoggingSink, object()]
+    for sink in wrong:
+        with pytest.raises(InvalidInput, match="telemetry must be a list of sinks"):
+            build_waiting_graph(catalog, [], telemetry=[sink])
+    StreamSink().emit(EVENT)  # outside of a graph nothing is streamed
+    assert all(isinstance(one, Sink) for one in (LoggingSink(), StreamSink(), OpenTelemetrySink()))

@@ -5,7 +5,6 @@ They are gone with what they are based on.
 
 from __future__ import annotations
 
-import doctest
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -32,7 +31,6 @@ from langmem_ext import (
     Threads,
     mark_sensitive,
 )
-from langmem_ext.memory.facts import facts as facts_module
 
 LONG_AGO = datetime(2024, 5, 1, tzinfo=UTC)
 LAST_YEAR = datetime(2025, 5, 1, tzinfo=UTC)
@@ -59,33 +57,20 @@ def texts(facts: list[Any]) -> list[str]:
     return [fact.text for fact in facts]
 
 
-def test_the_module_shows_what_it_does() -> None:
-    assert doctest.testmod(facts_module).failed == 0
-
-
 # -- remembered, recalled, forgotten ---------------------------------------------------------------
-
-
-def test_a_saver_is_no_store_and_is_told_so(log: MessageLog) -> None:
-    saver: Any = DeltaSaver(log)
-    with pytest.raises(InvalidInput, match=r"DeltaStore\(saver\)"):
-        Facts(saver)
 
 
 async def test_a_later_fact_supersedes_an_earlier_one_and_both_can_be_seen(
     store: BaseStore, mode: str
 ) -> None:
     facts = Facts(store, owner="ann")
-    oslo = await called(
-        mode, facts, "remember", "Lives in Oslo", subject="home city", said_at=LAST_YEAR
+    city: Any = {"subject": "home city", "said_at": LAST_YEAR}
+    oslo = await called(mode, facts, "remember", "Lives in Oslo", **city)
+    city = {"subject": " Home  CITY", "said_at": LONG_AGO}
+    rome = await called(mode, facts, "remember", "Lives in Rome", **city)
+    assert (oslo.superseded_by, rome.superseded_by) == (None, oslo.id), (
+        "the order of writing makes no difference"
     )
-    rome = await called(
-        mode, facts, "remember", "Lives in Rome", subject=" Home  CITY", said_at=LONG_AGO
-    )
-    assert (oslo.superseded_by, rome.superseded_by) == (
-        None,
-        oslo.id,
-    ), "the order of writing makes no difference"
     assert texts(await called(mode, facts, "recall")) == ["Lives in Oslo"]
     seen = await called(mode, facts, "recall", subject="HOME CITY", superseded=True)
     assert [(fact.text, fact.said_at, fact.superseded_by) for fact in seen] == [
@@ -94,37 +79,20 @@ async def test_a_later_fact_supersedes_an_earlier_one_and_both_can_be_seen(
     ]
     assert await called(mode, facts, "forget", oslo.id, oslo.id, "none") == 1
     assert texts(await called(mode, facts, "recall")) == ["Lives in Rome"], "it holds again"
-
-
-async def test_a_fact_that_is_remembered_again_is_there_once(store: BaseStore, mode: str) -> None:
-    facts = Facts(store, owner="ann")
     for text in ("Likes tea", "  Likes\ntea "):
-        await called(
-            mode,
-            facts,
-            "remember",
-            text,
-            subject="drink",
-            said_at=TODAY,
-            sources=[FactSource("t1", "m1"), FactSource("t1", "m1")],
-        )
-    [fact] = await called(mode, facts, "recall", superseded=True)
-    assert (fact.text, fact.sources) == ("Likes tea", (FactSource("t1", "m1"),))
-
-
-def test_what_is_said_again_later_holds_again(store: BaseStore) -> None:
-    facts = Facts(store)
+        source = FactSource("t1", "m1")
+        given: Any = {"subject": "drink", "said_at": TODAY, "sources": [source, source]}
+        await called(mode, facts, "remember", text, **given)
+    [tea] = await called(mode, facts, "recall", subject="drink", superseded=True)
+    assert (tea.text, tea.sources) == ("Likes tea", (source,)), "it is there once"
+    other = Facts(store, owner="bob")
     for text, when in (("Oslo", LONG_AGO), ("Rome", LAST_YEAR), ("Oslo", TODAY)):
-        facts.remember(text, subject="city", said_at=when)
-    assert texts(facts.recall()) == ["Oslo"]
-    assert texts(facts.recall(superseded=True)) == ["Oslo", "Rome", "Oslo"]
-
-
-def test_facts_without_a_subject_stand_by_themselves(store: BaseStore) -> None:
-    facts = Facts(store)
-    facts.remember("Likes tea", said_at=LONG_AGO)
-    facts.remember("Likes coffee", said_at=TODAY)
-    assert texts(facts.recall()) == ["Likes coffee", "Likes tea"]
+        other.remember(text, subject="city", said_at=when)
+        other.remember(f"Was in {text}", said_at=when)
+    assert texts(other.recall(subject="city")) == ["Oslo"], "what is said again holds again"
+    assert texts(other.recall(subject="city", superseded=True)) == ["Oslo", "Rome", "Oslo"]
+    alone = [text for text in texts(other.recall()) if text.startswith("Was in")]
+    assert set(alone) == {"Was in Oslo", "Was in Rome"}, "without a subject each stands by itself"
 
 
 def test_an_owner_sees_only_what_is_the_owners(store: BaseStore) -> None:
@@ -158,32 +126,25 @@ async def test_facts_are_looked_for_by_the_stores_own_search(mode: str) -> None:
     assert len(await called(mode, facts, "recall", "Fact 140", limit=1000, superseded=True)) == 150
 
 
-@pytest.mark.parametrize(
-    ("text", "given"),
-    [
-        ("", {}),
-        ("x" * 2001, {}),
-        ("nul \0", {}),
-        ("half \ud800", {}),
-        (5, {}),
+def test_what_cannot_be_remembered_is_refused_and_changes_nothing(
+    store: BaseStore, log: MessageLog
+) -> None:
+    wrong: list[tuple[Any, dict[str, Any]]] = [
+        *((text, {}) for text in ("", "x" * 2001, "nul \0", "half \ud800", 5)),
         ("Likes tea", {"subject": " "}),
         ("Likes tea", {"said_at": datetime(2026, 1, 1)}),
         ("Likes tea", {"sources": [FactSource("", "m1")]}),
-    ],
-    ids=repr,
-)
-def test_what_cannot_be_remembered_is_refused_and_changes_nothing(
-    store: BaseStore, text: Any, given: Any
-) -> None:
-    with pytest.raises(InvalidInput):
-        Facts(store).remember(text, **given)
+    ]
+    for text, given in wrong:
+        with pytest.raises(InvalidInput):
+            Facts(store).remember(text, **given)
     assert everything(store) == []
-
-
-@pytest.mark.parametrize("limit", [0, -1, True, 1.5])
-def test_a_limit_that_is_none_is_refused(store: BaseStore, limit: Any) -> None:
-    with pytest.raises(InvalidInput, match="limit"):
-        Facts(store).recall(limit=limit)
+    for limit in (0, -1, True, 1.5):
+        with pytest.raises(InvalidInput, match="limit"):
+            Facts(store).recall(limit=limit)  # type: ignore[arg-type]
+    saver: Any = DeltaSaver(log)
+    with pytest.raises(InvalidInput, match=r"DeltaStore\(saver\)"):
+        Facts(saver)
 
 
 # -- what they stand on ----------------------------------------------------------------------------
@@ -254,15 +215,14 @@ async def test_a_model_finds_facts_and_cites_the_messages_that_say_so(
 
 def test_what_names_no_message_of_the_users_is_no_fact(log: MessageLog, store: BaseStore) -> None:
     talk(log, "t1", "Hello.", "I am an agent.")
-    model = reading(
-        ("a", "By the agent", [2]),
-        ("b", "By nobody", []),
-        ("c", "Beyond", [3, 0, -1]),
-        ("", "x", [1]),
-        ("d", " ", [1]),
-    )
+    found = [("a", "By the agent", [2]), ("b", "By nobody", []), ("c", "Beyond", [3, 0, -1])]
+    model = reading(*found, ("", "x", [1]), ("d", " ", [1]))
     generation = MemoryGenerator(log, model, store=store, facts=True).generate("t1")
     assert (generation.outcome, generation.facts) == ("written", ())
+    talk(log, "t2", *[f"My number is {number}." for number in range(20)])
+    said = [("number", f"The number is {number - 1}", [number]) for number in range(1, 21, 2)]
+    MemoryGenerator(log, reading(*said), store=store, facts=True).generate("t2")
+    assert texts(Facts(store).recall()) == ["The number is 18"], "of one second, what came later"
 
 
 def test_facts_are_found_in_what_is_new(log: MessageLog, store: BaseStore, clock: Clock) -> None:
@@ -288,15 +248,6 @@ def test_facts_are_found_in_what_is_new(log: MessageLog, store: BaseStore, clock
         "Lives in Rome",
         "Lives in Oslo",
     ]
-
-
-def test_of_two_facts_of_one_second_the_one_that_was_said_later_holds(
-    log: MessageLog, store: BaseStore
-) -> None:
-    talk(log, "t1", *[f"My number is {number}." for number in range(20)])
-    said = [("number", f"The number is {number - 1}", [number]) for number in range(1, 21, 2)]
-    MemoryGenerator(log, reading(*said), store=store, facts=True).generate("t1")
-    assert texts(Facts(store).recall()) == ["The number is 18"]
 
 
 def test_a_long_conversation_keeps_what_was_found_before_a_failure(

@@ -108,77 +108,49 @@ def agent_on(
     )
 
 
-async def test_the_memory_is_read_once_a_request(saver: DeltaSaver, mode: str) -> None:
+HELLO = {"messages": [("user", "Hello")]}
+
+
+async def test_the_memory_is_read_once_a_request_and_no_checkpoint_holds_it(
+    saver: DeltaSaver, mode: str
+) -> None:
     store, model = InMemoryStore(), AgentDouble(asked=[])
     agent, memories = agent_on(saver, store, model)
     said = {"messages": [("user", "What is {{CONVERSATION_MEMORY}}?")]}
     await called(mode, agent, "invoke", said, CONFIG, durability="sync")
     assert model.prompts == ["You are kind. Conversation memory not available."] * 2
+    told = [message.text for message in model.asked[-1]]
+    assert told[1::2] == ["What is {{CONVERSATION_MEMORY}}?", "{{CONVERSATION_MEMORY}}"], (
+        "what others say is never replaced"
+    )
     assert memories.reads == 1
     remember(saver, store, "plants")
     await called(mode, agent, "invoke", said, CONFIG, durability="sync")
     assert model.prompts[2:] == [f"You are kind. {KNOWN.format('plants')}"] * 2
     assert memories.reads == 2
-    await called(mode, agent, "invoke", said, CONFIG, durability="sync")
+    result = await called(mode, agent, "invoke", said, CONFIG, durability="sync")
     assert model.prompts[-1] == f"You are kind. {KNOWN.format('written meanwhile')}"
-
-
-async def test_what_others_say_is_never_replaced(saver: DeltaSaver, mode: str) -> None:
-    store, model = InMemoryStore(), AgentDouble(asked=[])
-    agent, _ = agent_on(saver, store, model)
-    await called(
-        mode,
-        agent,
-        "invoke",
-        {"messages": [("user", "What is {{CONVERSATION_MEMORY}}?")]},
-        CONFIG,
-        durability="sync",
-    )
-    said = [message.text for message in model.asked[-1]]
-    assert said[1::2] == ["What is {{CONVERSATION_MEMORY}}?", "{{CONVERSATION_MEMORY}}"]
-
-
-async def test_no_checkpoint_holds_the_memory(saver: DeltaSaver, mode: str) -> None:
-    store, model = InMemoryStore(), AgentDouble(asked=[])
-    agent, _ = agent_on(saver, store, model)
-    for _ in range(2):
-        result = await called(
-            mode, agent, "invoke", {"messages": [("user", "Hello")]}, CONFIG, durability="sync"
-        )
-    assert "written meanwhile" in model.prompts[-1]
     assert result.keys() == {"messages"}
-    for checkpoint in saver.list(CONFIG):
-        assert "written meanwhile" not in repr(checkpoint)
-
-
-async def test_a_prompt_without_placeholders_reads_nothing(saver: DeltaSaver, mode: str) -> None:
-    store, model = InMemoryStore(), AgentDouble(asked=[])
+    assert not [one for one in saver.list(CONFIG) if "written meanwhile" in repr(one)]
     agent, memories = agent_on(saver, store, model, "You are kind.")
-    await called(
-        mode, agent, "invoke", {"messages": [("user", "Hello")]}, CONFIG, durability="sync"
-    )
-    assert (model.prompts[-1], memories.reads) == ("You are kind.", 0)
+    await called(mode, agent, "invoke", said, CONFIG, durability="sync")
+    assert (model.prompts[-1], memories.reads) == ("You are kind.", 0), "it has no placeholder"
+    with pytest.raises(InvalidInput):
+        MemoryPromptMiddleware(ConversationMemories(saver, store), max_chars=0)
 
 
 async def test_blocks_of_a_prompt_keep_what_stands_beside_their_text(
     saver: DeltaSaver, mode: str
 ) -> None:
     store, model = InMemoryStore(), AgentDouble(asked=[])
-    cached = {
-        "type": "text",
-        "text": "{{CONVERSATION_MEMORY_JSON}}",
-        "cache_control": {"type": "ephemeral"},
-    }
-    agent, _ = agent_on(saver, store, model, SystemMessage([cached]), max_chars=5)
-    await called(
-        mode, agent, "invoke", {"messages": [("user", "Hello")]}, CONFIG, durability="sync"
-    )
+    beside = {"type": "text", "cache_control": {"type": "ephemeral"}}
+    prompt = SystemMessage([{**beside, "text": "{{CONVERSATION_MEMORY_JSON}}"}])
+    agent, _ = agent_on(saver, store, model, prompt, max_chars=5)
+    await called(mode, agent, "invoke", HELLO, CONFIG, durability="sync")
     remember(saver, store, "photosynthesis")
-    await called(
-        mode, agent, "invoke", {"messages": [("user", "Hello")]}, CONFIG, durability="sync"
-    )
+    await called(mode, agent, "invoke", HELLO, CONFIG, durability="sync")
     filled = '{"main_topics": ["phot…"], "action": [], "typical_observation": ""}'
-    assert model.prompts[2] == [{**cached, "text": filled}]
+    assert model.prompts[2] == [{**beside, "text": filled}]
 
 
 class BrokenStore(InMemoryStore):
@@ -211,8 +183,3 @@ async def test_an_agent_answers_where_the_memory_cannot_be_read(
 def lookup() -> str:
     """Look."""
     return "nothing"
-
-
-def test_a_length_that_is_none_is_refused(saver: DeltaSaver) -> None:
-    with pytest.raises(InvalidInput):
-        MemoryPromptMiddleware(ConversationMemories(saver, InMemoryStore()), max_chars=0)

@@ -22,9 +22,11 @@ from patience import PATIENCE_S
 from savers import Calls, Mode
 
 from langmem_ext import ContextMiddleware, ContextOverflow, ContextPolicy, DeltaSaver, SummaryFailed
-from langmem_ext.context.budget.refusal import STEPS, is_overflow
 
 pytestmark = pytest.mark.interop
+
+STEPS = (0.75, 0.5, 0.25)
+"""What a request may cost of the first that was refused, each time that one is."""
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 SUMMARY = "The user asks numbered questions; each was answered."
@@ -206,23 +208,6 @@ async def test_without_a_summary_a_line_stands_there_and_the_turn_goes_on(
     assert_taken(server)
 
 
-@pytest.mark.parametrize("failure", STREAMED_FAILURES)
-async def test_a_summary_that_fails_does_not_disturb_a_stream(
-    server: OpenAIServer, make: Any, mode: Mode, failure: str
-) -> None:
-    agent = make(no_summary=failure, cooldown=100)
-    server.answers["summariser"] = lambda messages: STREAMED_FAILURES[failure]
-    shown = ""
-    for given in (talk(5), question(5)):
-        parts = await Calls(mode).collect(agent, "stream", given, CONFIG, stream_mode="messages")
-        shown += "".join(chunk.text for chunk, _ in parts if isinstance(chunk, AIMessage)) + "\n"
-    assert server.to("summariser")
-    assert all(one.streamed for one in server.to("main"))
-    assert shown.split() == [word for text in said(6)[9::2] for word in text.split()]
-    assert stored(agent) == said(6)
-    assert kinds(agent)[0] == "failed"
-
-
 async def test_with_keep_messages_are_shown_as_far_as_they_fit(
     server: OpenAIServer, make: Any, run: Any
 ) -> None:
@@ -276,18 +261,6 @@ async def test_a_model_with_a_smaller_window_sums_up_smaller_parts(
     )
 
 
-async def test_a_summary_stands_though_its_check_fails(
-    server: OpenAIServer, make: Any, run: Any
-) -> None:
-    agent = make(verify=True)
-    server.answers["summariser"] = lambda messages: (
-        Reply(status=500) if "You check summaries" in messages[0].text else Reply(SUMMARY)
-    )
-    await run(agent, talk(6))
-    assert SUMMARY in text_of(server.to("main")[-1].messages)
-    assert "failed" not in kinds(agent)
-
-
 # -- the agent's own model -------------------------------------------------------------------------
 
 
@@ -300,9 +273,8 @@ async def test_a_turn_whose_model_fails_goes_on_where_it_was(
     decided, summaries = kinds(agent), 0
     server.script["main"] = deque([FAILURES[failure]] * 2)
     for given in (question(4), None):
-        with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever the client makes of it
+        with pytest.raises(Exception):  # noqa: B017, PT011 - whatever the client makes of it
             await run(agent, given)
-        assert not is_overflow(raised.value)
         assert stored(agent) == said(5)[:-1]
         assert kinds(agent) == decided == []
         summaries = summaries or len(server.to("summariser"))
@@ -400,7 +372,7 @@ async def test_at_last_the_providers_own_error_is_raised_and_nothing_is_lost(
     server.script["main"] = deque([Reply("too long", status=400, code=OVERFLOW)] * (len(STEPS) + 1))
     with pytest.raises(openai.BadRequestError) as raised:
         await run(agent, question(12))
-    assert is_overflow(raised.value)
+    assert raised.value.code == OVERFLOW
     assert stored(agent) == said(13)[:-1]
     assert kinds(agent) == []
     await run(agent, None)
@@ -414,20 +386,11 @@ async def test_what_can_not_be_made_as_small_as_the_provider_wants_says_what_is_
     agent = make(budget=50_000)
     with pytest.raises(ContextOverflow, match="the human message q0") as raised:
         await run(agent, question(0, "word " * 400))
-    assert raised.value.__cause__ is not None
-    assert is_overflow(raised.value.__cause__)
+    assert isinstance(raised.value.__cause__, openai.BadRequestError)
     assert stored(agent) == [f"question 0 {'word ' * 400}".strip()]
     server.window = 10_000
     await run(agent, None)
     assert len(stored(agent)) == 2
-
-
-async def test_what_is_known_to_be_too_long_is_not_sent(
-    server: OpenAIServer, make: Any, run: Any
-) -> None:
-    with pytest.raises(ContextOverflow, match="the human message q0"):
-        await run(make(budget=200), question(0, "word " * 400))
-    assert server.asked == []
 
 
 # -- what the provider counts ----------------------------------------------------------------------

@@ -20,26 +20,22 @@ from langchain_core.messages import (
 )
 from provider_rules import anthropic_problems, openai_problems
 
-from langmem_ext.context.repair.blocks import EMPTY, role_of
-from langmem_ext.context.repair.provider import (
-    ANTHROPIC,
-    BOTH,
-    GOOGLE,
-    LLAMA,
-    MISTRAL,
-    OPENAI,
-    OTHER,
-    ProviderRules,
-    rules_for,
-)
-from langmem_ext.context.repair.repair import NO_RESULT, UNREAD, Repaired, repair
-from langmem_ext.context.repair.role_order import OPENING, UNANSWERED
-from langmem_ext.messages.annotations import is_inserted
-from langmem_ext.messages.pairing import call_ids
-from langmem_ext.messages.text import text_of
+from langmem_ext import ApproximateCounter, ContextPolicy, govern
 
-ALL = (OPENAI, ANTHROPIC, GOOGLE, MISTRAL, LLAMA, OTHER, BOTH)
+ALL = ("openai", "anthropic", "google_genai", "mistralai", "llama-cpp", "somebody", None)
+"""What LangChain calls a provider; with none, the rules of OpenAI and of Anthropic hold."""
+
+PLAIN = ContextPolicy(thoughts="never", nudge_at=0, stop_at=0)
+COUNTER = ApproximateCounter()
+EXAMPLES = settings(max_examples=10 * settings().max_examples)
 Checker = Callable[[Sequence[BaseMessage]], list[str]]
+HI = HumanMessage("hi")
+
+
+def repaired(messages: Sequence[BaseMessage], provider: str | None = None) -> list[BaseMessage]:
+    """What is sent of a conversation that fits."""
+    done = govern(messages, budget=10**7, counter=COUNTER, policy=PLAIN, provider=provider)
+    return list(done.messages)
 
 
 def call(*ids: str, content: Any = "", **fields: Any) -> AIMessage:
@@ -52,48 +48,55 @@ def result(name: str, content: Any = "found", **fields: Any) -> ToolMessage:
     return ToolMessage(content, tool_call_id=name, **fields)
 
 
-def texts(message: BaseMessage) -> list[str]:
-    """The texts of a message, block by block."""
-    return (
-        [text_of([block]) for block in message.content]
-        if isinstance(message.content, list)
-        else [message.text]
-    )
+def contents(messages: Sequence[BaseMessage]) -> list[Any]:
+    return [message.content for message in messages]
+
+
+def kinds(messages: Sequence[BaseMessage]) -> list[str]:
+    return [message.type for message in messages]
+
+
+def same(sent: Sequence[BaseMessage], given: Sequence[BaseMessage]) -> bool:
+    """Whether these are the very messages that were given."""
+    return len(sent) == len(given) and all(a is b for a, b in zip(sent, given, strict=True))
 
 
 def turn_problems(messages: Sequence[BaseMessage]) -> list[str]:
     """What a template would refuse that lets the user and the model speak in turn."""
-    spoken = [role_of(message) for message in messages if not isinstance(message, SystemMessage)]
+    roles = {"AIMessageChunk": "ai", "HumanMessageChunk": "human", "ToolMessageChunk": "tool"}
+    spoken = [
+        roles.get(message.type, message.type)
+        for message in messages
+        if not isinstance(message, SystemMessage)
+    ]
     known = [("human", "ai"), ("ai", "human"), ("ai", "tool"), ("tool", "tool"), ("tool", "ai")]
     return [f"{pair}" for pair in zip(spoken, spoken[1:], strict=False) if pair not in known] + [
         spoken[0]
     ] * (spoken[0] != "human")
 
 
-EXAMPLES = settings(max_examples=10 * settings().max_examples)
-
-
 # -- laws ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("rules", "checkers"),
+    ("provider", "checkers"),
     [
-        (BOTH, (openai_problems, anthropic_problems)),
-        (OPENAI, (openai_problems,)),
-        (ANTHROPIC, (anthropic_problems,)),
-        (MISTRAL, (turn_problems,)),
-        (GOOGLE, (turn_problems,)),
+        (None, (openai_problems, anthropic_problems)),
+        ("openai", (openai_problems,)),
+        ("anthropic:claude-sonnet-4-5", (anthropic_problems,)),
+        ("google_anthropic_vertex", (anthropic_problems,)),
+        ("azure_openai", (openai_problems,)),
+        ("mistralai", (turn_problems,)),
+        ("google_genai", (turn_problems,)),
     ],
-    ids=["both", "openai", "anthropic", "mistral", "google"],
 )
 @EXAMPLES
 @given(messages=damaged())
 def test_what_is_sent_is_what_the_provider_takes(
-    rules: ProviderRules, checkers: tuple[Checker, ...], messages: list[AnyMessage]
+    provider: str | None, checkers: tuple[Checker, ...], messages: list[AnyMessage]
 ) -> None:
-    sent = repair(messages, rules).messages
     if messages:
+        sent = repaired(messages, provider)
         assert [problem for checker in checkers for problem in checker(sent)] == []
 
 
@@ -101,422 +104,197 @@ def test_what_is_sent_is_what_the_provider_takes(
 @given(messages=damaged())
 def test_a_repaired_conversation_is_repaired_no_further(messages: list[AnyMessage]) -> None:
     before = copy.deepcopy(messages)
-    for rules in ALL:
-        once = repair(messages, rules)
-        again = repair(once.messages, rules)
-        assert again.messages is once.messages
-        assert again == Repaired(once.messages)
-        assert repair(before, rules) == once
+    for provider in ALL:
+        once = repaired(messages, provider)
+        assert same(repaired(once, provider), once)
+        assert repaired(before, provider) == once
     assert messages == before
 
 
 @EXAMPLES
 @given(messages=sound())
-def test_a_sound_conversation_is_the_same_list(messages: list[AnyMessage]) -> None:
-    for rules in ALL:
+def test_a_sound_conversation_stays(messages: list[AnyMessage]) -> None:
+    for provider in ALL:
         if messages and messages[-1].type != "system":
-            assert repair(messages, rules) == Repaired(messages)
-            assert repair(messages, rules).messages is messages
+            assert same(repaired(messages, provider), messages)
 
 
 @EXAMPLES
 @given(messages=damaged())
-def test_what_follows_changes_nothing_of_what_was_sent(messages: list[AnyMessage]) -> None:
-    more = [HumanMessage("and?"), call("new"), result("new"), HumanMessage("so?")]
-    for rules in (OPENAI, ANTHROPIC, BOTH):
-        sent = list(repair([*messages, more[0]], rules).messages)
-        assert list(repair([*messages, *more], rules).messages)[: len(sent)] == sent
-
-
-@EXAMPLES
-@given(messages=damaged())
-def test_every_text_of_the_user_and_the_model_is_still_said_in_its_order(
+def test_what_follows_changes_nothing_of_what_was_sent_and_every_text_is_still_said(
     messages: list[AnyMessage],
 ) -> None:
-    sent = repair(messages, OPENAI).messages
+    more = [HumanMessage("and?"), call("new"), result("new"), HumanMessage("so?")]
+    for provider in ("openai", "anthropic", None):
+        sent = repaired([*messages, more[0]], provider)
+        assert repaired([*messages, *more], provider)[: len(sent)] == sent
+    request = repaired(messages, "openai")
     for kind in (HumanMessage, AIMessage):
-        said = (text_of(message.content) for message in sent if isinstance(message, kind))
-        shown, place = "".join(said), 0
-        for text in (
-            text
-            for message in messages
-            if isinstance(message, kind)
-            for text in texts(message)
-            if text.strip()
-        ):
-            place = shown.index(text.strip(), place) + len(text.strip())
+        said = "".join(message.text for message in request if isinstance(message, kind))
+        place = 0
+        for message in messages:
+            for text in texts(message) if isinstance(message, kind) else ():
+                place = said.index(text.strip(), place) + len(text.strip())
 
 
-@EXAMPLES
-@given(messages=damaged())
-def test_a_result_stands_behind_the_message_that_asked_for_it(messages: list[AnyMessage]) -> None:
-    """The newest call before it with its id; any other result answers nothing."""
-    named = [message.model_copy(update={"id": f"m{at}"}) for at, message in enumerate(messages)]
-    newest: dict[str, str] = {}
-    asked: dict[str, str] = {}
-    for message in named:
-        newest |= dict.fromkeys(call_ids(message), str(message.id))
-        if isinstance(message, ToolMessage) and message.tool_call_id in newest:
-            asked[str(message.id)] = newest[message.tool_call_id]
-    asking = None
-    for message in repair(named, OPENAI).messages:
-        asking = message.id if isinstance(message, AIMessage) else asking
-        if isinstance(message, ToolMessage) and message.id in asked:
-            assert asked[message.id] == asking
+def texts(message: BaseMessage) -> list[str]:
+    """The texts of a message, block by block."""
+    blocks = message.content if isinstance(message.content, list) else [message.content]
+    found = [block if isinstance(block, str) else block.get("text", "") for block in blocks]
+    return [text for text in found if isinstance(text, str) and text.strip()]
 
 
 # -- calls and results -----------------------------------------------------------------------------
 
 
 def test_a_call_without_a_result_is_answered_behind_the_results_of_its_round() -> None:
-    talk = [HumanMessage("hi"), call("a", "b", "c"), result("b"), HumanMessage("well?")]
-    repaired = repair(talk)
-    assert [getattr(message, "tool_call_id", message.type) for message in repaired.messages] == [
-        "human",
-        "ai",
-        "b",
-        "a",
-        "c",
-        "human",
-    ]
-    assert (repaired.added, repaired.dropped, repaired.moved, repaired.mended) == (2, 0, 0, 0)
-    made = repaired.messages[3]
+    talk = [HI, call("a", "b", "c"), result("b"), HumanMessage("well?")]
+    sent = repaired(talk)
+    named = [getattr(message, "tool_call_id", message.type) for message in sent]
+    assert named == ["human", "ai", "b", "a", "c", "human"]
+    made = sent[3]
     assert isinstance(made, ToolMessage)
     assert (made.id, made.name, made.status) == ("no-result-a", "look", "error")
-    assert made.content == NO_RESULT.format(name="look")
-    assert all(old is new for old, new in zip(talk[:3], repaired.messages, strict=False))
+    assert "look" in made.text
+    assert same(sent[:3], talk[:3])
 
 
-def test_results_that_answer_nothing_and_second_results_are_dropped() -> None:
-    repaired = repair(
-        [
-            HumanMessage("hi"),
-            result("x"),
-            call("a"),
-            result("a", "first"),
-            result("a", "second"),
-            AIMessage("so"),
-        ]
-    )
-    assert [message.text for message in repaired.messages] == ["hi", "", "first", "so"]
-    assert (repaired.added, repaired.dropped, repaired.moved, repaired.mended) == (0, 2, 0, 0)
+def test_results_stand_behind_their_calls_once() -> None:
+    talk = [HI, result("x"), call("a"), result("a", "first"), result("a", "second")]
+    sent = repaired([*talk, AIMessage("so")])
+    assert [message.text for message in sent] == ["hi", "", "first", "so"]
+    late = [HI, call("a", "b"), result("b"), HumanMessage("hurry"), AIMessage("wait"), result("a")]
+    assert repaired(late) == [late[0], late[1], late[2], late[5], late[3], late[4]]
 
 
-def test_a_result_that_comes_late_is_moved_behind_its_call() -> None:
-    talk = [
-        HumanMessage("hi"),
-        call("a", "b"),
-        result("b"),
-        HumanMessage("hurry"),
-        AIMessage("wait"),
-        result("a"),
-    ]
-    repaired = repair(talk)
-    assert list(repaired.messages) == [talk[0], talk[1], talk[2], talk[5], talk[3], talk[4]]
-    assert (repaired.added, repaired.dropped, repaired.moved, repaired.mended) == (0, 0, 1, 0)
-
-
-def test_ids_that_are_used_again_become_ids_of_their_own() -> None:
+def test_ids_become_ids_of_their_own_that_providers_take() -> None:
     block = {"type": "tool_use", "id": "call_0", "name": "look", "input": {}}
-    talk = [
-        HumanMessage("hi"),
-        call("call_0"),
-        result("call_0", "one"),
-        call("call_0", content=[block]),
-        result("call_0", "two"),
-    ]
-    sent = repair(talk).messages
-    assert call_ids(sent[1]) == ["call_0"]
-    assert call_ids(sent[3]) == ["call_0_2"]
+    again = call("call_0", content=[block])
+    sent = repaired([HI, call("call_0"), result("call_0", "1"), again, result("call_0", "2")])
     assert sent[3].content == [block | {"id": "call_0_2"}]
-    assert [message.tool_call_id for message in sent if isinstance(message, ToolMessage)] == [
-        "call_0",
-        "call_0_2",
-    ]
-
-
-@pytest.mark.parametrize("name", ["", "functions.look:0", "x" * 41])
-def test_ids_that_no_provider_takes_are_replaced_with_those_of_their_results(name: str) -> None:
-    sent = repair([HumanMessage("hi"), call(name), result(name)]).messages
-    assert (openai_problems(sent), anthropic_problems(sent)) == ([], [])
-    assert sent[-1].text == "found"
-
-
-def test_gemini_is_sent_its_signature_with_the_call_whose_id_has_changed() -> None:
-    kwargs = {"__gemini_function_call_thought_signatures__": {"call_0": "c2ln"}}
-    talk = [
-        HumanMessage("hi"),
-        call("call_0"),
-        result("call_0"),
-        call("call_0", additional_kwargs=kwargs),
-        result("call_0"),
-    ]
-    sent = repair(talk, GOOGLE).messages
-    assert sent[3].additional_kwargs == {
-        "__gemini_function_call_thought_signatures__": {"call_0_2": "c2ln"}
-    }
+    ids = [message.tool_call_id for message in sent if isinstance(message, ToolMessage)]
+    assert ids == ["call_0", "call_0_2"]
+    for name in ("", "functions.look:0", "x" * 41):
+        sent = repaired([HI, call(name), result(name)])
+        assert (openai_problems(sent), anthropic_problems(sent)) == ([], [])
+        assert sent[-1].text == "found"
+    signatures = "__gemini_function_call_thought_signatures__"
+    signed = call("call_0", additional_kwargs={signatures: {"call_0": "c2ln"}})
+    talk = [HI, call("call_0"), result("call_0"), signed, result("call_0")]
+    assert repaired(talk, "google_genai")[3].additional_kwargs == {signatures: {"call_0_2": "c2ln"}}
 
 
 def test_a_call_whose_arguments_cannot_be_read_is_shown_and_answered() -> None:
-    bad = [{"name": "look", "args": '{"where": "in the dr', "id": "a", "error": "no JSON"}]
-    sent = repair(
-        [HumanMessage("hi"), AIMessage("", invalid_tool_calls=bad), HumanMessage("well?")]
-    ).messages
+    unread = '{"where": "in the dr'
+    bad: Any = [{"name": "look", "args": unread, "id": "a", "error": "no JSON"}]
+    sent = repaired([HI, AIMessage("", invalid_tool_calls=bad), HumanMessage("well?")])
     asked = sent[1]
     assert isinstance(asked, AIMessage)
-    assert asked.tool_calls == [
-        {"name": "look", "args": {"where": "in the dr"}, "id": "a", "type": "tool_call"}
+    assert [(one["name"], one["args"]) for one in asked.tool_calls] == [
+        ("look", {"where": "in the dr"})
     ]
     assert asked.invalid_tool_calls == []
-    assert sent[2].content == UNREAD.format(name="look", unread='{"where": "in the dr')
+    assert unread in sent[2].text
 
 
 def test_a_call_that_is_listed_twice_is_one() -> None:
-    sent = repair([HumanMessage("hi"), call("a", "a"), result("a")])
-    assert call_ids(sent.messages[1]) == ["a"]
-    assert len(sent.messages) == 3
-    differ = AIMessage(
-        "", tool_calls=[{"name": "look", "args": {"n": n}, "id": "a"} for n in (1, 2)]
-    )
-    assert [
-        message.text
-        for message in repair(
-            [HumanMessage("hi"), differ, result("a", "1"), result("a", "2")]
-        ).messages[2:]
-    ] == ["1", "2"]
+    assert [len(getattr(one, "tool_calls", ())) for one in repaired([HI, call("a", "a")])] == [
+        *(0, 1, 0)
+    ]
+    both: Any = [{"name": "look", "args": {"n": n}, "id": "a"} for n in (1, 2)]
+    sent = repaired([HI, AIMessage("", tool_calls=both), result("a", "1"), result("a", "2")])
+    assert [message.text for message in sent[2:]] == ["1", "2"]
 
 
 def test_what_a_provider_asked_its_own_tools_is_answered_in_place() -> None:
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
     said = {"type": "text", "text": "Found."}
-    own = {"model_provider": "anthropic"}
-    talk = [
-        HumanMessage("hi"),
-        AIMessage([search, found, said], response_metadata=own),
-        HumanMessage("more"),
-    ]
-    assert repair(talk, ANTHROPIC).messages is talk
-    for rules in (OPENAI, BOTH):
-        assert repair(talk, rules).messages[1].content == [said]
-    broken = [
-        HumanMessage("hi"),
-        AIMessage([said, search], response_metadata=own),
-        HumanMessage("more"),
-    ]
-    assert repair(broken, ANTHROPIC).messages[1].content == [said]
-    paused = [
-        HumanMessage("hi"),
-        AIMessage([said, search], response_metadata=own),
-        AIMessage([found, said], response_metadata=own),
-    ]
-    assert repair(paused, ANTHROPIC).messages is paused
-    assert repair(paused[:2], ANTHROPIC).messages == paused[:2]
-    both = repair(
-        [HumanMessage("hi"), call("a", content=[said, search], response_metadata=own)], ANTHROPIC
-    )
-    assert both.messages[1].content == [said]
-    assert repair(both.messages, ANTHROPIC) == Repaired(both.messages)
+    own: Any = {"response_metadata": {"model_provider": "anthropic"}}
+    talk = [HI, AIMessage([search, found, said], **own), HumanMessage("more")]
+    assert same(repaired(talk, "anthropic"), talk)
+    for provider in ("openai", None):
+        assert repaired(talk, provider)[1].content == [said]
+    broken = [HI, AIMessage([said, search], **own), HumanMessage("more")]
+    assert repaired(broken, "anthropic")[1].content == [said]
+    paused = [HI, AIMessage([said, search], **own), AIMessage([found, said], **own)]
+    assert same(repaired(paused, "anthropic"), paused)
+    own = {"response_metadata": {"model_provider": "openai"}}
+    asked = AIMessage([{"type": "computer_call", "call_id": "a", "action": {}}], **own)
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+    shot = result("a", [image], additional_kwargs={"type": "computer_call_output"})
+    talk = [HI, asked, shot, AIMessage("done")]
+    assert same(repaired(talk, "openai"), talk)
+    assert kinds(repaired([HI, asked, talk[3]], "openai")) == ["human", "ai"]
+    assert kinds(repaired(talk, "anthropic")) == ["human", "ai"]
 
 
-def test_what_was_asked_of_a_screen_keeps_its_result() -> None:
-    asked = AIMessage(
-        [{"type": "computer_call", "call_id": "a", "action": {}}],
-        response_metadata={"model_provider": "openai"},
-    )
-    shot = result(
-        "a",
-        [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}],
-        additional_kwargs={"type": "computer_call_output"},
-    )
-    talk = [HumanMessage("hi"), asked, shot, AIMessage("done")]
-    assert repair(talk, OPENAI).messages is talk
-    assert [message.type for message in repair([talk[0], asked, talk[3]], OPENAI).messages] == [
-        "human",
-        "ai",
-    ]
-    assert [message.type for message in repair(talk, ANTHROPIC).messages] == ["human", "ai"]
-
-
-# -- forms -----------------------------------------------------------------------------------------
-
-
-def test_a_chat_message_is_the_message_of_its_role() -> None:
-    sent = repair([ChatMessage("hi", role="user"), ChatMessage("so", role="assistant")]).messages
-    assert [message.type for message in sent] == ["human", "ai"]
-    assert (openai_problems(sent), anthropic_problems(sent)) == ([], [])
-
-
-def test_anthropics_own_blocks_become_calls_and_results() -> None:
+def test_other_forms_are_the_messages_that_they_stand_for() -> None:
+    sent = repaired([ChatMessage("hi", role="user"), ChatMessage("so", role="assistant")])
+    assert kinds(sent) == ["human", "ai"]
     asked = AIMessage([{"type": "tool_use", "id": "a", "name": "look", "input": {"n": 1}}])
-    answer = HumanMessage(
-        [
-            {"type": "tool_result", "tool_use_id": "a", "content": "found"},
-            {"type": "text", "text": "and now?"},
-        ]
-    )
-    sent = repair([HumanMessage("hi"), asked, answer]).messages
-    assert [message.type for message in sent] == ["human", "ai", "tool", "human"]
+    answer = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
+    sent = repaired([HI, asked, HumanMessage([answer, {"type": "text", "text": "and now?"}])])
+    assert kinds(sent) == ["human", "ai", "tool", "human"]
     assert (openai_problems(sent), anthropic_problems(sent)) == ([], [])
 
 
 # -- contents --------------------------------------------------------------------------------------
 
 
-def test_empty_messages_are_dropped_but_the_users() -> None:
-    repaired = repair(
-        [
-            SystemMessage(""),
-            HumanMessage("hi"),
-            AIMessage(""),
-            HumanMessage(" "),
-            AIMessage([]),
-            call("a", content="\n"),
-            result("a", ""),
-        ]
-    )
-    assert [message.content for message in repaired.messages] == ["hi", EMPTY, "", ""]
-    assert (repaired.dropped, repaired.mended) == (3, 2)
-
-
-def test_what_a_tool_found_is_its_result_though_it_is_blank() -> None:
-    talk = [HumanMessage("hi"), call("a", "b"), result("a", "\n"), result("b", ""), AIMessage("so")]
-    assert repair(talk).messages is talk
-    assert repair([*talk[:2], result("a", [" "]), result("b", [])]).messages[2:] == [
-        result("a", ""),
-        result("b", ""),
-    ]
-
-
-def test_what_nobody_said_says_so() -> None:
-    made = [
-        message
-        for message in repair([call("a"), HumanMessage("hi")], MISTRAL).messages
-        if is_inserted(vars(message))
-    ]
-    assert [message.content for message in made] == [
-        OPENING,
-        NO_RESULT.format(name="look"),
-        UNANSWERED,
-    ]
-
-
-def test_a_refusal_and_a_spoken_answer_are_what_an_empty_answer_says() -> None:
-    talk = [
-        HumanMessage("hi"),
-        AIMessage("", additional_kwargs={"refusal": "No."}),
-        HumanMessage("speak"),
-    ]
+def test_empty_messages_are_dropped_but_the_users_and_results_stay() -> None:
+    talk = [SystemMessage(""), HI, AIMessage(""), HumanMessage(" "), AIMessage([])]
+    sent = repaired([*talk, call("a", content="\n"), result("a", "")])
+    assert kinds(sent) == ["human", "human", "ai", "tool"]
+    assert sent[1].text.strip()
+    blank = [HI, call("a", "b"), result("a", "\n"), result("b", ""), AIMessage("so")]
+    assert same(repaired(blank), blank)
+    assert contents(repaired([*blank[:2], result("a", [" "]), result("b", [])])[2:]) == ["", ""]
+    refused = AIMessage("", additional_kwargs={"refusal": "No."})
     spoken = AIMessage("", additional_kwargs={"audio": {"id": "x", "transcript": "Yes."}})
-    assert [message.text for message in repair([*talk, spoken]).messages] == [
-        "hi",
-        "No.",
-        "speak",
-        "Yes.",
-    ]
+    sent = repaired([HI, refused, HumanMessage("speak"), spoken])
+    assert [message.text for message in sent] == ["hi", "No.", "speak", "Yes."]
+    assert len(repaired([AIMessage("")], "openai")) == 1, "a request is never empty"
 
 
 def test_a_picture_leaves_a_note_where_it_cannot_be_sent() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    talk = [HumanMessage("hi"), call("a"), result("a", [image]), AIMessage("seen")]
-    assert repair(talk).messages[2].content == [
-        {"type": "text", "text": "[image, image/png, 3 bytes]"}
-    ]
-    assert repair(talk, ANTHROPIC).messages is talk
-    assert repair([HumanMessage([image]), AIMessage("seen")]).mended == 0
+    talk = [HI, call("a"), result("a", [image]), AIMessage("seen")]
+    note = {"type": "text", "text": "[image, image/png, 3 bytes]"}
+    assert repaired(talk)[2].content == [note]
+    assert same(repaired(talk, "anthropic"), talk)
 
 
 def test_thoughts_of_others_and_those_that_are_not_whole_are_left_out() -> None:
     whole = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
-    cut = {"type": "thinking", "thinking": "h"}
-    said = {"type": "text", "text": "So."}
-    talk = [HumanMessage("hi"), AIMessage([whole, cut, said, whole])]
-    assert repair(talk, ANTHROPIC).messages[1].content == [whole, said]
-    own = AIMessage(
-        [whole, {"type": "redacted_thinking", "data": "x"}, said],
-        response_metadata={"model_provider": "anthropic"},
-    )
-    assert repair([HumanMessage("hi"), own], ANTHROPIC).mended == 0
-    assert repair([HumanMessage("hi"), own], OPENAI).messages[1].content == [whole, said]
+    cut, said = {"type": "thinking", "thinking": "h"}, {"type": "text", "text": "So."}
+    talk = [HI, AIMessage([whole, cut, said, whole])]
+    assert repaired(talk, "anthropic")[1].content == [whole, said]
+    own = {"model_provider": "anthropic"}
+    hidden = {"type": "redacted_thinking", "data": "x"}
+    talk = [HI, AIMessage([whole, hidden, said], response_metadata=own)]
+    assert same(repaired(talk, "anthropic"), talk)
+    assert repaired(talk, "openai")[1].content == [whole, said]
 
 
 # -- order -----------------------------------------------------------------------------------------
 
 
 def test_the_user_speaks_first_and_system_messages_stand_before_all() -> None:
-    repaired = repair(
-        [
-            AIMessage("Hello!"),
-            HumanMessage("hi"),
-            SystemMessage("be kind"),
-            AIMessage("Good day. \n"),
-        ]
-    )
-    assert [message.content for message in repaired.messages] == [
-        "be kind",
-        OPENING,
-        "Hello!",
-        "hi",
-        "Good day.",
-    ]
-    assert (repaired.added, repaired.dropped, repaired.moved, repaired.mended) == (1, 0, 1, 1)
-    assert repair([AIMessage("Hello!"), SystemMessage("be kind")], OPENAI).mended == 0
+    talk = [AIMessage("Hello!"), HI, SystemMessage("be kind"), AIMessage("Good day. \n")]
+    system, opening, *rest = repaired(talk)
+    assert (system.text, opening.type) == ("be kind", "human")
+    assert contents(rest) == ["Hello!", "hi", "Good day."]
+    talk = [AIMessage("Hello!"), SystemMessage("be kind")]
+    assert same(repaired(talk, "openai"), talk)
 
 
 def test_where_roles_alternate_neighbours_become_one_message() -> None:
-    talk = [
-        HumanMessage("hi", id="1"),
-        HumanMessage([{"type": "text", "text": "there"}], id="2"),
-        AIMessage("a"),
-        call("x", content="b"),
-        result("x"),
-    ]
-    repaired = repair([*talk, HumanMessage("and?")], MISTRAL)
-    assert [message.type for message in repaired.messages] == ["human", "ai", "tool", "ai", "human"]
-    assert repaired.messages[0].content == [
-        {"type": "text", "text": "hi"},
-        {"type": "text", "text": "there"},
-    ]
-    assert (
-        repaired.messages[0].id,
-        repaired.messages[1].content,
-        repaired.messages[3].content,
-    ) == ("1", "a\n\nb", UNANSWERED)
-    assert repair(talk, ANTHROPIC).messages is talk
-
-
-def test_what_is_joined_to_a_users_message_leaves_it_the_users() -> None:
-    summary = HumanMessage(
-        "Before: much.", id="s", additional_kwargs={"langmem_ext": {"context": "summary"}}
-    )
-    for talk in ([summary, HumanMessage("hi", id="1")], [HumanMessage("hi", id="1"), summary]):
-        [joined] = repair(talk, GOOGLE).messages
-        assert (joined.id, is_inserted(vars(joined))) == ("1", False)
-
-
-def test_nothing_stays_nothing_and_a_request_is_never_empty() -> None:
-    assert repair([]).messages == []
-    assert [message.content for message in repair([AIMessage("")], OPENAI).messages] == [OPENING]
-
-
-# -- providers -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "rules"),
-    [
-        ("openai", OPENAI),
-        ("azure_openai", OPENAI),
-        ("anthropic:claude-sonnet-4-5", ANTHROPIC),
-        ("google_anthropic_vertex", ANTHROPIC),
-        ("google_genai", GOOGLE),
-        ("mistralai", MISTRAL),
-        ("llama-cpp", LLAMA),
-        ("somebody", OTHER),
-        (None, BOTH),
-    ],
-)
-def test_rules_are_found_by_what_langchain_calls_a_provider(
-    name: str | None, rules: ProviderRules
-) -> None:
-    assert rules_for(name) is rules
+    there = {"type": "text", "text": "there"}
+    talk: list[BaseMessage] = [HumanMessage("hi", id="1"), HumanMessage([there], id="2")]
+    talk += [AIMessage("a"), call("x", content="b"), result("x")]
+    sent = repaired([*talk, HumanMessage("and?")], "mistralai")
+    assert kinds(sent) == ["human", "ai", "tool", "ai", "human"]
+    assert sent[0].content == [{"type": "text", "text": "hi"}, there]
+    assert (sent[0].id, sent[1].content) == ("1", "a\n\nb")
+    assert same(repaired(talk, "anthropic"), talk)

@@ -14,8 +14,10 @@ from langmem_ext.messages.search.query import has_all, plan_query
 from langmem_ext.messages.search.words import list_words
 from langmem_ext.storage.cache import ThreadCache
 from langmem_ext.storage.checkpoints.sql import ITEM_COLUMNS
+from langmem_ext.storage.driver import Running
 from langmem_ext.storage.operation import Op, Rows, execute, fetch, operation
 from langmem_ext.storage.schema.dialect import KEY, OF_THREAD
+from langmem_ext.storage.search.catch_up import build_steps, open_index
 from langmem_ext.storage.search.index import read_packed_item, read_state
 from langmem_ext.types import Shown
 
@@ -74,6 +76,17 @@ class Overtaken(BaseCheckpointSaver[Any]):
 def has_index(saver: DeltaSaver) -> bool:
     """Whether somebody has searched the database, or has begun to make its index."""
     return bool(saver.log.run(read_state(), write=False))
+
+
+def begin_index(saver: DeltaSaver, steps: int) -> None:
+    """Make an index as far as so many steps come; with none, its tables."""
+    if not steps:
+        saver.log.run(open_index(), write=True)
+        return
+    building = Running(saver.log.driver, build_steps(saver.codec))
+    for _ in range(steps):
+        if not building.advance():
+            break
 
 
 def spoil(saver: DeltaSaver, statement: str) -> None:

@@ -5,7 +5,6 @@ is gone or another's, and nothing that a turn refers to is sent twice.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -23,7 +22,6 @@ from langchain_core.messages import (
 )
 from langchain_core.tools import tool as langchain_tool
 from langgraph.channels.delta import DeltaChannel
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
 from prune_reference import assert_sound, change, rows
@@ -156,10 +154,9 @@ async def test_what_is_gone_or_anothers_cannot_be_gone_on_with(
         with pytest.raises(ThreadNotFound) as found:
             await calls.call(other, "continue_", wrong, tool="debug")
         assert not isinstance(found.value, ThreadExpired)
-    with pytest.raises(ThreadNotFound):
-        await calls.call(other, "turns", thread.id)
-    with pytest.raises(ThreadNotFound):
-        await calls.call(other, "usage", thread.id)
+    for name in ("turns", "usage"):
+        with pytest.raises(ThreadNotFound):
+            await calls.call(other, name, thread.id)
     clock.now += timedelta(hours=3) - timedelta(milliseconds=1)
     assert len(await calls.call(threads, "turns", thread.id)) == 1
     clock.now += timedelta(milliseconds=1)
@@ -167,56 +164,59 @@ async def test_what_is_gone_or_anothers_cannot_be_gone_on_with(
         with pytest.raises(ThreadExpired):
             await calls.call(threads, name, thread.id, **args)
     for name, words in (
-        ("history", []),
-        ("say", ["hi"]),
-        ("message", ["hi"]),
-        ("files", []),
-        ("context_summary", []),
+        *(("history", []), ("say", ["hi"]), ("message", ["hi"])),
+        *(("files", []), ("context_summary", [])),
     ):
         with pytest.raises(ThreadExpired):
             await calls.call(thread, name, *words)
-    assert (await calls.call(threads, "usage", thread.id)).turns[0].tool == "chat", (
-        "what was spent can be counted until it is deleted"
-    )
+    used = await calls.call(threads, "usage", thread.id)
+    assert used.turns[0].tool == "chat", "what was spent can be counted until it is deleted"
     await calls.call(thread, "answer", "at last")
     assert len(await calls.call(threads, "turns", thread.id)) == 1, (
         "the end of a turn that was begun in time is stored"
     )
 
 
-async def test_no_id_begins_a_new_conversation(log: MessageLog, calls: Calls) -> None:
+async def test_what_cannot_be_said_changes_nothing(log: MessageLog, calls: Calls) -> None:
     threads = Threads(log)
-    found = {
+    wrong: Any
+    for wrong in ("", " ", "a\nb", "a\0", "x" * 101, 5):
+        with pytest.raises(InvalidInput, match="tool"):
+            threads.begin(wrong)
+    ids = {
         (await calls.call(threads, "continue_", nothing, tool="chat")).id for nothing in (None, "")
     } | {(await calls.call(threads, "begin")).id}
-    assert len(found) == 3
-    assert threads.begin().tool is None
-
-
-@pytest.mark.parametrize("tool", ["", " ", "a\nb", "a\0", "x" * 101, 5])
-def test_a_tool_has_a_name(log: MessageLog, tool: Any) -> None:
-    with pytest.raises(InvalidInput, match="tool"):
-        Threads(log).begin(tool)
-
-
-def test_what_cannot_be_said_changes_nothing(log: MessageLog) -> None:
-    thread = Threads(log).begin("chat")
-    wrong: Any
+    assert len(ids) == 3, "no id begins a new conversation"
+    thread = threads.begin("chat")
     for wrong in ("", " ", None, 5):
         with pytest.raises(InvalidInput):
             thread.say(wrong)
     for wrong in (5, None, HumanMessage("hi")):
         with pytest.raises(InvalidInput):
             thread.answer(wrong)
-    with pytest.raises(InvalidInput):
-        thread.answer("yes", usage={"input_tokens": -1, "output_tokens": 1})
+    for wrong in (
+        *({}, {"input_tokens": 1}, {"input_tokens": -1, "output_tokens": 1}),
+        *({"input_tokens": "1", "output_tokens": 1}, 5),
+    ):
+        with pytest.raises(InvalidInput):
+            thread.answer("yes", usage=wrong)
+    for wrong in (
+        *([""], ["a\nb"], ["a\0"], [5], "a.py", {"a.py": "one"}),
+        *(TurnFile("a.py", "one"), ["x" * 5000]),
+    ):
+        with pytest.raises(InvalidInput):
+            thread.say("look", files=wrong)
     with pytest.raises(InvalidInput):
         thread.say("hi", message_id="")
     with pytest.raises(InvalidInput):
         thread.add(RemoveMessage("a"))
     with pytest.raises(InvalidInput):
         thread.turns(0)
-    assert Threads(log).count() == 0
+    with pytest.raises(InvalidInput, match="takes no argument"):
+        continued(threads)(lambda: "")
+    with pytest.raises(InvalidInput, match="parameter already"):
+        continued(threads)(lambda thread, continuation_id: "")
+    assert threads.count() == 0
 
 
 def test_a_message_that_is_sent_again_is_stored_once(log: MessageLog) -> None:
@@ -258,13 +258,6 @@ async def test_a_function_becomes_a_tool_that_carries_its_conversation(
     third = wrapped.invoke(asked) if mode == "sync" else await wrapped.ainvoke(asked)
     assert third["continuation_id"] == first["continuation_id"]
     assert len(threads.turns(first["continuation_id"])) == 3
-
-
-def test_a_function_that_cannot_be_continued_is_refused(log: MessageLog) -> None:
-    with pytest.raises(InvalidInput, match="takes no argument"):
-        continued(Threads(log))(lambda: "")
-    with pytest.raises(InvalidInput, match="parameter already"):
-        continued(Threads(log))(lambda thread, continuation_id: "")
 
 
 # -- the limit of turns ----------------------------------------------------------------------------
@@ -315,39 +308,6 @@ async def test_a_turn_over_the_limit_can_be_an_error(log: MessageLog, calls: Cal
         Threads(log, max_turns=3, on_limit="error"), "continue_", thread.id, tool="debug"
     )
     await calls.call(again, "say", "third")
-
-
-def test_of_two_that_begin_a_thread_together_the_limit_holds_one_off(url: str) -> None:
-    with closing(MessageLog.open(url)) as one, closing(MessageLog.open(url)) as other:
-        for _ in range(5):
-            first = Threads(one, max_turns=1, on_limit="error").begin("chat")
-            second = Continuation(
-                Threads(other, max_turns=1, on_limit="error").begin("chat")._reader,
-                first.id,
-                "chat",
-            )
-            together, ends = threading.Barrier(2), list[bool]()
-
-            def say(
-                thread: Continuation,
-                together: threading.Barrier = together,
-                ends: list[bool] = ends,
-            ) -> None:
-                together.wait()
-                try:
-                    thread.say("hello")
-                except TurnLimitReached:
-                    ends.append(False)
-                else:
-                    ends.append(True)
-
-            callers = [threading.Thread(target=say, args=(thread,)) for thread in (first, second)]
-            for caller in callers:
-                caller.start()
-            for caller in callers:
-                caller.join()
-            assert sorted(ends) == [False, True]
-            assert len(first.turns()) == 1
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -431,24 +391,17 @@ def damage(url: str, statement: str) -> str:
 
 
 @pytest.mark.parametrize("statement", DAMAGES)
-async def test_a_damaged_thread_is_an_error(url: str, calls: Calls, statement: str) -> None:
-    damaged = damage(url, statement)
-    with closing(MessageLog.open(url)) as log:
-        threads = Threads(log)
-        with pytest.raises(DamagedRow):
-            await calls.call(threads, "turns", damaged)
-        with pytest.raises(DamagedRow):
-            await calls.call(
-                await calls.call(threads, "continue_", damaged, tool="debug"), "history"
-            )
-
-
-@pytest.mark.parametrize("statement", DAMAGES)
-async def test_or_it_is_gone_on_with_without_memory_and_said_once(
+async def test_a_damaged_thread_is_an_error_or_gone_on_with_without_memory_and_said_once(
     url: str, calls: Calls, statement: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     damaged = damage(url, statement)
     with closing(MessageLog.open(url)) as log, caplog.at_level(logging.WARNING):
+        strict = Threads(log)
+        with pytest.raises(DamagedRow):
+            await calls.call(strict, "turns", damaged)
+        thread = await calls.call(strict, "continue_", damaged, tool="debug")
+        with pytest.raises(DamagedRow):
+            await calls.call(thread, "history")
         threads = Threads(log, on_damage="skip")
         assert await calls.call(threads, "turns", damaged) == []
         thread = await calls.call(threads, "continue_", damaged, tool="debug")
@@ -465,29 +418,6 @@ async def test_or_it_is_gone_on_with_without_memory_and_said_once(
     assert "question" not in caplog.text
 
 
-@pytest.mark.parametrize("damaged", ["replace(text, 'content', 'CONTENT')", "CAST(x'ff' AS TEXT)"])
-async def test_a_damaged_content_of_a_file_takes_nothing_but_itself_from_what_is_shown(
-    url: str, calls: Calls, caplog: pytest.LogCaptureFixture, damaged: str
-) -> None:
-    with closing(MessageLog.open(url)) as log:
-        chat = Threads(log).begin("chat")
-        for name in ("a", "b"):
-            chat.say(f"look at {name}", files=[TurnFile(f"{name}.py", f"content of {name}")])
-        chat.say(
-            "and again", files=[TurnFile("a.py", "content of a"), TurnFile("b.py", "content of b")]
-        )
-    change(url, f"UPDATE item SET text = {damaged} WHERE text LIKE '%look at a%'")
-    with closing(MessageLog.open(url)) as log, caplog.at_level(logging.WARNING):
-        [shown] = await calls.call(
-            Threads(log, on_damage="skip", max_turns=1).continue_(chat.id, tool="debug"), "history"
-        )
-        with pytest.raises(DamagedRow):
-            await calls.call(Threads(log, max_turns=1).continue_(chat.id, tool="debug"), "history")
-    assert "and again" in shown.text
-    assert ("content of a" in shown.text.lower(), "content of b" in shown.text) == (False, True)
-    assert len([record for record in caplog.records if chat.id in record.getMessage()]) == 1
-
-
 # -- counting --------------------------------------------------------------------------------------
 
 
@@ -500,6 +430,7 @@ async def test_usage_counts_every_message_of_the_log_once_and_each_turn(
     await calls.call(thread, "answer", "one", usage=USED, model="small")
     await calls.call(thread, "say", "second")
     last = await calls.call(thread, "answer", AIMessage("two"), usage=USED, model="large")
+    await calls.call(thread, "answer", "three", usage={"input_tokens": 1, "output_tokens": 2})
     graph: Any = (
         StateGraph(MessagesState)
         .add_node("answer", lambda state: {})
@@ -507,22 +438,28 @@ async def test_usage_counts_every_message_of_the_log_once_and_each_turn(
         .compile(DeltaSaver(log))
     )
     await calls.call(graph, "update_state", thread.config, {"messages": [RemoveMessage(last.id)]})
-    used = await calls.call(threads, "usage", thread.id, {"small": (1, 2)})
-    assert (used.total.prompt_tokens, used.total.completion_tokens, used.total.messages) == (
-        200,
-        40,
-        2,
-    )
-    assert (used.total.cost, used.total.unpriced) == (Decimal("0.00014"), ("large",))
+    used = await calls.call(threads, "usage", thread.id, {"small": ("0.1", 0.3)})
+    total = used.total
+    assert (total.prompt_tokens, total.completion_tokens, total.messages) == (201, 42, 3)
+    assert total.total_tokens == 243
+    assert total.cost == Decimal("0.000016"), "to the last digit"
+    assert set(total.unpriced) == {"large", *(set(used.models) - {"small", "large"})}
+    assert len(used.models) == 3
     assert [(row.number, row.tool, row.usage.total_tokens) for row in used.turns] == [
         (1, "chat", 120),
-        (2, "chat", 0),
+        (2, "chat", 3),
     ]
     assert used.elsewhere.total_tokens == 120
-    assert set(used.models) == {"small", "large"}
+    assert (used.models["large"].cost, used.models["large"].unpriced) == (0, ("large",))
     assert (await calls.call(threads, "usage", thread.id)).total.cost is None
-    with pytest.raises(InvalidInput, match="price"):
-        await calls.call(threads, "usage", thread.id, {"small": 1})
+    wrong: Any = [
+        *(1, (1,), (1, -1), ("a", 1), (float("nan"), 1), (1, float("inf")), None),
+    ]
+    for price in wrong:
+        with pytest.raises(InvalidInput, match="price"):
+            await calls.call(threads, "usage", thread.id, {"small": price})
+    with pytest.raises(InvalidInput):
+        await calls.call(threads, "usage", thread.id, [])
     with pytest.raises(ThreadNotFound):
         await calls.call(threads, "usage", "missing")
 
@@ -554,16 +491,6 @@ def test_usage_is_counted_where_only_the_graph_can_read_the_turns(url: str) -> N
         with pytest.raises(InvalidInput, match="DeltaChannel"):
             Threads(saver).turns("t")
     assert (found.total.total_tokens, found.elsewhere.total_tokens, found.turns) == (120, 120, ())
-
-
-def test_usage_is_counted_with_a_serializer_of_ones_own(url: str) -> None:
-    with DeltaSaver.open(url, serde=JsonPlusSerializer()) as saver:
-        threads = Threads(saver)
-        thread = threads.begin("chat")
-        thread.say("first")
-        thread.answer("one", usage=USED, model="small")
-        assert threads.usage(thread.id).total.total_tokens == 120
-        assert len(thread.turns()) == 1
 
 
 async def test_stats_count_what_an_owner_has(log: MessageLog, calls: Calls) -> None:

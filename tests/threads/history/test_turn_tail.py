@@ -1,12 +1,11 @@
-"""Promises of the newest turns: they are what reading everything would give, and no others are read
-for them.
+"""Promises of the newest turns: they are what reading everything would give, however
+many write at once.
 """
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,6 @@ from langmem_ext import (
     TurnFile,
     TurnLimitReached,
 )
-from langmem_ext.messages.turns import cut_turns
-from langmem_ext.storage.threads import turns as turn_ops
-from langmem_ext.threads.continuation.files import complete, contents_in, message_content
-
-LONG = 400
 
 
 class OwnHumanMessage(HumanMessage):
@@ -48,15 +42,11 @@ def call(*ids: str) -> AIMessage:
 
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
-USER, ASKED = (
-    st.just(HumanMessage("hi")),
-    st.sets(IDS, min_size=1, max_size=2).map(lambda ids: call(*sorted(ids))),
-)
 SPOKEN: st.SearchStrategy[Any] = st.one_of(
-    USER,
-    USER,
+    st.just(HumanMessage("hi")),
+    st.just(HumanMessage("and?")),
     st.just(AIMessage("yes")),
-    ASKED,
+    st.sets(IDS, min_size=1, max_size=2).map(lambda ids: call(*sorted(ids))),
     IDS.map(lambda name: ToolMessage("found", tool_call_id=name)),
     st.sampled_from(
         [
@@ -67,50 +57,30 @@ SPOKEN: st.SearchStrategy[Any] = st.one_of(
         ]
     ),
 )
-FILES = st.lists(
-    st.sampled_from([TurnFile("a.py", "one"), TurnFile("b.py", "one"), TurnFile("a.py", "two")]),
-    max_size=2,
-)
-
-
-def with_files(said: list[Any]) -> list[BaseMessage]:
-    """The messages with ids; in place of a list of files, a user's message that refers to them."""
-    messages: list[BaseMessage] = []
-    for number, one in enumerate(said):
-        if isinstance(one, list):
-            content, notes = message_content("look", one, contents_in(messages))
-            one = HumanMessage(
-                content, additional_kwargs={"langmem_ext": {"files": notes}} if notes else {}
-            )
-        messages.append(one.model_copy(update={"id": str(number)}))
-    return messages
 
 
 @settings(max_examples=12 * settings().max_examples)
 @given(
-    said=st.lists(st.one_of(SPOKEN, FILES), max_size=40),
+    said=st.lists(SPOKEN, max_size=40),
     replaced=st.sets(st.integers(0, 39), max_size=3),
     count=st.integers(1, 8),
-    page=st.integers(1, 5),
-    near=st.integers(0, 3),
     own=st.booleans(),
+    long=st.booleans(),
 )
-def test_the_newest_turns_are_what_reading_everything_gives(
-    said: list[Any],
+def test_the_newest_turns_are_the_end_of_all_turns(
+    said: list[BaseMessage],
     replaced: set[int],
     count: int,
-    page: int,
-    near: int,
     own: bool,
+    long: bool,
     backend: Backend,
     folder: Path,
 ) -> None:
-    messages = with_files(said)
+    said = said * (8 if long else 1)  # more than are read at once
+    messages = [one.model_copy(update={"id": str(number)}) for number, one in enumerate(said)]
     if own and messages:
         messages[0] = OwnHumanMessage("mine", id="0")
-    with brief_saver(backend, folder) as saver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(turn_ops, "PAGE", page)
-        patch.setattr(turn_ops, "NEAR", near)
+    with brief_saver(backend, folder) as saver:
         history = ThreadChatMessageHistory("t", saver)
         history.add_messages([HumanMessage("the thread is there", id="x")])
         history.clear()
@@ -119,81 +89,29 @@ def test_the_newest_turns_are_what_reading_everything_gives(
             if at < len(messages):
                 messages[at] = messages[at].model_copy(update={"name": "another"})
                 history.add_messages([messages[at]])
-        system, turns = cut_turns(messages)
         threads = Threads(saver)
+        turns = Threads(saver, max_turns=0).turns("t")
         assert threads.turns("t", count) == list(turns[-count:])
-        shown, left_out = turns[-count:], turns[:-count]
-        expected = complete(
-            [one for turn in shown for one in turn.messages],
-            [one for turn in left_out for one in turn.messages],
-        )
-        assert threads.continue_("t").history(count) == [*system, *expected]
+        system = [one for one in messages if isinstance(one, SystemMessage)]
+        shown = [one for turn in turns[-count:] for one in turn.messages]
+        assert threads.continue_("t").history(count) == [*system, *shown]
 
 
-@pytest.fixture
-def spoken(url: str) -> str:
-    """A thread of many turns, each with a call of a tool."""
-    with closing(MessageLog.open(url, synchronous="normal")) as log:
-        messages: list[BaseMessage] = [SystemMessage("be kind")]
-        for number in range(LONG):
-            messages += [
-                HumanMessage(f"question {number}"),
-                call(f"c{number}"),
-                ToolMessage("found", tool_call_id=f"c{number}"),
-            ]
-        messages.append(AIMessage("so it is"))
-        ThreadChatMessageHistory("t", log).add_messages(messages)
-    return url
-
-
-def read(log: MessageLog) -> int:
-    """How many messages the log has read and remembers."""
-    return sum(len(cache.content) for cache in log.caches._caches.values())
-
-
-@pytest.mark.parametrize(
-    ("most", "do"),
-    [
-        (13, lambda thread: thread.history(4)),
-        (
-            13 + LONG,
-            lambda thread: thread.turns(4),
-        ),  # the number of a turn is told by the calls before it
-    ],
-)
-def test_no_other_turn_is_read(spoken: str, most: int, do: Any) -> None:
-    with closing(MessageLog.open(spoken)) as log:
-        found = do(Threads(log).continue_("t"))
-        assert "question 399" in repr(found)
-        assert "question 395" not in repr(found)
-        assert read(log) <= most + 1
-
-
-def test_with_a_serializer_of_ones_own_all_is_read_and_the_same_is_found(url: str) -> None:
-    with DeltaSaver.open(url, serde=JsonPlusSerializer()) as saver:
-        thread = Threads(saver, max_turns=2).begin("chat")
-        for number in range(4):
-            thread.say(f"question {number}", files=[TurnFile("a.py", "one")])
-        assert [(turn.number, turn.said) for turn in thread.turns()] == [
-            (3, "question 2"),
-            (4, "question 3"),
-        ]
-        assert "one" in thread.history()[0].text
-        assert "one" not in thread.history()[1].text.partition("the same")[0].partition("File")[2]
-
-
-def test_what_is_compressed_is_found(url: str) -> None:
+def test_with_a_serializer_of_ones_own_and_compressed_the_same_is_found(
+    durable: Backend, tmp_path: Path
+) -> None:
     content = "\n".join(f"line {number}" for number in range(200))
-    with DeltaSaver.open(url, compress=True) as saver:
-        thread = Threads(saver, max_turns=1).begin("chat")
-        kwargs = {"langmem_ext": {"note": "the same words again and again, " * 20}}
-        message = thread.message("look", files=[TurnFile("a.py", content)])
-        notes = {**kwargs["langmem_ext"], **message.additional_kwargs["langmem_ext"]}
-        thread.add(message.model_copy(update={"additional_kwargs": {"langmem_ext": notes}}))
-        thread.say("again", files=[TurnFile("b.py", content)])
-        [shown] = thread.history()
-        assert "line 199" in shown.text
-        assert "line 199" not in Threads(saver).messages(thread.id)[1].text
+    for options in ({"serde": JsonPlusSerializer()}, {"compress": True}):
+        with DeltaSaver.open(durable.new_url(tmp_path), **options) as saver:
+            thread = Threads(saver, max_turns=2).begin("chat")
+            for number in range(4):
+                thread.say(f"question {number}", files=[TurnFile("a.py", content)])
+            turns = [(turn.number, turn.said) for turn in thread.turns()]
+            assert turns == [(3, "question 2"), (4, "question 3")]
+            first, second = thread.history()
+            assert "line 199" in first.text
+            assert "line 199" not in second.text
+            assert "line 199" not in Threads(saver).messages(thread.id)[2].text
 
 
 # -- in one transaction with what is stored --------------------------------------------------------

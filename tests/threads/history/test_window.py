@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,12 +21,10 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
 from savers import Backend, brief_saver
 
 from langmem_ext import ApproximateCounter, DeltaSaver, InvalidInput, ThreadChatMessageHistory
-from langmem_ext.messages.token_costs.memo import Memo
 
 COUNTER = ApproximateCounter()
 
@@ -96,21 +94,6 @@ def test_a_window_is_the_most_whole_turns_that_are_within_its_tokens(
         assert history.window(tokens) == expected(history.messages, tokens)
 
 
-def test_only_the_end_of_a_thread_is_read(saver: DeltaSaver) -> None:
-    history = ThreadChatMessageHistory("t", saver)
-    history.add_messages(
-        [kind(f"message {number}") for number in range(2_000) for kind in (HumanMessage, AIMessage)]
-    )
-    for tokens in (200, 1_000):
-        saver.log.caches.forget()
-        window = history.window(tokens)
-        cache = saver.log.caches.take("t", saver.codec)
-        assert cache is not None
-        read = cache.content
-        assert len(window) <= len(read) <= len(window) * 5 // 4 + 20
-        assert tokens - 20 <= sum(map(COUNTER.count, window)) <= tokens
-
-
 def test_a_list_that_was_changed_gives_its_own_end(saver: DeltaSaver) -> None:
     graph: Any = (
         StateGraph(MessagesState)
@@ -145,14 +128,9 @@ def test_the_given_counter_counts(saver: DeltaSaver) -> None:
     history = ThreadChatMessageHistory("t", saver)
     history.add_messages([HumanMessage("long " * 500) for _ in range(100)])
     assert len(history.window(40, counter=OneEach())) == 40
-    assert len(history.window(40, counter=Memo(OneEach()))) == 40
     assert history.window(40) == []
-
-
-def test_characters_of_other_scripts_do_not_make_a_window_too_long(saver: DeltaSaver) -> None:
-    history = ThreadChatMessageHistory("t", saver)
-    history.add_messages([HumanMessage("我想修改上周预订的机票" * 10) for _ in range(100)])
-    assert len(history.window(4_000)) < 40
+    history.window(10_000)[0].content = "changed"
+    assert "changed" not in [message.content for message in history.messages]
 
 
 async def test_a_window_is_read_without_holding_up_the_loop(saver: DeltaSaver) -> None:
@@ -161,38 +139,13 @@ async def test_a_window_is_read_without_holding_up_the_loop(saver: DeltaSaver) -
     assert await history.awindow(100) == history.window(100) != []
 
 
-def test_a_window_is_of_copies(saver: DeltaSaver) -> None:
-    history = ThreadChatMessageHistory("t", saver)
-    history.add_messages([HumanMessage("one")])
-    history.window(100)[0].content = "two"
-    assert history.window(100)[0].content == "one"
-
-
 def test_a_thread_that_is_not_there_has_an_empty_window(saver: DeltaSaver) -> None:
     ThreadChatMessageHistory("t", saver.log, owner="ann").add_messages([HumanMessage("one")])
     assert ThreadChatMessageHistory("t", saver.log, owner="bob").window(100) == []
     assert ThreadChatMessageHistory("none", saver).window(100) == []
 
 
-@pytest.mark.parametrize("tokens", [0, -1, 1.5, True, None, "100"])
-def test_a_window_of_no_tokens_is_refused(saver: DeltaSaver, tokens: Any) -> None:
-    with pytest.raises(InvalidInput, match="max_tokens"):
-        ThreadChatMessageHistory("t", saver).window(tokens)
-
-
-def test_a_channel_without_a_list_of_messages_has_no_window(saver: DeltaSaver) -> None:
-    class State(TypedDict):
-        plain: Any
-        folded: Annotated[list[Any], DeltaChannel(lambda left, right: [*left, *right])]
-
-    node: Any = {"plain": {"a": 1}, "folded": [[HumanMessage("x", id="x")]]}
-    graph = (
-        StateGraph(State)
-        .add_node("node", lambda state: node)
-        .add_edge(START, "node")
-        .compile(checkpointer=saver)
-    )
-    graph.invoke({"plain": 1}, {"configurable": {"thread_id": "t"}})  # type: ignore[call-overload]
-    for channel in ("plain", "folded"):
-        with pytest.raises(InvalidInput):
-            ThreadChatMessageHistory("t", saver, channel=channel).window(100)
+def test_a_window_of_no_tokens_is_refused(saver: DeltaSaver) -> None:
+    for tokens in (0, -1, 1.5, True, None, "100"):
+        with pytest.raises(InvalidInput, match="max_tokens"):
+            ThreadChatMessageHistory("t", saver).window(tokens)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import HumanMessage
+from prune_reference import rows
 from savers import Backend
 
 from graphs.support import make_graph
@@ -24,8 +25,6 @@ from langmem_ext import (
     converse,
     examine,
 )
-from langmem_ext.storage.operation import fetch, operation
-from langmem_ext.storage.prune.clear import ASIDE
 
 
 @pytest.fixture
@@ -39,12 +38,11 @@ def say(saver: DeltaSaver, *texts: str, thread: str = "t") -> None:
 
 
 def aside(saver: DeltaSaver, thread: str = "t") -> list[str]:
-    found = saver.get_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ASIDE}})
-    return (
-        []
-        if found is None
-        else [message.text for message in found.checkpoint["channel_values"]["messages"]]
-    )
+    """What a thread has in the namespace of its own where cleared messages are kept."""
+    for found in saver.list({"configurable": {"thread_id": thread}}):
+        if found.config["configurable"]["checkpoint_ns"]:
+            return [message.text for message in found.checkpoint["channel_values"]["messages"]]
+    return []
 
 
 def view(saver: DeltaSaver, thread: str = "t") -> list[str]:
@@ -52,12 +50,23 @@ def view(saver: DeltaSaver, thread: str = "t") -> list[str]:
 
 
 def stored(saver: DeltaSaver) -> list[str]:
-    return [
-        text
-        for (text,) in saver.log.run(
-            operation(fetch)("SELECT text FROM item ORDER BY [key]"), write=False
-        )
-    ]
+    return [text for (text,) in rows(saver, "SELECT text FROM item ORDER BY [key]")]
+
+
+def test_what_was_set_aside_is_still_found_also_in_an_index_made_anew(saver: DeltaSaver) -> None:
+    say(saver, "a lamp", "a chair")
+    threads = Threads(saver)
+    threads.enable_search()
+    threads.clear("t")
+    for _ in range(2):
+        assert [hit.snippet for hit in threads.search("chair")] == ["a chair"]
+        saver.prune(["t"], keep_last=1)
+        threads.rebuild_search()
+    say(saver, "a table")
+    saver.prune(["t"], keep_last=1)
+    found = [hit.number for word in ("lamp", "chair", "table") for hit in threads.search(word)]
+    assert found == [0, 1, 2]
+    assert examine(saver).ok
 
 
 def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(
@@ -80,38 +89,6 @@ def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(
         assert examine(saver).ok
     assert Threads(saver).get("t").messages == 1
     assert Threads(saver).get("t").title == "one"
-
-
-def test_what_was_set_aside_is_still_found(saver: DeltaSaver) -> None:
-    say(saver, "a lamp", "a chair")
-    Threads(saver).enable_search()
-    Threads(saver).clear("t")
-    say(saver, "a table")
-    saver.prune(["t"], keep_last=1)
-    assert {hit.number for word in ("lamp", "table") for hit in Threads(saver).search(word)} == {
-        0,
-        2,
-    }
-    Threads(saver).rebuild_search()
-    assert {hit.snippet for word in ("lamp", "chair") for hit in Threads(saver).search(word)} == {
-        "a lamp",
-        "a chair",
-    }
-    assert examine(saver).ok
-
-
-def test_what_was_last_when_it_was_set_aside_is_found_in_an_index_made_anew(
-    saver: DeltaSaver,
-) -> None:
-    say(saver, "a lamp", "a chair")
-    threads = Threads(saver)
-    threads.enable_search()
-    threads.clear("t")
-    for _ in range(2):
-        assert [hit.snippet for hit in threads.search("chair")] == ["a chair"]
-        saver.prune(["t"], keep_last=1)
-        threads.rebuild_search()
-    assert examine(saver).ok
 
 
 def test_clearing_an_empty_view_changes_nothing(saver: DeltaSaver) -> None:

@@ -4,7 +4,6 @@ not, and what sweeps can be stopped.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import logging
 import threading
@@ -21,7 +20,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
-from patience import PATIENCE_S, until
+from patience import until
 from prune_reference import assert_clean, assert_sound, change
 from savers import Backend, Calls, Mode, brief_saver
 
@@ -37,9 +36,8 @@ from langmem_ext import (
     ThreadNotFound,
     Threads,
 )
-from langmem_ext.log.retention import run_steps
-from langmem_ext.log.sweeper import THREAD_NAME
 
+THREAD_NAME = "langmem-ext-sweeper"
 HOUR = timedelta(hours=1)
 MS = timedelta(milliseconds=1)
 
@@ -143,54 +141,55 @@ async def test_a_tool_thread_lives_three_hours_after_its_last_turn_and_a_chat_fo
     assert_clean(DeltaSaver(log))
 
 
-@pytest.mark.parametrize("seconds", [0.1, 1.1, 2.3, 4.35, 8.2, 0.0005, 7])
 def test_a_time_in_seconds_is_as_exact_as_one_in_milliseconds(
-    log: MessageLog, clock: Clock, seconds: float
+    log: MessageLog, clock: Clock
 ) -> None:
-    threads = Threads(log, ttl=seconds)
     say(log, "t")
-    lives = max(round(seconds * 1000), 1) * MS
-    assert threads.sweep(now=clock.now + lives - MS, dry_run=True).threads == 0
-    assert threads.sweep(now=clock.now + lives, dry_run=True).threads == 1
+    for seconds in (0.1, 1.1, 2.3, 4.35, 8.2, 0.0005, 7):
+        threads, lives = Threads(log, ttl=seconds), max(round(seconds * 1000), 1) * MS
+        assert threads.sweep(now=clock.now + lives - MS, dry_run=True).threads == 0, seconds
+        assert threads.sweep(now=clock.now + lives, dry_run=True).threads == 1, seconds
 
 
-def test_the_longest_time_there_is_is_a_time(log: MessageLog) -> None:
-    say(log, "t")
-    threads = Threads(log, ttl=timedelta.max)
-    assert threads.get("t").id == "t"
-    assert (
-        threads.sweep(now=datetime.max.replace(tzinfo=UTC)).threads
-        == threads.prune(older_than=timedelta.max).threads
-        == 0
-    )
-
-
-def test_a_thread_that_is_written_while_a_sweep_works_stays(log: MessageLog, clock: Clock) -> None:
-    threads = Threads(log)
+def test_a_thread_that_is_written_while_a_sweep_works_stays(
+    log: MessageLog, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, run, steps = Threads(log), log.run, []
     for thread in ("a", "b", "c"):
         say(log, thread, tool="debug")
     clock.now += 4 * HOUR
-    steps = iter(range(100))
 
-    def between_steps() -> bool:
-        if next(steps) == 1:  # those that have expired were looked up, and none is deleted
+    def meanwhile(op: Any, *, write: bool) -> Any:
+        found = run(op, write=write)
+        steps.append(op)
+        if len(steps) == 1:  # those that have expired were looked up, and none is deleted
             say(log, "b", "still here")
-        return False
+        return found
 
-    sweep = threads._sweep(threads.retention, None, dry_run=False)
-    assert run_steps(log, sweep, between_steps).threads == 2
+    monkeypatch.setattr(log, "run", meanwhile)
+    assert threads.sweep().threads == 2
     assert ids(log) == ["b"]
     assert threads.get("b").messages == 2
 
 
-@pytest.mark.parametrize("never", [0, None, timedelta()])
-def test_a_limit_of_nothing_is_none(log: MessageLog, clock: Clock, never: Any) -> None:
+def test_a_limit_of_nothing_is_none_and_the_longest_time_there_is_a_time(
+    log: MessageLog, clock: Clock
+) -> None:
+    say(log, "tool", tool="debug")
+    longest = Threads(log, ttl=timedelta.max)
+    assert longest.get("tool").id == "tool"
+    assert longest.sweep(now=datetime.max.replace(tzinfo=UTC)).threads == 1, "of a tool"
     say(log, "tool", tool="debug")
     clock.now += 1_000_000 * HOUR
-    assert Threads(log, ttl=never, tool_ttl=never).get("tool").id == "tool"
-    assert Threads(log, ttl=never, tool_ttl=never).sweep() == Pruned()
-    with pytest.raises(ThreadExpired):
-        Threads(log, ttl=HOUR, tool_ttl=never).get("tool")
+    assert longest.prune(older_than=timedelta.max) == Pruned()
+    for never in (0, None, timedelta()):
+        threads = Threads(log, ttl=never, tool_ttl=never)
+        assert threads.get("tool").id == "tool"
+        assert threads.sweep() == Pruned()
+        with pytest.raises(ThreadExpired):
+            Threads(log, ttl=HOUR, tool_ttl=never).get("tool")
+    say(log, "tool", tool="debug")
+    assert Threads(log).get("tool").messages == 2, "what is written lives again"
 
 
 async def test_a_thread_that_waits_does_not_expire(
@@ -279,13 +278,6 @@ async def test_an_owner_finds_and_forgets_no_other_owners_threads(
     assert ids(log) == ["nobodys", "theirs"]
 
 
-def test_a_history_makes_an_expired_thread_live_again(log: MessageLog, clock: Clock) -> None:
-    say(log, "t", tool="debug")
-    clock.now += 4 * HOUR
-    say(log, "t")
-    assert Threads(log).get("t").messages == 2
-
-
 def test_a_saver_applies_the_time_of_tool_threads_as_it_writes(url: str, clock: Clock) -> None:
     with DeltaSaver.open(url, retention=Retention(tool_ttl=HOUR)) as saver:
         say(saver.log, "chat")
@@ -316,27 +308,19 @@ async def test_a_damaged_thread_keeps_no_other_from_being_swept(
     assert "'b' is damaged" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "limits",
-    [
-        {"ttl": -1},
-        {"tool_ttl": timedelta(-1)},
-        {"ttl": "1d"},
-        {"max_turns": -1},
-        {"max_turns": True},
-        {"on_limit": "cut"},
-        {"on_damage": ""},
-    ],
-    ids=str,
-)
-def test_a_limit_that_cannot_be_used_is_refused(log: MessageLog, limits: Any) -> None:
-    with pytest.raises(InvalidInput):
-        Threads(log, **limits)
-
-
-def test_a_sweep_takes_a_moment_with_its_zone(log: MessageLog) -> None:
+def test_a_limit_that_cannot_be_used_is_refused(log: MessageLog) -> None:
+    wrong: list[dict[str, Any]] = [
+        *({"ttl": -1}, {"tool_ttl": timedelta(-1)}, {"ttl": "1d"}),
+        *({"max_turns": -1}, {"max_turns": True}, {"on_limit": "cut"}, {"on_damage": ""}),
+    ]
+    for limits in wrong:
+        with pytest.raises(InvalidInput):
+            Threads(log, **limits)
     with pytest.raises(InvalidInput, match="time zone"):
         Threads(log).sweep(now=datetime(2026, 1, 1))
+    for every in (timedelta(), timedelta(-1), timedelta(days=31), 900, None):
+        with pytest.raises(InvalidInput, match="every"):
+            Threads(log).sweeper(every=every)  # type: ignore[arg-type]
 
 
 # -- in the background -----------------------------------------------------------------------------
@@ -390,82 +374,3 @@ def test_a_sweep_that_fails_is_logged_and_tried_again(
         until(lambda: ids(log) == [])
     assert "StorageUnavailable" in caplog.text
     assert "secret" not in caplog.text
-
-
-def test_stopping_waits_for_the_running_step_alone(
-    log: MessageLog, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(20):
-        say(log, f"{number}", tool="debug")
-    clock.now += 4 * HOUR
-    run, stepped, go_on = log.run, threading.Event(), threading.Event()
-
-    def slow(op: Any, *, write: bool) -> Any:
-        if write and threading.current_thread().name == THREAD_NAME:
-            stepped.set()
-            go_on.wait()
-        return run(op, write=write)
-
-    monkeypatch.setattr(log, "run", slow)
-    sweeper = Threads(log).sweeper()
-    sweeper.start()
-    assert stepped.wait(PATIENCE_S)
-    stopping = threading.Thread(target=sweeper.stop)
-    stopping.start()
-    until(lambda: not sweeper.running)
-    assert stopping.is_alive()
-    go_on.set()
-    stopping.join(PATIENCE_S)
-    assert not stopping.is_alive()
-    assert len(ids(log)) == 19
-    assert sweeper.last is None
-    assert sweeping() == []
-
-
-async def test_a_sweeper_on_the_event_loop_sweeps_until_it_is_stopped(
-    log: MessageLog, clock: Clock
-) -> None:
-    threads = Threads(log)
-    say(log, "t", tool="debug")
-    clock.now += 4 * HOUR
-    sweeper = threads.asweeper(every=timedelta(milliseconds=5))
-    async with sweeper:
-        sweeper.start()
-        assert sweeper.running
-        while await threads.acount(status=None):
-            await asyncio.sleep(0.001)
-        while sweeper.last != Pruned():
-            await asyncio.sleep(0.001)
-        assert sweeping() == []
-    assert not sweeper.running
-    assert [task for task in asyncio.all_tasks() if task.get_name() == THREAD_NAME] == []
-    await sweeper.stop()
-
-
-async def test_a_sweep_on_the_event_loop_that_fails_is_tried_again(
-    log: MessageLog, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    threads = Threads(log)
-    say(log, "t", tool="debug")
-    clock.now += 4 * HOUR
-    arun, failures = log.arun, [StorageUnavailable("secret")]
-
-    async def sometimes(op: Any, *, write: bool) -> Any:
-        if failures and write:
-            raise failures.pop()
-        return await arun(op, write=write)
-
-    monkeypatch.setattr(log, "arun", sometimes)
-    with caplog.at_level(logging.WARNING):
-        async with threads.asweeper(every=timedelta(milliseconds=5)):
-            while await threads.acount(status=None):
-                await asyncio.sleep(0.001)
-    assert "StorageUnavailable" in caplog.text
-
-
-@pytest.mark.parametrize("every", [timedelta(), timedelta(-1), timedelta(days=31), 900, None])
-def test_a_time_between_sweeps_that_cannot_be_used_is_refused(log: MessageLog, every: Any) -> None:
-    with pytest.raises(InvalidInput, match="every"):
-        Threads(log).sweeper(every=every)
-    with pytest.raises(InvalidInput, match="every"):
-        Threads(log).asweeper(every=every)

@@ -24,7 +24,8 @@ from langmem_ext import (
     Threads,
     TitleWriter,
 )
-from langmem_ext.messages.annotations import HIDDEN
+
+HIDDEN = "•••"
 
 
 class ScriptedModel(GenericFakeChatModel):
@@ -83,28 +84,22 @@ async def test_a_model_names_a_thread_by_its_first_exchange(
 
 async def test_what_somebody_has_called_a_thread_stays(saver: DeltaSaver, calls: Calls) -> None:
     say(saver, "where is my lamp?")
+    say(saver, "and my table?", thread="u")
     threads = Threads(saver)
     threads.rename("t", "My own title")
     scripted = model("Another one")
     assert (await calls.call(TitleWriter(threads, scripted), "write", "t")).title == "My own title"
     assert scripted.asked == []
 
-
-def test_a_thread_that_is_named_while_the_model_thinks_keeps_its_name(saver: DeltaSaver) -> None:
-    say(saver, "where is my lamp?")
-    threads = Threads(saver)
-
     class Slow(ScriptedModel):
         """A chat model during whose answer somebody names the thread."""
 
         def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Any:
-            threads.rename("t", "Named meanwhile")
+            threads.rename("u", "Named meanwhile")
             return super()._generate(messages, *args, **kwargs)
 
-    assert (
-        TitleWriter(threads, Slow(messages=iter([AIMessage("Too late")]))).write("t").title
-        == "Named meanwhile"
-    )
+    slow = TitleWriter(threads, Slow(messages=iter([AIMessage("Too late")])))
+    assert slow.write("u").title == "Named meanwhile"
 
 
 async def test_a_model_is_shown_no_sensitive_value(saver: DeltaSaver, calls: Calls) -> None:
@@ -119,23 +114,14 @@ async def test_a_model_is_shown_no_sensitive_value(saver: DeltaSaver, calls: Cal
     ]
 
 
-ANSWERS = [
-    ("", "the prompt"),
-    (" \n''\n", "the prompt"),
-    ("“Ein Titel”", "Ein Titel"),
-    ("x " * 300, None),
-]
-
-
-@pytest.mark.parametrize(("answer", "title"), ANSWERS)
-def test_whatever_a_model_answers_a_title_is_one_short_line(
-    saver: DeltaSaver, answer: str, title: str | None
-) -> None:
-    say(saver, "the prompt")
-    named = TitleWriter(Threads(saver), model(answer)).write("t").title
-    assert named is not None
-    assert len(named) <= 100
-    assert title is None or named == title
+def test_whatever_a_model_answers_a_title_is_one_short_line(saver: DeltaSaver) -> None:
+    answers = [("", "the prompt"), (" \n''\n", "the prompt"), ("“Ein Titel”", "Ein Titel")]
+    for number, (answer, title) in enumerate([*answers, ("x " * 300, None)]):
+        say(saver, "the prompt", thread=f"t{number}")
+        named = TitleWriter(Threads(saver), model(answer)).write(f"t{number}").title
+        assert named is not None
+        assert len(named) <= 100
+        assert title is None or named == title
 
 
 def test_titles_are_written_in_the_background_and_what_fails_leaves_the_title(
@@ -164,14 +150,3 @@ async def test_what_cannot_be_named_is_one_clear_error(saver: DeltaSaver, calls:
         TitleWriter(Threads(saver), model(), instruction=" ")
     with pytest.raises(InvalidInput):
         TitleWriter(Threads(saver), "nobody:nothing")
-
-
-def test_a_written_title_goes_with_its_prompt(saver: DeltaSaver) -> None:
-    say(saver, "the first prompt", "an answer")
-    TitleWriter(Threads(saver), model("A title")).write("t")
-    history = ThreadChatMessageHistory("t", saver)
-    history.clear()
-    say(saver, "the second prompt")
-    saver.prune(["t"])
-    say(saver, "", "ok")
-    assert Threads(saver).get("t").title == "the second prompt"

@@ -4,8 +4,6 @@ and what was deleted is gone.
 
 from __future__ import annotations
 
-import asyncio
-import json
 import subprocess
 import sys
 import warnings
@@ -23,7 +21,7 @@ from langgraph.types import Send
 from patience import PATIENCE_S
 from prune_reference import assert_sound, rows
 from savers import BACKENDS, Backend, Calls, Mode, open_saver
-from search_reference import Overtaken, assert_found, has_index, spoil
+from search_reference import Overtaken, begin_index, has_index, spoil
 
 from langmem_ext import (
     DeltaSaver,
@@ -35,15 +33,7 @@ from langmem_ext import (
     Threads,
     copy_saver,
     examine,
-    stats,
 )
-from langmem_ext.messages.annotations import HIDDEN
-from langmem_ext.storage.driver import Running
-from langmem_ext.storage.inspect import search as search_inspect
-from langmem_ext.storage.operation import Batch, Effect, Op, Statement, operation
-from langmem_ext.storage.search import catch_up as fill_ops
-from langmem_ext.storage.search import find as find_ops
-from langmem_ext.storage.sqlite.driver import SqliteDriver
 
 SQLITE = [backend for backend in BACKENDS if backend.name == "file"]
 KEPT = [backend for backend in BACKENDS if backend.survives_close]
@@ -156,42 +146,6 @@ def test_what_a_node_marks_is_hidden_though_it_is_stored_before_what_the_node_wa
         assert_sound(saver)
 
 
-@pytest.mark.parametrize("said", INPUTS)
-@pytest.mark.parametrize("secret", [True, False])
-def test_a_copy_that_begins_at_an_input_shows_no_more_than_its_graph_lets_it(
-    saver: DeltaSaver, said: str, secret: bool
-) -> None:
-    graph = marking(saver, secret=secret)
-    graph.invoke(
-        {"messages": [INPUTS[said]()]}, {"configurable": {"thread_id": "t"}}, durability="sync"
-    )
-    threads = Threads(saver)
-    threads.search("card")
-    [begun] = [
-        one.config["configurable"]["checkpoint_id"]
-        for one in saver.list({"configurable": {"thread_id": "t"}}, filter={"step": -1})
-    ]
-
-    threads.fork("t", checkpoint_id=begun, to="copy")
-    assert_sound(saver)
-    assert len(threads.search("4711", thread="copy")) == int(
-        said == "message with an id" and not secret
-    )
-    assert threads.get("copy").stored_messages == int("message" in said)
-    graph.invoke(None, {"configurable": {"thread_id": "copy"}}, durability="sync")
-    assert [
-        message.text
-        for message in graph.get_state({"configurable": {"thread_id": "copy"}}).values["messages"]
-    ][1:] == ["thanks"]
-    assert threads.get("copy").title is not None
-
-    for _ in range(2):
-        assert len(threads.search("4711")) == (0 if secret else 2)
-        assert len(threads.search("card", thread="copy")) == 1
-        threads.rebuild_search()
-    assert not examine(saver).findings
-
-
 async def test_a_hit_says_where_it_stands_and_what_of_it_was_looked_for(
     saver: DeltaSaver, calls: Calls
 ) -> None:
@@ -216,127 +170,7 @@ async def test_a_hit_says_where_it_stands_and_what_of_it_was_looked_for(
     ]
 
 
-def test_role_time_and_limit_narrow_a_search(saver: DeltaSaver) -> None:
-    history = ThreadChatMessageHistory("t", saver)
-    history.add_messages(
-        [
-            SystemMessage("word"),
-            HumanMessage("word word"),
-            AIMessage("word"),
-            ToolMessage("word", tool_call_id="c"),
-        ]
-    )
-    threads = Threads(saver)
-    assert [found(threads, "word", role=role) for role in find_ops.ROLES] == [
-        [("t", 1)],
-        [("t", 2)],
-        [("t", 0)],
-        [("t", 3)],
-    ]
-    assert len(threads.search("word", limit=2)) == 2
-    assert found(threads, "word", since=datetime.now(UTC) + timedelta(minutes=1)) == []
-    assert len(found(threads, "word", since=datetime.now(UTC) - timedelta(minutes=1))) == 4
-
-
-@pytest.mark.parametrize("few", [True, False], ids=["read", "by index"])
-def test_the_shorter_and_the_fuller_message_come_first(
-    saver: DeltaSaver, few: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not few:
-        monkeypatch.setattr(find_ops, "READ", 0)
-    texts = [
-        "the parcel and the other things that came with it",
-        "parcel, the parcel",
-        "the the the the parcel",
-    ]
-    ThreadChatMessageHistory("t", saver).add_messages(
-        [HumanMessage(text, id=str(at)) for at, text in enumerate(texts)]
-    )
-    ThreadChatMessageHistory("other", saver).add_messages([HumanMessage("the rest", id="r")])
-    hits = Threads(saver).search("the parcel", thread="t")
-    assert [hit.message_id for hit in hits][0] == "1"
-    assert {hit.message_id for hit in hits} == {"0", "1", "2"}
-    assert [hit.rank for hit in hits] == sorted((hit.rank for hit in hits), reverse=True)
-
-
-@pytest.mark.parametrize("few", [True, False], ids=["read", "by index"])
-def test_nobody_finds_what_is_anothers(
-    saver: DeltaSaver, few: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not few:
-        monkeypatch.setattr(find_ops, "READ", 0)
-    for owner in ("u1", "u2"):
-        ThreadChatMessageHistory(f"of {owner}", saver, owner=owner).add_messages(
-            [HumanMessage(f"a word of {owner}")]
-        )
-    assert found(Threads(saver, owner="u1"), "word") == [("of u1", 0)]
-    assert found(Threads(saver), "word", owner="u2") == [("of u2", 0)]
-    assert len(found(Threads(saver), "word")) == 2
-    with pytest.raises(ThreadNotFound):
-        Threads(saver, owner="u1").search("word", thread="of u2")
-    with pytest.raises(InvalidInput):
-        Threads(saver, owner="u1").search("word", owner="u2")
-
-
-@pytest.mark.parametrize("few", [True, False], ids=["read", "by index"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        '" OR 1=1 --',
-        "NEAR(a b, 3)",
-        "words:a",
-        "a*b^c",
-        "\0",
-        "\ud800",
-        "-a +b",
-        "'; DROP TABLE item",
-        "“”",
-        "a" * 9999,
-    ],
-)
-def test_no_text_is_a_command(
-    saver: DeltaSaver, text: str, few: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not few:
-        monkeypatch.setattr(find_ops, "READ", 0)
-    ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("unrelated")])
-    assert Threads(saver).search(text) == []
-    assert Threads(saver).search(text, thread="t") == []
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"text": 5},
-        {"limit": 0},
-        {"limit": True},
-        {"role": "robot"},
-        {"since": datetime(2026, 1, 1)},
-        {"thread": ""},
-    ],
-    ids=str,
-)
-def test_what_cannot_be_asked_is_an_error_and_makes_no_index(
-    saver: DeltaSaver, wrong: dict[str, Any]
-) -> None:
-    with pytest.raises(InvalidInput):
-        Threads(saver).search(**{"text": "word", **wrong})
-    assert not has_index(saver)
-
-
 # -- what is in the index --------------------------------------------------------------------------
-
-
-def test_a_marked_value_is_masked_and_the_rest_found(saver: DeltaSaver) -> None:
-    notes = {"langmem_ext": {"sensitive": ["card"], "spans": [[11, 15]]}}
-    ThreadChatMessageHistory("t", saver).add_messages(
-        [HumanMessage("my card is 4711 ok", additional_kwargs=notes)]
-    )
-    threads = Threads(saver)
-    [hit] = threads.search("my card")
-    assert hit.snippet == f"my card is {HIDDEN} ok"
-    assert threads.search("4711") == []
-    assert list(rows(saver, "SELECT words FROM search WHERE words LIKE '%4711%'")) == []
 
 
 def joining(saver: Any) -> Any:
@@ -384,76 +218,6 @@ def test_a_message_that_is_put_by_hand_where_a_graph_is_done_is_found_at_once(
     assert len(threads.search("word")) == 2
 
 
-def test_what_a_graph_has_not_answered_is_found_when_it_is_done(saver: DeltaSaver) -> None:
-    threads, seen = Threads(saver), []
-    threads.enable_search()
-
-    def look(state: MessagesState) -> dict[str, Any]:
-        seen.append(len(threads.search("word")))
-        return {}
-
-    graph = (
-        StateGraph(MessagesState)
-        .add_node("look", look)
-        .add_edge(START, "look")
-        .compile(checkpointer=saver)
-    )
-    graph.invoke(
-        {"messages": [HumanMessage("word")]},
-        {"configurable": {"thread_id": "t"}},
-        durability="sync",
-    )
-    assert seen == [0]
-    assert len(threads.search("word")) == 1
-
-
-def test_what_is_last_is_found_after_pruning_and_in_an_index_made_anew(saver: DeltaSaver) -> None:
-    history, threads = ThreadChatMessageHistory("t", saver), Threads(saver)
-    for text in ("one word", "other words", "last word"):
-        history.add_messages([HumanMessage(text)])
-    before = found(threads, "word")
-    saver.prune(["t"])
-    threads.rebuild_search()
-    assert found(threads, "word") == before == [("t", 0), ("t", 1), ("t", 2)]
-    assert_sound(saver)
-
-
-def test_words_of_no_thread_are_passed_over(saver: DeltaSaver) -> None:
-    chat(saver, "t1", "word")
-    chat(saver, "t2", "word")
-    threads = Threads(saver)
-    assert len(threads.search("word")) == 4
-    spoil(saver, "DELETE FROM thread WHERE id = 't1'")
-    assert {hit.thread_id for hit in threads.search("word")} == {"t2"}
-
-
-@pytest.mark.parametrize("backend", SQLITE, ids=lambda backend: backend.name)
-def test_a_database_that_nobody_searches_runs_no_statement_more(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[str] = []
-    execute = SqliteDriver.execute
-
-    def watched(driver: SqliteDriver, effect: Effect) -> Any:
-        if isinstance(effect, Statement | Batch):
-            seen.append(effect.sql)
-        return execute(driver, effect)
-
-    monkeypatch.setattr(SqliteDriver, "execute", watched)
-    with DeltaSaver.open(url) as saver:
-        chat(saver, "t", "one", "two")
-        assert [
-            statement
-            for statement in seen
-            if "search" in statement and not statement.startswith("INSERT INTO thread")
-        ] == []
-        assert rows(saver, "SELECT indexed FROM thread") == [(None,)]
-        Threads(saver).enable_search()
-        seen.clear()
-        chat(saver, "t", "three")
-        assert [statement for statement in seen if "search" in statement]
-
-
 @pytest.mark.process
 @pytest.mark.parametrize("backend", KEPT, ids=lambda backend: backend.name)
 def test_what_other_processes_write_is_found_whoever_made_the_index(url: str) -> None:
@@ -484,56 +248,6 @@ with DeltaSaver.open({url!r}) as saver:
         assert_sound(saver)
 
 
-async def test_a_write_that_fails_takes_its_own_words_back_and_no_others(saver: DeltaSaver) -> None:
-    Threads(saver).enable_search()
-    source = ThreadChatMessageHistory("t", saver)
-
-    @operation
-    def failing(number: int) -> Op[None]:
-        yield from source._add([HumanMessage(f"word failed{number}", id=f"f{number}")])
-        raise InvalidInput("as it must be")
-
-    writes: list[Any] = []
-    for number in range(20):
-        history = ThreadChatMessageHistory(f"t{number % 3}", saver)
-        writes += [
-            history._add([HumanMessage(f"word stored{number}", id=f"s{number}")]),
-            failing(number),
-        ]
-    results = await asyncio.gather(
-        *(saver.log.arun(op, write=True) for op in writes), return_exceptions=True
-    )
-    assert [type(result) for result in results] == [type(None), InvalidInput] * 20
-    assert (
-        len(Threads(saver).search("word", limit=100))
-        == len(Threads(saver).search("stored", limit=100))
-        == 20
-    )
-    assert_sound(saver)
-    assert [
-        finding for finding in examine(saver, fix=True).findings if finding.severity != "note"
-    ] == []
-
-
-def test_an_index_is_filled_in_steps_between_which_others_write(
-    saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fill_ops, "AT_ONCE", 3)
-    chat(saver, "t1", *[f"one {number}" for number in range(5)])
-    chat(saver, "t2", "two")
-    building = Running(saver.log.driver, fill_ops.build_steps(saver.codec))
-    for step in range(100):
-        if not building.advance():
-            break
-        chat(saver, "t1", f"meanwhile {step}")
-        Threads(saver).delete(f"new {step - 1}")
-        saver.copy_thread("t1", f"new {step}")
-    assert 3 < step < 99
-    for word in ("one", "so", "meanwhile", "two"):
-        assert_found(saver, Threads(saver), word)
-    assert_sound(saver)
-
-
 def test_a_thread_of_another_saver_is_copied_into_the_index(saver: DeltaSaver) -> None:
     Threads(saver).enable_search()
     with DeltaSaver.open(":memory:") as source:
@@ -542,30 +256,6 @@ def test_a_thread_of_another_saver_is_copied_into_the_index(saver: DeltaSaver) -
     assert found(Threads(saver), "moved") == [("t", 0), ("t", 1)]
     saver.copy_thread("t", "c")
     assert found(Threads(saver), "moved") == [("c", 0), ("c", 1), ("t", 0), ("t", 1)]
-    assert_sound(saver)
-
-
-def test_an_earlier_text_is_found_again_where_the_later_one_is_cut_off(saver: DeltaSaver) -> None:
-    chat(saver, "t", "before", "turn two")
-    graph = (
-        StateGraph(MessagesState)
-        .add_node("answer", lambda state: {})
-        .add_edge(START, "answer")
-        .compile(checkpointer=saver)
-    )
-    config: Any = {"configurable": {"thread_id": "t"}}
-    state = graph.get_state(config)
-    graph.update_state(
-        config,
-        {"messages": [AIMessage("changed", id=state.values["messages"][1].id)]},
-        as_node="answer",
-    )
-    threads = Threads(saver)
-    assert found(threads, "so before") == []
-    assert found(threads, "changed") == [("t", 4)]
-    threads.fork("t", checkpoint_id=state.config["configurable"]["checkpoint_id"], to="fork")
-    assert found(threads, "so before") == [("fork", 1)]
-    assert found(threads, "changed") == [("t", 4)]
     assert_sound(saver)
 
 
@@ -601,11 +291,73 @@ def test_a_serializer_of_the_applications_own_hides_messages_from_search(url: st
         assert_sound(saver)
 
 
+def test_role_time_and_limit_narrow_a_search_and_what_cannot_be_asked_makes_no_index(
+    saver: DeltaSaver,
+) -> None:
+    threads, ago = Threads(saver), datetime.now(UTC) - timedelta(minutes=1)
+    for wrong in (
+        *({"text": 5}, {"limit": 0}, {"limit": True}, {"role": "robot"}),
+        *({"since": datetime(2026, 1, 1)}, {"thread": ""}),
+    ):
+        with pytest.raises(InvalidInput):
+            threads.search(**{"text": "word", **wrong})  # type: ignore[arg-type]
+    assert not has_index(saver)
+    history = ThreadChatMessageHistory("t", saver)
+    texts = [HumanMessage("word word"), AIMessage("word"), ToolMessage("word", tool_call_id="c")]
+    history.add_messages([SystemMessage("word"), *texts])
+    roles: Any = ("system", "human", "ai", "tool")
+    assert [found(threads, "word", role=role) for role in roles] == [[("t", n)] for n in range(4)]
+    assert len(threads.search("word", limit=2)) == 2
+    assert found(threads, "word", since=ago + timedelta(minutes=2)) == []
+    assert len(found(threads, "word", since=ago)) == 4
+
+
+COMMANDS = (
+    *('" OR 1=1 --', "NEAR(a b, 3)", "words:a", "a*b^c", "\0", "\ud800"),
+    *("-a +b", "'; DROP TABLE item", "“”", "a" * 9999),
+)
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["read", "by index"])
+def test_the_fuller_message_comes_first_nobody_finds_what_is_anothers_and_no_text_is_a_command(
+    saver: DeltaSaver, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not few:
+        monkeypatch.setattr("langmem_ext.storage.search.find.READ", 0)
+    texts = [
+        "the parcel and the other things that came with it",
+        "parcel, the parcel",
+        "the the the the parcel",
+    ]
+    ThreadChatMessageHistory("t", saver).add_messages(
+        [HumanMessage(text, id=str(at)) for at, text in enumerate(texts)]
+    )
+    ThreadChatMessageHistory("other", saver).add_messages([HumanMessage("the rest", id="r")])
+    threads = Threads(saver)
+    hits = threads.search("the parcel", thread="t")
+    assert [hit.message_id for hit in hits][0] == "1"
+    assert {hit.message_id for hit in hits} == {"0", "1", "2"}
+    assert [hit.rank for hit in hits] == sorted((hit.rank for hit in hits), reverse=True)
+    for owner in ("u1", "u2"):
+        ThreadChatMessageHistory(f"of {owner}", saver, owner=owner).add_messages(
+            [HumanMessage(f"a word of {owner}")]
+        )
+    assert found(Threads(saver, owner="u1"), "word") == [("of u1", 0)]
+    assert found(threads, "word", owner="u2") == [("of u2", 0)]
+    assert len(found(threads, "word")) == 2
+    with pytest.raises(ThreadNotFound):
+        Threads(saver, owner="u1").search("word", thread="of u2")
+    with pytest.raises(InvalidInput):
+        Threads(saver, owner="u1").search("word", owner="u2")
+    for text in COMMANDS:
+        assert threads.search(text, owner="u1") == threads.search(text, thread="other") == [], text
+
+
 @pytest.mark.parametrize("backend", KEPT, ids=lambda backend: backend.name)
 def test_a_database_that_can_only_be_read_is_searched_as_far_as_it_is_indexed(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fill_ops, "AT_ONCE", 3)
+    monkeypatch.setattr("langmem_ext.storage.search.catch_up.AT_ONCE", 3)
     with DeltaSaver.open(url) as saver:
         chat(saver, "t1", "word one")
         chat(saver, "t2", *["word two"] * 5)
@@ -616,11 +368,9 @@ def test_a_database_that_can_only_be_read_is_searched_as_far_as_it_is_indexed(
     ):
         Threads(reading).search("word")
     with DeltaSaver.open(url) as saver:
-        building = Running(saver.log.driver, fill_ops.build_steps(saver.codec))
-        assert all(building.advance() for _ in range(2))
+        begin_index(saver, 2)
     with DeltaSaver.open(for_reading) as reading, pytest.warns(UserWarning, match="is incomplete"):
-        some = found(Threads(reading), "word")
-    assert 2 <= len(some) < 12
+        assert 2 <= len(found(Threads(reading), "word")) < 12
     with DeltaSaver.open(url) as saver:
         Threads(saver).enable_search()
     with DeltaSaver.open(for_reading) as reading, warnings.catch_warnings():
@@ -688,40 +438,6 @@ def test_the_doctor_finds_what_is_wrong_with_the_index_and_mends_it(
     assert found(threads, "ghost") == []
 
 
-@pytest.mark.parametrize("page", [1, 5, 12, 256])
-def test_the_doctor_looks_for_words_of_no_thread_by_pages_of_threads(
-    saver: DeltaSaver, page: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search_inspect, "THREADS", page)
-    for number in range(12):
-        chat(saver, f"t{number}", "word")
-    assert found(Threads(saver), "word")
-    lost = {
-        str(row[0])
-        for row in rows(saver, "SELECT number FROM thread WHERE id IN ('t2', 't3', 't11')")
-    }
-    spoil(saver, "DELETE FROM thread WHERE id IN ('t2', 't3', 't11')")
-
-    looking = Running(saver.log.driver, search_inspect.examine_index(saver.codec, fix=False))
-    steps = sum(1 for _ in iter(looking.advance, False))
-
-    assert {finding.place for finding in looking.result} == {f"search {number}" for number in lost}
-    assert steps == 2 + 12 // page
-    assert (
-        len(
-            [
-                *Running(
-                    saver.log.driver, search_inspect.examine_index(saver.codec, fix=True)
-                ).finish()
-            ]
-        )
-        == 3
-    )
-    assert not [
-        *Running(saver.log.driver, search_inspect.examine_index(saver.codec, fix=False)).finish()
-    ]
-
-
 @pytest.mark.parametrize("backend", SQLITE, ids=lambda backend: backend.name)
 def test_a_damaged_index_says_how_it_is_mended(saver: DeltaSaver) -> None:
     chat(saver, "t", *["word"] * 3)
@@ -732,29 +448,6 @@ def test_a_damaged_index_says_how_it_is_mended(saver: DeltaSaver) -> None:
         threads.search("word")
     examine(saver, fix=True)
     assert len(threads.search("word")) == 6
-
-
-def test_a_rebuilt_index_finds_the_same(saver: DeltaSaver, calls: Calls) -> None:
-    chat(saver, "t", "word", "words")
-    threads = Threads(saver)
-    before = threads.search("word")
-
-    async def again() -> None:
-        await calls.call(threads, "rebuild_search")
-        await calls.call(threads, "enable_search")
-
-    asyncio.run(again())
-    assert threads.search("word") == before
-
-
-def test_statistics_tell_the_bytes_of_the_index(saver: DeltaSaver) -> None:
-    chat(saver, "t", "word " * 500)
-    without = stats(saver).bytes
-    Threads(saver).enable_search()
-    if stats(saver).exact:
-        assert without["search"] == 0
-        assert stats(saver).bytes["search"] > 5_000
-        assert json.dumps(dict(stats(saver).bytes))
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -777,13 +470,5 @@ def test_after_compact_nothing_of_a_deleted_message_stands_in_the_file(
         # two of these apart.
         assert all(f"unmistakable{number} ".encode() not in data for number in range(0, 30, 2))
         assert list(rows(saver, "SELECT value FROM setting WHERE name = 'search_stale'")) == []
-        saver.log.driver._connection.executescript(
-            "CREATE VIRTUAL TABLE temp.word USING fts5vocab(main, search, row)"
-        )  # type: ignore[attr-defined]
-        assert {word for (word,) in rows(saver, "SELECT term FROM temp.word")} == {
-            "stays",
-            *(f"unmistakable{n}" for n in range(1, 30, 2)),
-        }
-        rows(saver, "DROP TABLE temp.word")
         assert len(Threads(saver).search("unmistakable")) == 15
         assert_sound(saver)

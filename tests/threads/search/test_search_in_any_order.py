@@ -17,11 +17,9 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from prune_reference import assert_sound, rows
 from savers import BACKENDS, Backend, open_saver
-from search_reference import Overtaken, assert_found, has_index
+from search_reference import Overtaken, assert_found, begin_index, has_index
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
-from langmem_ext.storage.driver import Running
-from langmem_ext.storage.search.catch_up import build_steps, open_index
 
 WORDS = ("order", "orders", "late", "parcel", "the", "東京タワー", "Straße")
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
@@ -212,12 +210,11 @@ class Searching(RuleBasedStateMachine):
 
     @rule(saver=savers, steps=st.integers(1, 3))
     def begin_to_enable(self, saver: int, steps: int) -> None:
-        building = Running(self.savers[saver].log.driver, build_steps(self.savers[saver].codec))
-        assert all(building.advance() for _ in range(steps)) or True
+        begin_index(self.savers[saver], steps)
 
     @rule(saver=savers)
     def make_the_tables_only(self, saver: int) -> None:
-        self.savers[saver].log.run(open_index(), write=True)
+        begin_index(self.savers[saver], 0)
 
     @rule(saver=savers)
     def rebuild(self, saver: int) -> None:

@@ -16,7 +16,6 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     ChatMessage,
-    FunctionMessage,
     HumanMessage,
     SystemMessage,
     ToolMessage,
@@ -27,50 +26,36 @@ from samples import json_values
 from langmem_ext import InvalidInput, Message
 
 THEN = "2026-01-31T09:30:00+01:00"
+
 CALL = {
     "name": "look",
     "args": {"at": [1, None], "deep": {"a": 0}},
     "id": "c1",
     "type": "tool_call",
 }
+
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+USED: Any = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+
+BROKEN: Any = {"name": "l", "args": "{", "id": "c2", "error": "cut", "type": "invalid_tool_call"}
+
+PIECE: Any = {"name": "a", "args": "{}", "id": "1", "index": 0, "type": "tool_call_chunk"}
 
 MESSAGES: list[BaseMessage] = [
     HumanMessage("hello", id="1", name="ann"),
-    HumanMessage(
-        [{"type": "text", "text": "see "}, IMAGE, {"type": "text", "text": "this"}], id="2"
-    ),
+    HumanMessage([{"type": "text", "text": "see "}, IMAGE, {"type": "text", "text": "this"}]),
     HumanMessage([]),
     HumanMessage("nul \x00 and 🙂"),
-    AIMessage(
-        "",
-        id="3",
-        tool_calls=[CALL],
-        usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
-    ),
-    AIMessage(
-        "x",
-        response_metadata={"model_name": "m", "logprobs": None},
-        additional_kwargs={"refusal": None},
-    ),
-    AIMessage("x", additional_kwargs={"langmem_ext": {"sensitive": ["card"]}, "k": 1}),
-    AIMessage(
-        "",
-        invalid_tool_calls=[
-            {"name": "l", "args": "{", "id": "c2", "error": "cut off", "type": "invalid_tool_call"}
-        ],
-    ),
+    AIMessage("", id="3", tool_calls=[CALL], usage_metadata=USED),
+    AIMessage("x", response_metadata={"model_name": "m", "logprobs": None}),
+    AIMessage("x", additional_kwargs={"langmem_ext": {"sensitive": ["card"]}, "k": None}),
+    AIMessage("", invalid_tool_calls=[BROKEN]),
     ToolMessage("found", tool_call_id="c1", artifact={"rows": 2}, status="error", name="look"),
     ToolMessage("without a call", tool_call_id=""),
     SystemMessage("be kind"),
     ChatMessage("x", role="narrator"),
-    FunctionMessage("r", name="f"),
-    AIMessageChunk(
-        "x",
-        tool_call_chunks=[
-            {"name": "a", "args": "{}", "id": "1", "index": 0, "type": "tool_call_chunk"}
-        ],
-    ),
+    AIMessageChunk("x", tool_call_chunks=[PIECE]),
     ToolMessageChunk("part", tool_call_id="c1"),
 ]
 
@@ -85,16 +70,62 @@ def without_time(message: BaseMessage) -> BaseMessage:
     return bare
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: f"{message.type}-{message.id}")
-def test_a_message_of_langchain_comes_back_as_it_was(message: BaseMessage) -> None:
-    before = copy.deepcopy(message)
-    own = Message.from_langchain(message, stored_at=THEN)
-    back = own.to_langchain()
-    assert message == before
-    assert type(back) is type(message)
-    assert without_time(back) == message
-    again = Message.from_langchain(back)
-    assert (again, again.id) == (own, own.id)
+def test_a_message_of_langchain_comes_back_as_it_was() -> None:
+    for message in MESSAGES:
+        before = copy.deepcopy(message)
+        own = Message.from_langchain(message, stored_at=THEN)
+        back = own.to_langchain()
+        assert message == before
+        assert type(back) is type(message)
+        assert without_time(back) == message
+        again = Message.from_langchain(back)
+        assert (again, again.id) == (own, own.id)
+    pictured = Message.from_langchain(MESSAGES[1])
+    assert pictured.to_langchain().content == MESSAGES[1].content
+    assert dataclasses.replace(pictured, text="only this").to_langchain().content == "only this"
+    no_json = ToolMessage("x", tool_call_id="c1", artifact=object(), status="error")
+    assert Message.from_langchain(no_json).metadata == {
+        "langchain": {"tool_call_id": "c1", "status": "error"}
+    }
+
+
+PAYS = {"name": "pay", "args": "4111-2222"}
+NO_MESSAGES: list[tuple[dict[str, Any], str]] = [
+    ({"role": "human"}, "role must be 'user', 'agent' or 'tool'"),
+    ({"role": None}, "role must be 'user'"),
+    ({"role": ["user"]}, "role must be 'user'"),
+    ({"role": "4111-2222"}, "role must be 'user'"),
+    ({"text": 1}, "text must be a string"),
+    ({"text": "half \ud83d"}, "lone surrogate"),
+    ({"timestamp": "2026-01-31T09:30:00"}, "ISO 8601 with a time zone"),
+    ({"timestamp": "yesterday"}, "ISO 8601"),
+    ({"timestamp": None}, "ISO 8601"),
+    ({"metadata": []}, "must be a dict"),
+    ({"metadata": {1: 2}}, "has the type int: use strings"),
+    ({"metadata": {"a": {"b": object()}}}, r"metadata\['a'\]\['b'\] has the type object"),
+    ({"metadata": {"a": float("nan")}}, "not a finite number"),
+    ({"metadata": {"langchain": 1}}, "pass a dict"),
+    ({"metadata": {"langchain": {"type": "ai"}}}, "does not fit the role 'user'"),
+    ({"metadata": {"langchain": {"type": "remove"}}}, "does not fit the role 'user'"),
+    (
+        {"role": "agent", "metadata": {"langchain": {"tool_calls": 3}}},
+        "cannot be converted to a message of type 'ai'",
+    ),
+    (
+        {"role": "agent", "metadata": {"langchain": {"tool_calls": [PAYS]}}},
+        "cannot be converted to a message of type 'ai'",
+    ),
+    ({"role": "agent", "metadata": {"langchain": {"usage_metadata": "4111-2222"}}}, "converted"),
+    ({"role": "tool", "metadata": {"langchain": {"status": "4111-2222"}}}, "converted"),
+    ({"id": ""}, "id must be a non-empty string"),
+]
+
+
+def test_what_is_no_message_is_one_clear_error_that_shows_nothing_of_it() -> None:
+    for fields, reason in NO_MESSAGES:
+        with pytest.raises(InvalidInput, match=reason) as refused:
+            Message(**{"role": "user", "text": "x", **fields})
+        assert "4111" not in "".join(format_exception(refused.value)), fields
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -132,19 +163,6 @@ def test_a_message_has_the_time_at_which_it_was_made_unless_it_is_told() -> None
     assert Message.from_langchain(damaged, stored_at=THEN) == Message("user", "x", THEN)
 
 
-def test_a_changed_text_takes_the_place_of_the_blocks() -> None:
-    pictured = Message.from_langchain(MESSAGES[1])
-    assert pictured.to_langchain().content == MESSAGES[1].content
-    assert dataclasses.replace(pictured, text="only this").to_langchain().content == "only this"
-
-
-def test_what_is_no_json_is_left_out_and_the_rest_stays() -> None:
-    message = ToolMessage("x", tool_call_id="c1", artifact=object(), status="error")
-    assert Message.from_langchain(message).metadata == {
-        "langchain": {"tool_call_id": "c1", "status": "error"}
-    }
-
-
 def test_messages_share_nothing_with_what_they_were_made_of() -> None:
     given = {"a": [1], "langchain": {"tool_calls": [CALL]}}
     message = Message("agent", "", THEN, given)
@@ -153,58 +171,3 @@ def test_messages_share_nothing_with_what_they_were_made_of() -> None:
     assert message.metadata == {"a": [1], "langchain": {"tool_calls": [CALL]}}
     with pytest.raises(dataclasses.FrozenInstanceError):
         message.text = "y"  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"role": "human"}, "role must be 'user', 'agent' or 'tool'"),
-        ({"role": None}, "role must be 'user'"),
-        ({"role": ["user"]}, "role must be 'user'"),
-        ({"text": 1}, "text must be a string"),
-        ({"text": "half \ud83d"}, "lone surrogate"),
-        ({"timestamp": "2026-01-31T09:30:00"}, "ISO 8601 with a time zone"),
-        ({"timestamp": "yesterday"}, "ISO 8601"),
-        ({"timestamp": None}, "ISO 8601"),
-        ({"metadata": []}, "must be a dict"),
-        ({"metadata": {1: 2}}, "has the type int: use strings"),
-        (
-            {"metadata": {"a": {"b": object()}}},
-            r"metadata\['a'\]\['b'\] has the type object, which is not JSON",
-        ),
-        ({"metadata": {"a": float("nan")}}, "not a finite number"),
-        ({"metadata": {"langchain": 1}}, "pass a dict"),
-        ({"metadata": {"langchain": {"type": "ai"}}}, "does not fit the role 'user'"),
-        ({"metadata": {"langchain": {"type": "remove"}}}, "does not fit the role 'user'"),
-        (
-            {"role": "agent", "metadata": {"langchain": {"tool_calls": 3}}},
-            "cannot be converted to a message of type 'ai'",
-        ),
-        ({"id": ""}, "id must be a non-empty string"),
-    ],
-)
-def test_what_is_no_message_is_one_clear_error(fields: dict[str, Any], reason: str) -> None:
-    with pytest.raises(InvalidInput, match=reason):
-        Message(**{"role": "user", "text": "x", **fields})
-
-
-@pytest.mark.parametrize(
-    ("role", "fields"),
-    [
-        ("tool", {"status": "4111-2222"}),
-        ("agent", {"usage_metadata": "4111-2222"}),
-        ("agent", {"tool_calls": [{"name": "pay", "args": "4111-2222"}]}),
-    ],
-)
-def test_a_refused_message_shows_nothing_of_what_it_holds_in_its_traceback_either(
-    role: Any, fields: dict[str, Any]
-) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        Message(role, "said", metadata={"langchain": fields})
-    assert "4111" not in "".join(format_exception(refused.value))
-
-
-def test_a_text_in_the_place_of_the_role_is_not_shown() -> None:
-    with pytest.raises(InvalidInput) as refused:
-        Message("4111-2222", "user")  # type: ignore[arg-type]
-    assert "4111" not in str(refused.value)

@@ -66,71 +66,6 @@ def checkpoints(saver: DeltaSaver) -> list[Any]:
 # -- what is remembered ----------------------------------------------------------------------------
 
 
-async def test_what_is_noted_is_there_for_every_later_handle(
-    backend: Backend, mode: Mode, tmp_path: Path
-) -> None:
-    url, calls = backend.new_url(tmp_path), Calls(mode)
-    memory = ConversationMemory(url)
-
-    async def ask(name: str, *args: Any) -> Any:
-        return await calls.call(memory.for_session("s"), name, *args)
-
-    nothing = [[], {}, None, None, None, None]
-    names = ("history", "params", "waiting", "last_intent_id", "last_result", "plan_execution")
-    assert [await ask(name) for name in names] == nothing
-    messages = [
-        said("hi", metadata={"channel": "web"}),
-        said("hello", "agent"),
-        said("3 rows", "tool", metadata={"rows": 3}),
-    ]
-    for message in messages:
-        await ask("append", message)
-    await ask("merge", {"order_id": "O-1", "note": ""})
-    await ask("merge", {"count": 0, "gift": False, "order_id": "O-2"})
-    await ask("set_waiting", "address")
-    await ask("set_last_intent_id", "check_order")
-    await ask("set_last_result", {"status": ["sent", None]})
-    await ask("set_plan_execution", {"intent_id": "check_order", "cursor": 0})
-    if backend.survives_close:
-        await calls.call(memory, "close")
-        memory = ConversationMemory(url)
-    everything = [
-        messages,
-        {"order_id": "O-2", "note": "", "count": 0, "gift": False},
-        "address",
-        "check_order",
-        {"status": ["sent", None]},
-        {"intent_id": "check_order", "cursor": 0},
-    ]
-    assert [await ask(name) for name in names] == everything
-    await ask("clear")
-    assert [await ask(name) for name in names] == nothing
-    await calls.call(memory, "close")
-
-
-@pytest.mark.parametrize("value", ["", 0, False, 0.0, [], {}])
-def test_an_empty_value_is_a_value(session: SessionHandle, value: Any) -> None:
-    session.merge({"answer": value})
-    session.set_last_result(value)
-    assert repr((session.params(), session.last_result())) == repr(({"answer": value}, value))
-
-
-def test_a_value_of_another_type_is_another_value(session: SessionHandle) -> None:
-    for value in (1, True, 1.0, "1", 0, False, ""):
-        session.merge({"a": value})
-        session.set_last_result(value)
-        assert repr((session.params()["a"], session.last_result())) == repr((value, value))
-
-
-def test_none_is_no_value_and_overwrites_none(session: SessionHandle, saver: DeltaSaver) -> None:
-    session.merge({"a": 1, "b": None})
-    before = checkpoints(saver)
-    session.merge({"a": None, "b": None})
-    session.merge({})
-    assert session.params() == {"a": 1}
-    assert checkpoints(saver) == before
-
-
 def test_what_changes_nothing_makes_no_checkpoint_and_no_session(
     session: SessionHandle, saver: DeltaSaver
 ) -> None:
@@ -150,31 +85,6 @@ def test_what_changes_nothing_makes_no_checkpoint_and_no_session(
     before = checkpoints(saver)
     idle()
     assert checkpoints(saver) == before
-
-
-def test_a_write_follows_the_newest_checkpoint_and_differs_in_its_channel_alone(
-    session: SessionHandle, saver: DeltaSaver
-) -> None:
-    session.append(said("hi"))
-    session.merge({"a": 1})
-    session.set_waiting("b")
-    session.set_last_result([1])
-    newest, *_, first = saver.list(CONFIG)
-    assert newest.metadata == {
-        "source": "update",
-        "step": first.metadata["step"] + 3,
-        "parents": {},
-    }
-    chain = list(saver.list(CONFIG))
-    for later, earlier in zip(chain, chain[1:], strict=False):
-        assert later.parent_config == earlier.config
-        values, before = later.checkpoint["channel_values"], earlier.checkpoint["channel_values"]
-        [new] = [channel for channel in values if channel not in before]
-        assert {channel: values[channel] for channel in before} == before
-        versions = later.checkpoint["channel_versions"]
-        assert {
-            channel: version for channel, version in versions.items() if channel != new
-        } == earlier.checkpoint["channel_versions"]
 
 
 def test_the_threads_row_shows_what_is_waited_for(
@@ -238,13 +148,6 @@ def test_a_message_without_a_time_has_the_one_at_which_it_was_stored(
     assert session.history() == session.history()
 
 
-def test_a_message_with_a_known_id_takes_its_place(session: SessionHandle) -> None:
-    for text in ("one", "two"):
-        session.append(said(text, id=text))
-    session.append(said("ONE", id="one"))
-    assert texts(session) == ["ONE", "two"]
-
-
 def test_pruning_narrows_the_view_and_keeps_the_log(
     session: SessionHandle, saver: DeltaSaver
 ) -> None:
@@ -270,32 +173,11 @@ def test_pruning_narrows_the_view_and_keeps_the_log(
     assert_sound(saver)
 
 
-def test_pruning_parts_no_tool_result_from_its_call(session: SessionHandle) -> None:
-    call = {"langchain": {"tool_calls": [CALL, {**CALL, "id": "c2"}]}}
-    session.append(said("where is it?"))
-    session.append(said("", "agent", metadata=call))
-    for id in ("c1", "c2"):
-        session.append(said(f"result {id}", "tool", metadata={"langchain": {"tool_call_id": id}}))
-    session.append(said("there", "agent"))
-    session.prune(4)
-    assert texts(session) == ["", "result c1", "result c2", "there"]
-    session.prune(3)
-    assert texts(session) == ["there"]
-
-
-def test_a_tool_summary_without_a_call_is_a_message_like_any_other(session: SessionHandle) -> None:
-    for text in ("one", "two"):
-        session.append(said(text, "tool"))
-    session.prune(1)
-    assert session.history() == [said("two", "tool")]
-
-
 # -- sessions --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("interaction", "session_id"),
-    [
+def test_an_interaction_names_its_session() -> None:
+    named: list[tuple[Any, str]] = [
         ({"id": "i1", "context": {"session_id": "s1"}}, "s1"),
         (SimpleNamespace(id="i1", context=SimpleNamespace(session_id="s1")), "s1"),
         (SimpleNamespace(id="i1", context={"session_id": UUID(int=5)}), str(UUID(int=5))),
@@ -305,24 +187,37 @@ def test_a_tool_summary_without_a_call_is_a_message_like_any_other(session: Sess
         ({"id": "i1", "context": {"session_id": ""}}, "i1"),
         ({"id": "i1", "context": None}, "i1"),
         (SimpleNamespace(id=0), "0"),
-    ],
-)
-def test_an_interaction_names_its_session(interaction: Any, session_id: str) -> None:
-    with InMemoryConversationMemory() as memory:
-        handle = memory.for_interaction(interaction)
-        assert handle.session_id == session_id
-        assert repr(handle).startswith(f"SessionHandle({session_id!r}, ")
-
-
-def test_sessions_are_apart(backend: Backend, tmp_path: Path) -> None:
-    with (
-        ConversationMemory(backend.new_url(tmp_path)) as memory,
-        ConversationMemory(backend.new_url(tmp_path)) as other,
-    ):
+    ]
+    nameless: list[Any] = [
+        *(None, {}, {"id": None}, SimpleNamespace(), {"id": "", "context": {"session_id": ""}}),
+    ]
+    with InMemoryConversationMemory() as memory, InMemoryConversationMemory() as other:
+        for interaction, session_id in named:
+            handle = memory.for_interaction(interaction)
+            assert handle.session_id == session_id
+            assert repr(handle).startswith(f"SessionHandle({session_id!r}, ")
+        for interaction in nameless:
+            with pytest.raises(InvalidInput, match=r"neither context\.session_id nor id"):
+                memory.for_interaction(interaction)
+        for session_id in ("", None, True, 1.5, b"s"):
+            with pytest.raises(InvalidThreadId):
+                memory.for_session(session_id)  # type: ignore[arg-type]
         memory.for_session("a").merge({"x": 1})
-        assert [
-            handle.params() for handle in (memory.for_session("b"), other.for_session("a"))
-        ] == [{}, {}]
+        assert memory.for_session("b").params() == other.for_session("a").params() == {}
+
+
+def test_an_empty_value_is_a_value_and_none_is_none(
+    session: SessionHandle, saver: DeltaSaver
+) -> None:
+    for value in ("", 0, False, 0.0, [], {}, 1, True, 1.0, "1", 0):
+        session.merge({"a": value})
+        session.set_last_result(value)
+        assert repr((session.params()["a"], session.last_result())) == repr((value, value))
+    before = checkpoints(saver)
+    session.merge({"a": None, "b": None})
+    session.merge({})
+    assert session.params() == {"a": 0}
+    assert checkpoints(saver) == before
 
 
 def test_a_session_of_another_owner_is_not_there(saver: DeltaSaver) -> None:
@@ -413,64 +308,54 @@ def test_a_parameters_name_that_no_column_takes_is_waited_for_all_the_same(
 
 # -- bad input -------------------------------------------------------------------------------------
 
-BAD: list[tuple[str, Any]] = [
-    ("append", HumanMessage("x")),
-    ("append", {"role": "user", "text": "x"}),
-    ("append", None),
-    ("merge", {1: "x"}),
-    ("merge", {"a": object()}),
-    ("merge", {"ok": 1, "a": {"b": [b"x"]}}),
-    ("merge", {"a": float("nan")}),
-    ("merge", {"a": 1 << 70}),
-    ("merge", [("a", 1)]),
-    ("merge", None),
-    ("set_waiting", ""),
-    ("set_waiting", 7),
-    ("set_waiting", "\ud800"),
-    ("set_last_intent_id", 0),
-    ("set_last_result", {1, 2}),
-    ("set_plan_execution", "plan"),
-    ("set_plan_execution", {"steps": [object()]}),
-    ("prune", -1),
-    ("prune", True),
-    ("prune", "3"),
-]
 
-
-@pytest.mark.parametrize(("name", "argument"), BAD, ids=lambda value: str(value)[:20])
-@pytest.mark.parametrize("begun", [False, True])
 async def test_what_cannot_be_noted_is_one_error_and_changes_nothing(
-    name: str, argument: Any, begun: bool, backend: Backend, mode: Mode, tmp_path: Path
+    backend: Backend, mode: Mode, tmp_path: Path
 ) -> None:
+    bad: dict[str, list[Any]] = {
+        "append": [HumanMessage("x"), {"role": "user", "text": "x"}, None],
+        "merge": [
+            *({1: "x"}, {"a": object()}, {"ok": 1, "a": {"b": [b"x"]}}, {"a": float("nan")}),
+            *({"a": 1 << 70}, [("a", 1)], None),
+        ],
+        "set_waiting": ["", 7, "\ud800"],
+        "set_last_intent_id": [0],
+        "set_last_result": [{1, 2}],
+        "set_plan_execution": ["plan", {"steps": [object()]}],
+        "prune": [-1, True, "3"],
+    }
     with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         session = ConversationMemory(saver).for_session("s")
-        if begun:
+        for _ in range(2):
+            before = checkpoints(saver)
+            for name, arguments in bad.items():
+                for argument in arguments:
+                    with pytest.raises(InvalidInput) as caught:
+                        await Calls(mode).call(session, name, argument)
+                    assert str(caught.value)
+                    assert checkpoints(saver) == before, (name, argument)
             session.append(said("hi"))
             session.merge({"a": 1})
-        before = checkpoints(saver)
-        with pytest.raises(InvalidInput) as caught:
-            await Calls(mode).call(session, name, argument)
-        assert str(caught.value)
-        assert checkpoints(saver) == before
-        assert (session.params(), texts(session)) == (({"a": 1}, ["hi"]) if begun else ({}, []))
+        assert (session.params(), texts(session)) == ({"a": 1}, ["hi", "hi"])
 
 
-@pytest.mark.parametrize("session_id", ["", None, True, 1.5, b"s"])
-def test_an_id_that_is_none_is_refused(session_id: Any) -> None:
-    with InMemoryConversationMemory() as memory, pytest.raises(InvalidThreadId):
-        memory.for_session(session_id)
+async def test_handles_in_many_threads_and_tasks_lose_nothing(saver: DeltaSaver) -> None:
+    memory = ConversationMemory(saver)
+    writers = [f"t{number}" for number in range(6)]
+    with ThreadPoolExecutor(len(writers)) as pool:
+        for done in [pool.submit(write, memory.for_session("s"), writer) for writer in writers]:
+            await asyncio.wrap_future(done)
+    assert_all_are_there(await asyncio.to_thread(memory.for_session, "s"), writers)
+    session = memory.for_session("a")
 
+    async def work(writer: str) -> None:
+        for number in range(EACH):
+            await session.aappend(said(f"{writer}:{number}"))
+            await session.amerge({f"{writer}:{number}": number})
 
-@pytest.mark.parametrize(
-    "interaction",
-    [None, {}, {"id": None}, SimpleNamespace(), {"id": "", "context": {"session_id": ""}}],
-)
-def test_an_interaction_without_an_id_is_refused(interaction: Any) -> None:
-    with (
-        InMemoryConversationMemory() as memory,
-        pytest.raises(InvalidInput, match=r"neither context\.session_id nor id"),
-    ):
-        memory.for_interaction(interaction)
+    await asyncio.gather(*map(work, writers))
+    assert_all_are_there(session, writers)
+    assert_sound(saver)
 
 
 # -- many writers ----------------------------------------------------------------------------------
@@ -496,28 +381,6 @@ def assert_all_are_there(session: SessionHandle, writers: list[str]) -> None:
     for writer in writers:
         own = [text for text in found if text.startswith(f"{writer}:")]
         assert own == [f"{writer}:{number}" for number in range(EACH)], "each writer's own order"
-
-
-def test_handles_in_many_threads_lose_nothing(saver: DeltaSaver) -> None:
-    writers = [f"t{number}" for number in range(6)]
-    memory = ConversationMemory(saver)
-    with ThreadPoolExecutor(len(writers)) as pool:
-        list(pool.map(lambda writer: write(memory.for_session("s"), writer), writers))
-    assert_all_are_there(memory.for_session("s"), writers)
-    assert_sound(saver)
-
-
-async def test_tasks_of_an_event_loop_lose_nothing(saver: DeltaSaver) -> None:
-    session = ConversationMemory(saver).for_session("s")
-
-    async def work(writer: str) -> None:
-        for number in range(EACH):
-            await session.aappend(said(f"{writer}:{number}"))
-            await session.amerge({f"{writer}:{number}": number})
-
-    writers = [f"a{number}" for number in range(6)]
-    await asyncio.gather(*map(work, writers))
-    assert_all_are_there(session, writers)
 
 
 @pytest.mark.process
