@@ -94,19 +94,13 @@ async def test_who_has_no_token_is_told_so() -> None:
             assert (await caller.http.get("/threads/t1", headers=headers)).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "owners",
-    [
-        {},
-        {"short": "ann"},
-        {"with a space in it!": "ann"},
-        {"no-ascii-é-0123456789": "ann"},
-        {ANN: ""},
-    ],
-)
-def test_a_token_that_can_be_guessed_or_sent_by_nobody_is_refused(owners: dict[str, str]) -> None:
-    with pytest.raises(InvalidInput):
-        by_token(owners)
+def test_a_token_that_can_be_guessed_or_sent_by_nobody_is_refused() -> None:
+    for token in ("short", "with a space in it!", "no-ascii-é-0123456789"):
+        with pytest.raises(InvalidInput):
+            by_token({token: "ann"})
+    for owners in ({}, {ANN: ""}):
+        with pytest.raises(InvalidInput):
+            by_token(owners)
 
 
 async def test_an_application_says_itself_who_comes_in() -> None:
@@ -205,7 +199,7 @@ async def test_other_pages_may_call_only_where_they_are_named() -> None:
     asked = {
         "Origin": page,
         "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "content-type,x-api-key",
+        "Access-Control-Request-Headers": "content-type,x-api-key,x-auth-scheme",
     }
     async with calling(create_app(":memory:", access=by_token(TOKENS))) as caller:
         assert (
@@ -216,7 +210,9 @@ async def test_other_pages_may_call_only_where_they_are_named() -> None:
         allowed = await caller.http.options("/threads/search", headers=asked)
         assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (200, page)
         answered = await caller.http.post("/threads/search", json={}, headers={"Origin": page})
-        assert "x-pagination-total" in answered.headers["access-control-expose-headers"]
+        shown = answered.headers["access-control-expose-headers"].lower().replace(" ", "")
+        needed = {"x-pagination-total", "x-pagination-next", "content-location"}
+        assert needed <= {*shown.split(",")}
 
 
 async def test_the_default_access_can_be_bound_to_an_owner() -> None:
