@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import stat
 import subprocess
 import sys
 import time
 import unicodedata
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,31 +95,12 @@ def make(saver):
 
 def make_builder(checkpointer):
     return builder
-
-
-def make_nothing(saver):
-    return None
-
-
-def make_error(saver):
-    raise RuntimeError("no connection")
-
-
-def make_without():
-    return builder
-
-
-number = 7
 '''
 
 
+@pytest.fixture
 def others(folder: Path) -> None:
     (folder / "others.py").write_text(OTHER_GRAPHS)
-    (folder / "broken.py").write_text("def")
-    (folder / "intents.yaml").write_text("intents:\n  - id: a\n  - id: a\n")
-    (folder / "mistaken.py").write_text(
-        "from langmem_ext import IntentCatalog\ncatalog = IntentCatalog.from_yaml('intents.yaml')\n"
-    )
 
 
 def chat_apart(*arguments: str, lines: list[str]) -> subprocess.CompletedProcess[str]:
@@ -229,8 +209,8 @@ def test_a_killed_turn_is_finished_at_the_next_start(folder: Path, place: str) -
     assert (folder / "calls").read_text() == "xx"
 
 
-def test_a_graph_that_fails_is_one_message_and_is_left_behind_by_the_next(folder: Path) -> None:
-    others(folder)
+@pytest.mark.usefixtures("others")
+def test_a_graph_that_fails_is_one_message_and_is_left_behind_by_the_next() -> None:
     graph = ["--graph", "others.py:builder"]
     failed = chat(*graph, lines=["fail", "more"], code=1)
     told = "the graph failed with RuntimeError: no connection. Your message is stored"
@@ -241,9 +221,9 @@ def test_a_graph_that_fails_is_one_message_and_is_left_behind_by_the_next(folder
     assert said_in() == ["fail", "hello"]
 
 
+@pytest.mark.usefixtures("others")
 @pytest.mark.parametrize("name", ["compiled", "builder", "make", "make_builder"])
-def test_any_kind_of_graph_talks_has_a_state_and_is_stored(name: str, folder: Path) -> None:
-    others(folder)
+def test_any_kind_of_graph_talks_has_a_state_and_is_stored(name: str) -> None:
     done = chat("--graph", f"others.py:{name}", "--json", lines=["hi", "/state", "/reset"])
     reply, state = map(json.loads, done.stdout.splitlines())
     assert (reply["reply"], reply["waiting_for"], state["messages"]) == ("hello", None, 2)
@@ -359,11 +339,11 @@ def assert_harmless(text: str) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("others")
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["lines", "json"])
 def test_nothing_that_was_stored_or_is_said_reaches_the_terminal_as_it_is(
-    form: list[str], folder: Path, terminal: Callable[..., pexpect.spawn]
+    form: list[str], terminal: Callable[..., pexpect.spawn]
 ) -> None:
-    others(folder)
     graph = ["--graph", "others.py:evil"]
     with DeltaSaver.open("memory.db") as saver:
         threads = Threads(saver)
@@ -434,58 +414,7 @@ def test_what_was_stored_with_half_of_a_character_is_shown() -> None:
         assert run(*words).stdout
 
 
-# -- bad input -------------------------------------------------------------------------------------
-
-
-def prepare(folder: Path) -> None:
-    """Files that are no databases, or not ours, and graphs that are none."""
-    (folder / "file").write_text("This is no database, whatever its name says.\n" * 20)
-    DeltaSaver.open("newer.db").close()
-    for name, statements in (
-        ("newer.db", ["INSERT INTO langmem_migration VALUES ('m999_of_tomorrow', 0)"]),
-        ("theirs.db", ["CREATE TABLE customer (name TEXT)", "CREATE TABLE invoice (amount REAL)"]),
-    ):
-        with closing(sqlite3.connect(name)) as connection, connection:
-            for statement in statements:
-                connection.execute(statement)
-    others(folder)
-
-
-REFUSED = [
-    ("--db file/memory.db", 1, "cannot be opened"),
-    ("--db file", 1, "not a SQLite database"),
-    ("--db nowhere/memory.db", 1, "nowhere first"),
-    ("--db newer.db", 1, "newer release"),
-    ("--db theirs.db", 1, "is another program's database (it has the table 'customer' and others)"),
-    ("--db .", 1, "is a directory: pass the path of a database file in it"),
-    ("--db=", 2, "use a path"),
-    ("--db mysql://host", 2, "unknown kind of database"),
-    ("--thread=", 2, "thread id is empty"),
-    ("--owner=", 2, "an owner"),
-    ("--model nobody:nothing", 2, "nobody:nothing"),
-    ("--graph others", 2, "is invalid: write"),
-    ("--graph others:nothing", 2, "cannot be loaded"),
-    ("--graph not_there.py:graph", 2, "not_there.py not found"),
-    ("--graph broken.py:graph", 2, "SyntaxError"),
-    ("--graph mistaken.py:catalog", 2, "line 3"),
-    ("--graph others.py:number", 2, "is not a graph but int"),
-    ("--graph others.py:make_nothing", 2, "returned NoneType, not a graph"),
-    ("--graph others.py:make_error", 2, "RuntimeError: no connection"),
-    ("--graph others.py:make_without", 2, "cannot be called with a checkpointer"),
-    ("--graph others.py:compiled --model openai:gpt", 2, "takes no model"),
-    ("--graph others.py:make_builder --model fake", 2, "'model'"),
-]
-
-
-def test_bad_input_is_one_message_and_an_exit_code(folder: Path) -> None:
-    prepare(folder)
-    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    for arguments, code, message in REFUSED:
-        done = chat(*arguments.split(), lines=["hello"], code=code)
-        assert (done.stdout, done.stderr[:13]) == ("", "langmem-ext: "), arguments
-        assert message in done.stderr, arguments
-    run("chat", "--bogus", code=2)
-    assert {name: (folder / name).read_bytes() for name in before} == before
+# -- the rest --------------------------------------------------------------------------------------
 
 
 def test_a_database_that_a_chat_makes_is_its_users_alone_and_one_that_is_there_stays_as_it_is(

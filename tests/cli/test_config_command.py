@@ -186,14 +186,3 @@ def test_mistakes_are_named_and_nothing_is_changed(project: Path) -> None:
     DeltaSaver.open("memory.db").close()
     for line in ("--help", "chat --help", "version", "config path", "doctor memory.db"):
         run(*line.split())
-
-
-def test_what_cannot_be_set_is_said(project: Path) -> None:
-    for assigned, message in (
-        ("ttl_hours", "is invalid: write"),
-        ("_env_file=x", "is invalid: write"),
-        ("ttl=1", "did you mean ttl_hours?"),
-        ("=1", "not a setting"),
-    ):
-        done = run("config", "show", "--set", assigned, code=2)
-        assert (done.stdout, message in done.stderr) == ("", True), assigned

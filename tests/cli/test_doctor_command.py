@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,25 +72,6 @@ def test_statistics_in_a_pipe_are_lines_and_json(db: str) -> None:
     [found] = data("stats", db)
     assert (found["threads"], found["messages"]) == (2, 2)
     assert sum(found["bytes"].values()) == found["file_bytes"]
-
-
-def test_a_file_that_is_missing_or_none_or_lost_its_log_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("notes " * 200)
-    with DeltaSaver.open("memory.db") as saver:
-        ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("x")])
-        shutil.copy("memory.db", "copy.db")
-    lost = "lost its write-ahead log"
-    for command, name, told in (
-        ("doctor", "none.db", "not found: pass the path"),
-        ("stats", "none.db", "not found: pass the path"),
-        ("doctor", "notes.txt", "not a SQLite database"),
-        ("stats", "notes.txt", "not a SQLite database"),
-        *((command, "copy.db", lost) for command in ("doctor", "stats", "threads list", "chat")),
-    ):
-        done = run(*command.split(), "--db", name, code=1)
-        [line] = done.stderr.splitlines()
-        assert (done.stdout, told in line) == ("", True), (command, name)
-    assert not (tmp_path / "none.db").exists()
 
 
 @pytest.mark.process

@@ -206,28 +206,6 @@ def test_json_is_one_line_and_quiet_is_silent(source: Path, place: str) -> None:
     assert_imported(source, place)
 
 
-def test_what_is_wrong_is_one_line_and_a_code(source: Path, target: Path, tmp_path: Path) -> None:
-    with DeltaSaver.open(str(tmp_path / "own.db")):
-        pass
-    (tmp_path / "text").write_text("not a database, and long enough to be one")
-    cases: list[tuple[list[object], int, str]] = [
-        ([tmp_path / "missing", target], 1, "not found: pass the path"),
-        ([tmp_path / "text", target], 1, "is not a SQLite database"),
-        ([tmp_path / "own.db", target], 2, "is a langmem_ext database already"),
-        ([source, source], 2, "source and target are the same file"),
-        ([source, tmp_path / "no" / "new.db"], 1, "no first"),
-        ([source, target, "--thread", "nobody"], 1, "thread 'nobody' not found"),
-        ([source, "mysql://host/db"], 2, "unknown kind of database 'mysql'"),
-    ]
-    for args, code, words in cases:
-        done = run(*args, code=code)
-        assert done.stdout == "", args
-        assert done.stderr.startswith("langmem-ext: ")
-        assert words in done.stderr
-        assert len(done.stderr.splitlines()) == 1
-    assert not target.exists()
-
-
 def test_damaged_rows_are_named_and_left_out_when_asked(
     source: Path, target: Path, tmp_path: Path
 ) -> None:

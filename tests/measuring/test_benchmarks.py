@@ -55,33 +55,22 @@ def test_every_aim_is_about_a_figure_that_its_shape_gives() -> None:
     assert {verdict.against for verdict in result.verdicts} <= {None, *TITLES}
 
 
-@pytest.mark.parametrize(
-    ("aim", "ratio", "reached"),
-    [
+def test_an_aim_is_judged_by_its_ratio_where_there_are_figures() -> None:
+    figures = {
+        "delta": {"cpu": 10.0, "turns_per_s": 40.0, "errors": 0.0},
+        "memory": {"cpu": 20.0, "turns_per_s": 10.0},
+    }
+    for aim, ratio, reached in (
         (Aim("no more than", "cpu", "memory", at_most=1.4), 0.5, True),
         (Aim("so many times better", "cpu", "memory", at_least=2.5), 2.0, False),
-        (
-            Aim("so many times better, where more is better", "turns_per_s", "memory", at_least=3),
-            4.0,
-            True,
-        ),
+        (Aim("where more is better", "turns_per_s", "memory", at_least=3), 4.0, True),
         (Aim("a figure of its own", "cpu", at_most=9.0), 10.0, False),
         (Aim("none of them", "errors", at_most=0), 0.0, True),
         (Aim("only told", "cpu", "memory"), 2.0, None),
-    ],
-)
-def test_an_aim_is_judged_by_its_ratio(aim: Aim, ratio: float, reached: bool | None) -> None:
-    verdict = aim.judge(
-        {
-            "delta": {"cpu": 10.0, "turns_per_s": 40.0, "errors": 0.0},
-            "memory": {"cpu": 20.0, "turns_per_s": 10.0},
-        }
-    )
-    assert verdict is not None
-    assert (verdict.ratio, verdict.reached) == (ratio, reached)
-
-
-def test_an_aim_without_its_figures_is_not_judged() -> None:
+    ):
+        verdict = aim.judge(figures)
+        assert verdict is not None
+        assert (verdict.ratio, verdict.reached) == (ratio, reached), aim.what
     assert Aim("CPU", "cpu", "sqlite", at_most=1).judge({"delta": {"cpu": 10.0}}) is None
 
 
