@@ -6,17 +6,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
-from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
 import pytest
 from commands import run
 
-from langmem_ext import Threads
 from langmem_ext.cli.examples import COMMANDS, examples_of
 
 WIDTH = 80
@@ -94,25 +90,3 @@ def test_help_fits_a_window_of_any_width_and_leaves_nothing_out() -> None:
     explained, _, examples = done.stdout.partition("Examples:")
     assert max(map(len, explained.splitlines())) <= 40
     assert "langmem-ext threads list --waiting" in examples, "what is typed is wider"
-
-
-def test_yesterdays_conversation_is_found_and_goes_on_from_the_help_alone(folder: Path) -> None:
-    call(*typed_in("")[0], given="I want to check my order\n")
-    noon = int(datetime.combine(date.today() - timedelta(days=1), time(12)).timestamp())
-    with closing(sqlite3.connect("memory.db")) as connection, connection:
-        connection.execute(
-            "UPDATE thread SET updated_at = ? * 1000, active_at = ? / 60", (noon, noon)
-        )
-    call("chat", "--thread", "today", given="hello\n")
-
-    [found] = call(*typed_in("list")[0]).splitlines()
-    key = found.split("\t")[0]
-    assert found.endswith("I want to check my order")
-    assert call("threads", "search", "check order").split("\t")[0] == key
-    resume = [key[:8] if word == "ID" else word for word in typed_in("")[3]]
-    assert call(*resume, given="O-12345\n").startswith("Order O-12345 is")
-    copy = call("threads", "fork", key[:8]).strip()
-    call("threads", "export", copy, "--to", "copy.md")
-    assert "> O-12345" in (folder / "copy.md").read_text(encoding="utf-8")
-    with Threads("memory.db") as threads:
-        assert {thread.id for thread in threads.each()} == {key, copy, "today"}

@@ -480,21 +480,3 @@ def test_any_id_has_its_pages(saver: DeltaSaver, client: TestClient) -> None:
             if "/thread?" in str(link.get("href"))
         ]
         assert any(f'data-copy="{name}"' in unescape(client.get(link).text) for link in links), name
-
-
-def test_pages_name_no_other_host(saver: DeltaSaver, client: TestClient) -> None:
-    travelled(saver)
-    for path in (
-        "",
-        "thread?id=trip",
-        "thread/state?id=trip",
-        "thread/usage?id=trip",
-        "search?q=x",
-    ):
-        text = client.get(f"/ui/{path}").text
-        for name in ("script", "link", "img", "form", "a"):
-            for attributes in tags(text, name):
-                for where in ("src", "href", "action"):
-                    assert not re.match(r"(?:https?:)?//", str(attributes.get(where) or "/")), (
-                        attributes
-                    )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from listening import listening
+from postgres.missing import missing
 from repository import ROOT
 
 PAGE = (ROOT / "docs" / "operate" / "server.md").read_text(encoding="utf-8")
@@ -33,7 +34,7 @@ def test_the_code_of_the_page_prints_what_it_says(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_the_commands_of_the_page_answer_what_it_says(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("needs curl: install it")
+        missing("curl is not there: install it")
     [program], [script] = blocks("py"), blocks("bash")
     (tmp_path / "coach.py").write_text(program)
     said = re.findall(r"^(?!#).*json .*  # (.+)$", script, re.MULTILINE)

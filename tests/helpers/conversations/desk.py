@@ -197,15 +197,10 @@ def execute(command: dict[str, Any]) -> dict[str, Any]:
     try:
         match command["do"]:
             case "converse":
-                turn = converse(
-                    graph,
-                    command["text"],
-                    thread_id=command["thread"],
-                    message_id=command.get("id"),
-                )
-                return {
-                    "turn": {**asdict(turn), "interrupts": [dict(i.value) for i in turn.interrupts]}
-                }
+                name, said = command.get("id"), command["text"]
+                turn = converse(graph, said, thread_id=command["thread"], message_id=name)
+                asked = [dict(interrupt.value) for interrupt in turn.interrupts]
+                return {"turn": {**asdict(turn), "interrupts": asked}}
             case "resume":
                 value = command["value"]
                 if command["by_id"]:
@@ -222,6 +217,7 @@ def execute(command: dict[str, Any]) -> dict[str, Any]:
 def serve() -> None:
     """Answer commands from standard input, each from a process of its own."""
     import_module("langmem_ext.storage.postgres.driver")  # once, before the first fork
+    print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         read, write = os.pipe()
         pid = os.fork()

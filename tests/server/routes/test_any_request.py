@@ -17,6 +17,7 @@ from calling import calling
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from listening import listening
+from patience import PATIENCE_S
 from schemathesis import GenerationMode
 from served import filling, notebook
 
@@ -94,7 +95,7 @@ def test_no_request_that_can_be_described_fails_in_the_server(
         @DRAWN
         @given(case=drawn)
         def holds(case: Any) -> None:
-            response = case.call()
+            response = case.call(timeout=PATIENCE_S)
             assert response.status_code < 500 or response.status_code == NOT_SERVED, (
                 case.as_curl_command(),
                 response.text,
