@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlencode
 import pytest
 from fastapi.testclient import TestClient
 from inspected import Asking, browsing, config, read, steps_of, tags, travel
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from secrets_desk import own_desk
@@ -127,13 +127,14 @@ def test_a_list_says_how_each_thread_stands(saver: DeltaSaver, client: TestClien
 
 
 def test_questions_are_found_among_those_that_wait_and_pages_lose_no_thread(
-    saver: DeltaSaver, client: TestClient
+    saver: DeltaSaver, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("langmem_ext.inspector.sources.own.LOOKED_AT", 10)  # for one page
     travelled(saver, "first trip")
-    for at in range(60):
+    for at in range(30):
         talk(saver, f"t{at}", f"thread {at}")
     travelled(saver, "second trip")
-    for at in range(60, 120):
+    for at in range(30, 70):
         talk(saver, f"t{at}", f"thread {at}")
     converse(own_desk(saver), "keep my identifier", thread_id="desk")
     waiting = [f"/ui/thread?id={name}" for name in ("desk", "second+trip", "first+trip")]
@@ -143,7 +144,7 @@ def test_questions_are_found_among_those_that_wait_and_pages_lose_no_thread(
         assert found == waiting if order == "used" else sorted(found) == sorted(waiting)
         texts = [*pages_of(client, page(client, order=order))]
         found = [title for text in texts for title in titles(text) if "thread " in title]
-        assert sorted(found) == sorted(f"thread {at}" for at in range(120))
+        assert sorted(found) == sorted(f"thread {at}" for at in range(70))
 
 
 def test_an_owner_sees_no_other_threads(saver: DeltaSaver) -> None:
@@ -437,11 +438,12 @@ def test_all_that_is_sent_costs_what_the_head_of_the_page_says(
 
 def test_usage_is_charted_and_costs_what_prices_say(saver: DeltaSaver) -> None:
     used = {"input_tokens": 1_000_000, "output_tokens": 500_000, "total_tokens": 1_500_000}
-    answer = AIMessage("Here", usage_metadata=used, response_metadata={"model_name": "m"})  # type: ignore[arg-type]
-    ThreadChatMessageHistory("paid", saver).add_messages([HumanMessage("Hi"), answer])
+    told: Any = {"usage_metadata": used, "response_metadata": {"model_name": "m"}}
+    said = [HumanMessage("Hi"), AIMessage("Here", **told), AIMessageChunk("and there", **told)]
+    ThreadChatMessageHistory("paid", saver).add_messages(said)
     with browsing(saver, prices={"m": (Decimal(2), Decimal(8))}) as client:
         text = page(client, "thread/usage", id="paid")
-    assert "6.0000" in read(text)
+    assert "12.0000" in read(text)
     assert text.count("<rect") >= 4
 
 
