@@ -122,10 +122,7 @@ async def test_states_are_what_the_graph_itself_gives(url: str, saver: DeltaSave
     ):
         assert await plain.sdk.threads.get_state("t1") == await whole.sdk.threads.get_state("t1")
         alone, of_graph = [await caller.sdk.threads.get_history("t1") for caller in (plain, whole)]
-        assert (alone[-1]["values"], of_graph[-1]["values"]) == (
-            {},
-            {"messages": []},
-        )  # the graph knows what a list begins with
+        assert of_graph[-1]["values"] == {"messages": []}, "it knows what a list begins with"
         of_graph[-1]["values"] = {}
         assert alone == of_graph
         assert len(alone) == 2
