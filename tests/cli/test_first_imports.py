@@ -66,14 +66,26 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--help"]])
-def test_help_and_version_need_the_parser_alone(words: list[str]) -> None:
-    assert imported(*words) & (HELP | {"pydantic"}) == set()
-
-
-@pytest.mark.parametrize("words", [["version"], ["chat", "--help"], ["threads", "list", "--help"]])
-def test_the_help_of_a_command_needs_no_database(words: list[str]) -> None:
-    assert imported(*words) & HELP == set()
+@pytest.mark.parametrize(
+    ("line", "unneeded"),
+    [
+        ("--version", HELP | {"pydantic"}),
+        ("--help", HELP | {"pydantic"}),
+        ("version", HELP),
+        ("chat --help", HELP),
+        ("threads list --help", HELP),
+        ("threads list --since yesterday --title order --json", LIST),
+        ("threads stats", LIST),
+        ("threads show order-17", LIST),
+        ("threads tag order-17 urgent", LIST),
+        ("threads delete order-18 --yes --json", LIST),
+        ("config show", LIST | {"sqlite3"}),
+    ],
+)
+def test_a_command_imports_what_it_needs_and_no_more(
+    line: str, unneeded: set[str], db: str
+) -> None:
+    assert imported(*line.split(), LANGMEM_EXT_DB=db) & unneeded == set()
 
 
 def test_completion_in_a_shell_needs_no_database() -> None:
@@ -83,24 +95,3 @@ def test_completion_in_a_shell_needs_no_database() -> None:
         "COMP_CWORD": "3",
     }
     assert imported(**environment) & HELP == set()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["list", "--since", "yesterday", "--title", "order", "--json"],
-        ["stats"],
-        ["show", "order-17"],
-        ["tag", "order-17", "urgent"],
-        ["delete", "order-18", "--yes", "--json"],
-    ],
-    ids=lambda words: words[0],
-)
-def test_what_stands_in_the_rows_of_threads_needs_neither_langgraph_nor_langchain(
-    db: str, words: list[str]
-) -> None:
-    assert imported("threads", *words, "--db", db) & LIST == set()
-
-
-def test_the_commands_on_settings_need_no_database() -> None:
-    assert imported("config", "show") & (LIST | {"sqlite3"}) == set()
