@@ -36,6 +36,24 @@ async def over(queue: StoreQueue, task: Task) -> TaskState:
     return found
 
 
+async def test_two_processes_do_not_work_on_one_task_together(url: str) -> None:
+    at_work: list[Task] = []
+
+    async def work(task: Task) -> Any:
+        at_work.append(task)
+        await asyncio.sleep(0.05)
+
+    async with DeltaSaver.from_conn_string(url) as one, DeltaSaver.from_conn_string(url) as other:
+        task = Task("COUNT", {})
+        first, second = queue_on(one, work), queue_on(other, work)
+        await first.put(task)
+        first.start()
+        second.start()
+        assert (await over(first, task)).attempts == 1
+        await asyncio.gather(first.aclose(), second.aclose())
+    assert at_work == [task]
+
+
 async def test_what_may_help_is_tried_again_and_no_more_than_so_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
