@@ -113,7 +113,7 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
     assert not tops & {"asyncio", "sqlite3", "logging"}
     serves = loaded_by("from langmem_ext.server import create_app; create_app(':memory:')")
     waiting = {name for name in serves if name.startswith("langmem_ext.waiting.")}
-    assert waiting == set(), "what reads answers is imported when there is one"
+    assert waiting <= {"langmem_ext.waiting.state"}, "what reads answers comes with the first one"
 
 
 def test_the_errors_share_one_root() -> None:
