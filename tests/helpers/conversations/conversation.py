@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import desk
-from nursery import Nursery
+from patience import PATIENCE_S
 
 
-class Server(Nursery):
-    """The process that forks one process for each step."""
+class Server:
+    """The process that forks one process for each step; started once, it imports everything before
+    the first fork.
+    """
 
     def __init__(self) -> None:
-        super().__init__(Path(desk.__file__))
+        script = Path(desk.__file__)
+        self.process = subprocess.Popen(
+            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, command: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, "the desk's server has died"
+        return json.loads(line)
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=PATIENCE_S)
+        self.process.stdout.close()
 
 
 class Conversation:
@@ -32,9 +56,14 @@ class Conversation:
 
     def step(self, do: str, **more: Any) -> dict[str, Any]:
         """Run one step in a new process; its exit code under "exit", and what it returned."""
-        place = {"database": self.database, "shop": str(self.shop.path), "thread": self.thread}
-        answer: dict[str, Any] = self.server.run(do=do, **place, **more)
-        return answer
+        command = {
+            "do": do,
+            "database": self.database,
+            "shop": str(self.shop.path),
+            "thread": self.thread,
+            **more,
+        }
+        return self.server.ask(command)
 
     def say(
         self, text: str, *, message_id: str | None = None, kill: object = None

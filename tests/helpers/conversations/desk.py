@@ -217,7 +217,6 @@ def execute(command: dict[str, Any]) -> dict[str, Any]:
 def serve() -> None:
     """Answer commands from standard input, each from a process of its own."""
     import_module("langmem_ext.storage.postgres.driver")  # once, before the first fork
-    print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         read, write = os.pipe()
         pid = os.fork()
