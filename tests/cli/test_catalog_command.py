@@ -6,12 +6,11 @@ Every mistake is shown, and what is understood and why.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from commands import call as carry_out
+from commands import data, run
 
 TOOLS = '''
 from langchain_core.tools import tool
@@ -57,24 +56,25 @@ params:
 GIVEN = ("--tools", "app.py:TOOLS", "--extensions", "app.py:OWN")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "app.py").write_text(TOOLS)
-    (tmp_path / "intents.yaml").write_text(CATALOG)
-    return tmp_path
+@pytest.fixture(autouse=True)
+def catalog(folder: Path) -> Path:
+    (folder / "app.py").write_text(TOOLS)
+    (folder / "intents.yaml").write_text(CATALOG)
+    return folder
 
 
-def call(folder: Path, *words: str, said: str | None = None) -> subprocess.CompletedProcess[str]:
-    return carry_out(["catalog", *words], environment=os.environ, folder=folder, given=said)
+def call(
+    command: str, *words: str, said: str | None = None, code: int = 0
+) -> subprocess.CompletedProcess[str]:
+    return run("catalog", command, "intents.yaml", *words, given=said, code=code)
 
 
-def test_a_sound_catalog_is_shown_with_what_was_inferred(folder: Path) -> None:
-    done = call(folder, "check", "intents.yaml", *GIVEN)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_a_sound_catalog_is_shown_with_what_was_inferred() -> None:
+    done = call("check", *GIVEN)
     *params, summary = done.stdout.splitlines()
     assert summary == "intents.yaml: 2 intents, 3 parameters; no mistakes"
     assert "iban\tiban\tWhich account?" in params
-    report = json.loads(call(folder, "check", "intents.yaml", *GIVEN, "--json").stdout)
+    [report] = data("catalog", "check", "intents.yaml", *GIVEN)
     assert report["params"]["amount"] == {"type": "money", "prompt": "How much?"}
     assert report["not_understood"] == []
 
@@ -83,52 +83,40 @@ def test_every_mistake_is_printed_with_its_line(folder: Path) -> None:
     (folder / "intents.yaml").write_text(
         CATALOG.replace("tool: transfer", "tool: transferr").replace("six", "seven")
     )
-    done = call(folder, "check", "intents.yaml", *GIVEN)
-    assert (done.returncode, done.stdout) == (2, "")
+    done = call("check", *GIVEN, code=2)
+    assert done.stdout == ""
     assert "intents.yaml has 2 mistakes" in done.stderr
     assert (
         "line 7: intents.transfer.tool: unknown tool 'transferr'; did you mean 'transfer'?"
         in done.stderr
     )
     assert "line 14: params.iban.validator: unknown validator 'seven'" in done.stderr
-    alone = call(folder, "check", "intents.yaml")
+    alone = call("check", code=2)
     assert "params.iban.type: unknown type 'iban'; pass an extractor" in alone.stderr
 
 
 def test_an_example_that_two_intents_have_is_named(folder: Path) -> None:
     (folder / "intents.yaml").write_text(CATALOG.replace("what is my balance", "send money"))
-    done = call(folder, "check", "intents.yaml", *GIVEN)
-    assert done.returncode == 1
+    done = call("check", *GIVEN, code=1)
     assert "intents.balance.examples: 'send money' is read as no intent" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("--tools", "app.py:NONE"), "--tools 'app.py:NONE' cannot be loaded"),
-        (("--tools", "app.py:WRONG"), "--tools 'app.py:WRONG' is not a list of tools but int"),
-        (("--tools", "nothing"), "--tools 'nothing' is invalid"),
-        (
-            ("--extensions", "app.py:TOOLS"),
-            "--extensions 'app.py:TOOLS' is not an Extensions but list",
-        ),
-        (("--tools", "gone.py:X"), "gone.py not found"),
-    ],
-)
-def test_what_an_option_names_must_be_there(
-    folder: Path, words: tuple[str, ...], problem: str
-) -> None:
-    for command in ("check", "try"):
-        done = call(folder, command, "intents.yaml", *words, said="hello\n")
-        assert (done.returncode, done.stdout) == (2, "")
-        assert problem in done.stderr
+def test_what_an_option_names_must_be_there() -> None:
+    for option, named, problem in (
+        ("--tools", "app.py:NONE", "--tools 'app.py:NONE' cannot be loaded"),
+        ("--tools", "app.py:WRONG", "--tools 'app.py:WRONG' is not a list of tools but int"),
+        ("--tools", "nothing", "--tools 'nothing' is invalid"),
+        ("--tools", "gone.py:X", "gone.py not found"),
+        ("--extensions", "app.py:TOOLS", "'app.py:TOOLS' is not an Extensions but list"),
+    ):
+        for command in ("check", "try"):
+            done = call(command, option, named, said="hello\n", code=2)
+            assert (done.stdout, problem in done.stderr) == ("", True)
 
 
-def test_a_trial_shows_what_is_understood_and_why(folder: Path) -> None:
+def test_a_trial_shows_what_is_understood_and_why() -> None:
     said = "please send money\nDE12345\nDE1234, and it's $20\nyes\n"
-    done = call(folder, "try", "intents.yaml", *GIVEN, said=said)
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    lines = call("try", *GIVEN, said=said).stdout.splitlines()
     assert lines[0].startswith("start transfer (")
     assert any(line.startswith("  intents: transfer ") for line in lines)
     assert "agent: Which account? [waits for iban]" in lines
@@ -143,8 +131,7 @@ def test_a_function_that_fails_is_named_and_the_trial_goes_on(folder: Path) -> N
     (folder / "app.py").write_text(
         TOOLS.replace("    for word in", "    assert 'boom' not in reply.text\n    for word in")
     )
-    done = call(folder, "try", "intents.yaml", *GIVEN, said="send money\nboom\nDE1234\n")
-    assert done.returncode == 1
+    done = call("try", *GIVEN, said="send money\nboom\nDE1234\n", code=1)
     assert "a function of the catalog failed with AssertionError" in done.stderr
     assert done.stdout.splitlines()[-1] == "agent: How much? [waits for amount]"
 
@@ -154,7 +141,7 @@ def test_a_trial_in_json_needs_no_tools_and_hides_what_is_sensitive(folder: Path
         CATALOG.replace("type: iban, validator: six", "type: text")
     )
     said = "what is my balance\n\n1234\n/reset\nsend money\n/quit\nnever read\n"
-    done = call(folder, "try", "intents.yaml", "--json", said=said)
+    done = call("try", "--json", said=said)
     turns = [json.loads(line) for line in done.stdout.splitlines()]
     assert [turn["waiting_for"] for turn in turns] == ["pin", None, None, "iban"]
     assert turns[0]["understood"][0]["intent"] == "balance"
@@ -178,6 +165,6 @@ params:
 """
     )
     said = "we want to hire the barn on 5 june 2031\n"
-    lines = call(folder, "try", "intents.yaml", said=said).stdout.splitlines()
+    lines = call("try", said=said).stdout.splitlines()
     assert any(line.startswith('  wedding_day = "2031-06-05" (') for line in lines)
     assert not any("visit_day" in line for line in lines)

@@ -6,21 +6,15 @@ from __future__ import annotations
 
 import os
 import shlex
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
-from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
-from langmem_ext import DeltaSaver, Threads
-from langmem_ext.cli.app import app
 from langmem_ext.cli.examples import COMMANDS, examples_of
 
-COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
 WIDTH = 80
 OF_A_SERVER = ("roles", "grant", "mcp", "inspect")
 """Commands whose examples need a PostgreSQL server (`postgres/test_roles.py` tries them), or are
@@ -45,9 +39,6 @@ graph.add_node("answer", lambda state: {"messages": [("ai", "hello")]}).add_edge
 """
 
 
-pytestmark = pytest.mark.usefixtures("folder")
-
-
 def typed_in(command: str) -> list[list[str]]:
     """The examples of a command, as a shell reads them."""
     lines = [line.strip().partition("  ")[0] for line in examples_of(command).splitlines()]
@@ -55,9 +46,7 @@ def typed_in(command: str) -> list[list[str]]:
 
 
 def call(*words: str, given: str = "") -> str:
-    done = CliRunner().invoke(app, list(words), input=given)
-    assert done.exit_code == 0, f"{words}: {done.output}"
-    return done.stdout
+    return run(*words, given=given).stdout
 
 
 def test_every_example_of_the_help_works(folder: Path) -> None:
@@ -83,33 +72,16 @@ def test_every_example_of_the_help_works(folder: Path) -> None:
     assert (folder / "order.md").read_text(encoding="utf-8").startswith("# My order")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["threads"],
-        ["config"],
-        ["catalog"],
-        ["catalog", "try"],
-        ["chat"],
-        ["threads", "export"],
-        ["threads", "list"],
-    ],
-)
-def test_help_fits_a_terminal_and_leaves_nothing_out(
-    words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
-    lines = call(*words, "--help").splitlines()
-    assert max(map(len, lines)) <= WIDTH
-    assert not [line for line in lines if line.endswith("...") and "Usage" not in line]
-    assert not [line for line in lines if "[[" in line or "......" in line]
-
-
 @pytest.mark.process
-def test_in_a_narrow_window_only_what_is_typed_is_wider() -> None:
+def test_help_fits_a_window_of_any_width_and_leaves_nothing_out() -> None:
+    topics = ("", "threads", "config", "catalog", "catalog try", "chat", "threads export")
+    for topic in topics:
+        lines = run(*topic.split(), "--help", COLUMNS=str(WIDTH)).stdout.splitlines()
+        assert max(map(len, lines)) <= WIDTH
+        assert not [line for line in lines if line.endswith("...") and "Usage" not in line]
+        assert not [line for line in lines if "[[" in line or "......" in line]
     done = subprocess.run(
-        [*COMMAND, "threads", "list", "--help"],
+        [sys.executable, "-m", "langmem_ext.cli", "threads", "list", "--help"],
         env=os.environ | {"COLUMNS": "40"},
         capture_output=True,
         text=True,
@@ -117,35 +89,4 @@ def test_in_a_narrow_window_only_what_is_typed_is_wider() -> None:
     )
     explained, _, examples = done.stdout.partition("Examples:")
     assert max(map(len, explained.splitlines())) <= 40
-    assert "langmem-ext threads list --waiting" in examples
-
-
-@pytest.mark.process
-def test_yesterdays_conversation_is_found_and_goes_on_from_the_help_alone(folder: Path) -> None:
-    def run(*words: str, given: str = "") -> str:
-        done = subprocess.run(
-            [*COMMAND, *words], input=given, capture_output=True, text=True, check=True
-        )
-        assert "Traceback" not in done.stderr
-        return done.stdout
-
-    run(*typed_in("")[0], given="I want to check my order\n")
-    noon = int(datetime.combine(date.today() - timedelta(days=1), time(12)).timestamp())
-    with closing(sqlite3.connect("memory.db")) as connection, connection:
-        connection.execute(
-            "UPDATE thread SET updated_at = ? * 1000, active_at = ? / 60", (noon, noon)
-        )
-    call("chat", "--thread", "today", given="hello\n")
-
-    [found] = run(*typed_in("list")[0]).splitlines()
-    key = found.split("\t")[0]
-    assert found.endswith("I want to check my order")
-    assert call("threads", "search", "check order").split("\t")[0] == key
-    assert run(
-        *[key[:8] if word == "ID" else word for word in typed_in("")[3]], given="O-12345\n"
-    ).startswith("Order O-12345 is")
-    copy = call("threads", "fork", key[:8]).strip()
-    call("threads", "export", copy, "--to", "copy.md")
-    assert "> O-12345" in (folder / "copy.md").read_text(encoding="utf-8")
-    with closing(DeltaSaver.open("memory.db")) as saver:
-        assert {thread.id for thread in Threads(saver).each()} == {key, copy, "today"}
+    assert "langmem-ext threads list --waiting" in examples, "what is typed is wider"

@@ -6,18 +6,16 @@ The model is behind OpenAI's protocol.
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import commands
 import pytest
-from commands import call
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_openai import ChatOpenAI
 from openai_server import OpenAIServer, Reply
@@ -25,15 +23,13 @@ from patience import PATIENCE_S
 
 from langmem_ext import (
     ConversationMemories,
+    DeltaSaver,
     DeltaStore,
     MemoryGenerator,
-    MessageLog,
     PromptVersions,
     ThreadChatMessageHistory,
     Threads,
 )
-from langmem_ext.cli.commands.memory import memories as command
-from langmem_ext.cli.examples import examples
 
 pytestmark = pytest.mark.interop
 
@@ -68,7 +64,7 @@ def server(running: OpenAIServer, folder: Path, monkeypatch: pytest.MonkeyPatch)
     running.begin({"scripted": answer})
     monkeypatch.setenv("OPENAI_BASE_URL", running.url)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with closing(MessageLog.open("memory.db")) as log:
+    with DeltaSaver.open("memory.db") as log:
         for name, topic, owner in (("order-17", "lamps", "ann"), ("order-18", "chairs", None)):
             said = [
                 HumanMessage(f"I ask about {topic}", id=f"{name}-0"),
@@ -79,14 +75,11 @@ def server(running: OpenAIServer, folder: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def run(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = call(["memory", *words], environment=dict(os.environ), folder=Path.cwd())
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+    return commands.run("memory", *words, code=code)
 
 
 def lines(*words: str) -> list[Any]:
-    return [json.loads(line) for line in run(*words, "--json").stdout.splitlines()]
+    return commands.data("memory", *words)
 
 
 def test_memories_that_are_needed_are_written_and_can_be_read(server: OpenAIServer) -> None:
@@ -128,61 +121,48 @@ def test_what_is_forgotten_is_gone_and_the_conversation_stays(server: OpenAIServ
     [fact] = lines("list", "--facts", "--owner", "ann")
     assert lines("forget", fact["id"], "--facts", "--owner", "ann", "--yes") == [{"deleted": 1}]
     assert lines("list", "--facts", "--owner", "ann") == []
-    with closing(MessageLog.open("memory.db")) as log:
+    with DeltaSaver.open("memory.db") as log:
         assert Threads(log).get("order-17").messages == 2
     assert b"lamps" not in b"".join(
         path.read_bytes() for path in Path().glob("memory.db*")
     ).replace(b"I ask about lamps", b"")
+    with DeltaSaver.open("memory.db") as log:
+        assert Threads(log).delete("order-18").store_items > 0
+    assert lines("list") == [], "memories go with their conversation"
 
 
-def test_memories_of_deleted_conversations_go_with_them(server: OpenAIServer) -> None:
-    run("run", "--model", MODEL, "--idle", "0s")
-    with closing(MessageLog.open("memory.db")) as log:
-        assert Threads(log).delete("order-17").store_items == 1
-    assert len(lines("list")) == 1
-    with closing(MessageLog.open("memory.db")) as log:
-        assert [item.key for item in DeltaStore(log).search(())] == ["order-18"]
-
-
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        (Reply("I cannot do that, Dave."), "json_invalid"),
-        (Reply('{"main_topics": "lamps"}'), "main_topics: list_type"),
-        (Reply("oops", status=500), r"failed \(\w+Error\)"),
-        (Reply(fails="no choices"), "failed"),
-    ],
-    ids=["a refusal", "another form", "an error", "no answer"],
-)
 def test_a_model_that_fails_leaves_the_memory_and_says_why(
-    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, reply: Reply, why: str
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_MAX_RETRIES", "0")
     run("run", "--model", MODEL, "--thread", "order-17")
     before = lines("show", "order-17")
-    server.script["scripted"].extend([reply] * 5)
-    failed = run("run", "--model", MODEL, "--thread", "order-17", code=1)
-    assert re.match(rf"order-17\tfailed\tthe model.*({why})", failed.stdout), failed.stdout
-    assert "the last generation wrote no memory" in run("show", "order-17").stderr
-    assert lines("show", "order-17") == before
-
-
-def test_a_model_that_does_not_answer_in_time_leaves_the_memory(server: OpenAIServer) -> None:
-    run("run", "--model", MODEL, "--thread", "order-17")
+    for reply, why in (
+        (Reply("I cannot do that, Dave."), "json_invalid"),
+        (Reply('{"main_topics": "lamps"}'), "main_topics: list_type"),
+        (Reply("oops", status=500), r"failed \(\w+Error\)"),
+        (Reply(fails="no choices"), "failed"),
+    ):
+        server.script["scripted"].clear()
+        server.script["scripted"].extend([reply] * 5)
+        failed = run("run", "--model", MODEL, "--thread", "order-17", code=1)
+        assert re.match(rf"order-17\tfailed\tthe model.*({why})", failed.stdout), failed.stdout
+        assert "the last generation wrote no memory" in run("show", "order-17").stderr
+        assert lines("show", "order-17") == before
+    server.script["scripted"].clear()
     server.script["scripted"].append(Reply(fails="hang"))
-    with closing(MessageLog.open("memory.db")) as log:
-        before = ConversationMemories(log).get("order-17")
+    with DeltaSaver.open("memory.db") as log:
         model = ChatOpenAI(model="scripted", timeout=0.2, max_retries=0)
         generation = MemoryGenerator(log, model).generate("order-17")
         assert generation.outcome == "failed"
         assert str(generation.reason).startswith("the model timed out")
-        assert ConversationMemories(log).get("order-17") == before
+    assert lines("show", "order-17") == before
 
 
 def test_a_stored_prompt_is_used_and_a_file_comes_before_it(
     server: OpenAIServer, folder: Path
 ) -> None:
-    with closing(MessageLog.open("memory.db")) as log:
+    with DeltaSaver.open("memory.db") as log:
         PromptVersions(DeltaStore(log)).add("memory_generation", "THE STORED PROMPT")
     run("run", "--model", MODEL, "--thread", "order-17")
     assert "THE STORED PROMPT" in server.asked[-1].messages[-1].text
@@ -191,53 +171,23 @@ def test_a_stored_prompt_is_used_and_a_file_comes_before_it(
     assert "THE PROMPT OF THE FILE" in server.asked[-1].messages[-1].text
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["run"], "--model"),
-        (["run", "--model", MODEL, "--idle", "soon"], "30m"),
-        (["run", "--model", MODEL, "--every", "0s"], "--every"),
-        (["run", "--model", "nobody:nothing"], "nobody:nothing"),
-        (["run", "--model", MODEL, "--prompt", "none.txt"], "none.txt"),
-    ],
-    ids=" ".join,
-)
-def test_what_cannot_be_used_is_refused(server: OpenAIServer, words: list[str], said: str) -> None:
-    assert said in run(*words, code=2).stderr
+def test_what_cannot_be_used_is_refused(server: OpenAIServer) -> None:
+    for line, said in (
+        ("run", "--model"),
+        (f"run --model {MODEL} --idle soon", "30m"),
+        (f"run --model {MODEL} --every 0s", "--every"),
+        ("run --model nobody:nothing", "nobody:nothing"),
+        (f"run --model {MODEL} --prompt none.txt", "none.txt"),
+    ):
+        assert said in run(*line.split(), code=2).stderr
     assert server.asked == []
-
-
-def test_every_example_of_the_help_works(
-    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command.time, "sleep", _stop)
-    for line in (*examples("memory"), *examples("run")):
-        words = line.partition("  #")[0].split()[2:]
-        named = ["--model", MODEL] if words[0] == "run" else []
-        kept = [word for word in words if word not in ("--model", "openai:gpt-5-mini")]
-        run(*kept, *named, code=130 if "--every" in words else 1 if words[0] == "show" else 0)
-
-
-def _stop(_: float) -> None:
-    raise KeyboardInterrupt
 
 
 @pytest.mark.process
 def test_it_is_done_again_and_again_until_it_is_stopped(server: OpenAIServer) -> None:
+    asked = ["memory", "run", "--model", MODEL, "--idle", "0s", "--every", "1s"]
     program = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "langmem_ext.cli",
-            "memory",
-            "run",
-            "--model",
-            MODEL,
-            "--idle",
-            "0s",
-            "--every",
-            "1s",
-        ],
+        [sys.executable, "-m", "langmem_ext.cli", *asked],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -248,7 +198,7 @@ def test_it_is_done_again_and_again_until_it_is_stopped(server: OpenAIServer) ->
             "order-17\twritten\n",
             "order-18\twritten\n",
         }
-        with closing(MessageLog.open("memory.db")) as log:
+        with DeltaSaver.open("memory.db") as log:
             ThreadChatMessageHistory("order-19", log).add_messages(
                 [HumanMessage("I ask about tables")]
             )

@@ -72,50 +72,40 @@ def test_the_question_is_asked_by_one_process_and_answered_to_another(
     assert (second, "ends", "") in events
 
 
-def test_the_running_summary_shows_and_holds_nothing_sensitive(played: tuple[str, Path]) -> None:
-    summary = played[0].split("The running summary")[1].split("──")[0]
+def test_the_summary_holds_nothing_sensitive_and_both_databases_the_whole_conversation(
+    played: tuple[str, Path],
+) -> None:
+    printed, folder = played
+    summary = printed.split("The running summary")[1].split("──")[0]
     assert "user: I want to check my order" in summary
     assert "9 Park Road" not in summary
-
-
-def test_both_databases_hold_the_whole_conversation(played: tuple[str, Path]) -> None:
-    _, folder = played
     said = []
-    for opened in (
-        DeltaSaver.from_conn_string(str(folder / "delta.db")),
-        SqliteSaver.from_conn_string(str(folder / "sqlite.db")),
-    ):
-        with opened as saver:
+    for kind, name in ((DeltaSaver, "delta.db"), (SqliteSaver, "sqlite.db")):
+        with kind.from_conn_string(str(folder / name)) as saver:
             checkpoint = saver.get(CONFIG)
         assert checkpoint is not None
-        said.append(
-            [(message.type, message.text) for message in checkpoint["channel_values"]["messages"]]
-        )
+        messages = checkpoint["channel_values"]["messages"]
+        said.append([(message.type, message.text) for message in messages])
     assert said[0] == said[1]
     assert [text for kind, text in said[0] if kind == "human"] == [*FIRST, *LATER]
 
 
-def test_the_sizes_are_those_of_the_files(played: tuple[str, Path]) -> None:
+def test_the_sizes_are_those_of_the_files_and_every_table_is_listed(
+    played: tuple[str, Path],
+) -> None:
     printed, folder = played
     found = re.search(r"DeltaSaver ([\d,]+) bytes, SqliteSaver ([\d,]+) bytes", printed)
     assert found is not None
-    ours, theirs = (int(figure.replace(",", "")) for figure in found.groups())
-    assert (ours, theirs) == tuple(
-        (folder / name).stat().st_size for name in ("delta.db", "sqlite.db")
-    )
-    assert ours * 2 < theirs
-
-
-def test_every_table_that_holds_something_is_listed(played: tuple[str, Path]) -> None:
-    printed, folder = played
+    sizes = [int(figure.replace(",", "")) for figure in found.groups()]
+    assert sizes == [(folder / name).stat().st_size for name in ("delta.db", "sqlite.db")]
+    assert sizes[0] * 2 < sizes[1]
     tables = {table.name: table for table in tables_of(str(folder / "delta.db"))}
     assert {"item", "checkpoint", "value", "thread"} <= tables.keys()
-    assert all(
-        re.search(rf"^  {name} +{table.rows:,} +{table.bytes:,}  \w", printed, re.MULTILINE)
-        for name, table in tables.items()
-    )
+    for name, table in tables.items():
+        line = rf"^  {name} +{table.rows:,} +{table.bytes:,}  \w"
+        assert re.search(line, printed, re.MULTILINE), name
     assert tables["item"].rows >= len([*FIRST, *LATER])
-    assert sum(table.bytes for table in tables.values()) <= (folder / "delta.db").stat().st_size
+    assert sum(table.bytes for table in tables.values()) <= sizes[0]
 
 
 def test_one_variable_has_it_played_on_postgres_where_it_was_played_before(

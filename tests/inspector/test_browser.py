@@ -24,6 +24,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 from patience import PATIENCE_S
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from postgres.missing import missing
 from test_foreign import postgres_saver
 
 from langmem_ext import DeltaSaver, Threads
@@ -64,19 +65,12 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = (
-        os.environ.get("CHROMIUM")
-        or shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if program is None:
-        if os.environ.get("CI"):
-            pytest.fail(
-                "Chromium is not there: install it (apt-get install chromium), or name it in"
-                " CHROMIUM"
-            )
-        pytest.skip("needs Chromium: install it, or name it in CHROMIUM")
+        missing(
+            "Chromium is not there: install it (apt-get install chromium), or name it in CHROMIUM"
+        )
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield launched
@@ -86,9 +80,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def axe() -> str:
     if not AXE.exists():
-        if os.environ.get("CI"):
-            pytest.fail("axe-core is not there: make test-all brings it, with npm")
-        pytest.skip("needs axe-core: make test-all brings it, with npm")
+        missing("axe-core is not there: make test-all brings it, with npm")
     return AXE.read_text()
 
 
@@ -215,6 +207,8 @@ def test_every_page_fits_every_screen(
         for name, path in PAGES.items():
             page.goto(f"{url}/{path}")
             keep(page, f"{name}-{look}")
+            for moment in page.locator("time:not([data-full])").all_text_contents():
+                assert re.fullmatch(r"just now|\d+ (min|h|d|y) ago", moment), moment
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
                 f"{name} is wider than the {look}"
             )
@@ -256,17 +250,6 @@ def test_every_page_can_be_read_and_used_by_everybody(
             assert violations(page, axe) == [], "the keys"
 
 
-def test_a_moment_is_said_in_one_way(browser: Browser, demo: tuple[str, DeltaSaver]) -> None:
-    url, _ = demo
-    with reading(browser) as page:
-        said = set()
-        for path in PAGES.values():
-            page.goto(f"{url}/{path}")
-            said.update(page.locator("time:not([data-full])").all_text_contents())
-        assert said
-        assert all(re.fullmatch(r"just now|\d+ (min|h|d|y) ago", one) for one in said), said
-
-
 def violations(page: Page, axe: str) -> list[str]:
     """What a page does against the rules, each with the elements that do."""
     page.evaluate(axe)
@@ -284,10 +267,11 @@ def _first_step(saver: DeltaSaver) -> str:
     return str(first.checkpoint["id"])
 
 
-def test_on_a_phone_the_view_that_is_looked_at_is_in_sight_among_the_others(
+def test_a_page_is_as_its_reader_has_chosen_on_a_phone_and_on_paper(
     browser: Browser, demo: tuple[str, DeltaSaver]
 ) -> None:
     url, _ = demo
+    talk = f"{url}/thread?id=trip-to-lisbon"
     with reading(browser, "phone") as page:
         for name in ("thread", "thread/changes", "thread/usage"):
             page.goto(f"{url}/{name}?id=trip-to-lisbon")
@@ -295,28 +279,16 @@ def test_on_a_phone_the_view_that_is_looked_at_is_in_sight_among_the_others(
             assert box is not None
             assert box["x"] >= 0, name
             assert box["x"] + box["width"] <= LOOKS["phone"]["viewport"]["width"], name
-
-
-def test_the_next_page_comes_in_the_colours_that_were_chosen(
-    browser: Browser, demo: tuple[str, DeltaSaver]
-) -> None:
-    url, _ = demo
     with reading(browser) as page:
         page.goto(f"{url}/")
         page.keyboard.press("d")
-        answer = page.goto(f"{url}/thread?id=trip-to-lisbon")
+        answer = page.goto(talk)
         assert answer is not None
         assert '<html lang="en" data-theme="dark">' in answer.text()
         page.keyboard.press("d")
         expect(page.locator("html")).to_have_attribute("data-theme", "light")
-
-
-def test_a_page_is_printed_in_black_on_white_without_what_only_a_screen_has(
-    browser: Browser, demo: tuple[str, DeltaSaver]
-) -> None:
-    url, _ = demo
     with reading(browser, "dark") as page:
-        page.goto(f"{url}/thread?id=trip-to-lisbon")
+        page.goto(talk)
         page.emulate_media(media="print")
         colours = "(style => [style.backgroundColor, style.color])(getComputedStyle(document.body))"
         assert page.evaluate(colours) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]

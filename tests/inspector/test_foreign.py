@@ -19,6 +19,7 @@ from langgraph.types import Command
 from postgres.server import SHARED
 
 from langmem_ext import DeltaSaver, NotADatabase, StorageUnavailable
+from langmem_ext.inspector import inspector_router
 from langmem_ext.inspector.sources.foreign import ForeignSource
 from langmem_ext.inspector.sources.opening import open_source
 
@@ -103,7 +104,7 @@ def test_pages_of_many_threads_follow_each_other(foreign: tuple[Any, str]) -> No
         graph.update_state(
             config(f"thread-{at}"), {"messages": [HumanMessage(f"number {at}.")]}, as_node="look"
         )
-    with closing(open_source(url)) as source, browsing(source) as client:
+    with browsing(url) as client:
         for order in ("used", "size"):
             text = client.get(f"/ui/?order={order}").text
             found = [*tags(text, "li")]
@@ -152,16 +153,15 @@ def test_what_the_inspector_has_opened_is_closed_with_its_application(tmp_path: 
 
 
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StorageUnavailable):
-        open_source(str(tmp_path / "nothing.db"))
-    with pytest.raises(StorageUnavailable):
-        open_source(str(tmp_path))
     (tmp_path / "text.db").write_text("no database, and long enough to be read as one" * 50)
-    with pytest.raises(NotADatabase):
-        open_source(str(tmp_path / "text.db"))
-    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE checkpoints (x)")
-        connection.commit()
-    with pytest.raises(NotADatabase):
-        open_source(str(tmp_path / "other.db"))
+    for name, error in (
+        ("nothing.db", StorageUnavailable),
+        (".", StorageUnavailable),
+        ("text.db", NotADatabase),
+        ("other.db", NotADatabase),
+    ):
+        with pytest.raises(error):
+            inspector_router(str(tmp_path / name))
     assert not (tmp_path / "nothing.db").exists()

@@ -83,52 +83,18 @@ def run(program: str, *arguments: str, hidden: list[str]) -> subprocess.Complete
 
 
 @pytest.mark.smoke
-def test_the_core_brings_nothing_that_only_an_extra_needs() -> None:
-    core = brought(PROJECT["dependencies"])
-    assert {"langgraph", "langgraph-checkpoint-sqlite", "langchain-core"} <= core
-    assert (
-        core
-        & {
-            "phonenumbers",
-            "email-validator",
-            "rapidfuzz",
-            "jsonschema",
-            "referencing",
-            "tiktoken",
-            "regex",
-        }
-        == set()
-    )
-    assert (
-        core
-        & {
-            "langchain",
-            "typer",
-            "rich",
-            "prompt-toolkit",
-            "pydantic-settings",
-            "platformdirs",
-            "psycopg",
-            "fsspec",
-        }
-        == set()
-    )
-
-
 def test_the_core_brings_no_more_than_langgraphs_own_sqlite_saver_brings() -> None:
-    assert brought(PROJECT["dependencies"]) <= brought(["langgraph", "langgraph-checkpoint-sqlite"])
+    core = brought(PROJECT["dependencies"])
+    assert {"langgraph", "langchain-core"} <= core
+    assert core <= brought(["langgraph", "langgraph-checkpoint-sqlite"])
 
 
-@pytest.mark.parametrize("extra", sorted(NEEDED))
-def test_an_extra_brings_every_module_that_its_part_asks_for(extra: str) -> None:
+def test_an_extra_brings_every_module_that_its_part_asks_for() -> None:
     homes = packages_distributions()
-    extras = [f"{PROJECT['name']}[{extra}]"]
-    missing = [
-        module
-        for module in NEEDED[extra]
-        if not {canonicalize_name(home) for home in homes[module]} & brought(extras)
-    ]
-    assert missing == []
+    for extra, modules in NEEDED.items():
+        there = brought([f"{PROJECT['name']}[{extra}]"])
+        for module in modules:
+            assert {canonicalize_name(home) for home in homes[module]} & there, (extra, module)
 
 
 def test_the_extra_all_has_every_other_but_what_needs_newer_packages_than_the_rest() -> None:
@@ -233,30 +199,24 @@ for name in langmem_ext.__all__:
 """
 
 
-@pytest.mark.parametrize("missing", sorted({*NEEDED["waiting"]} - {"yaml"}))
-def test_without_one_package_of_the_waiting_graph_its_names_say_which_extra_brings_it(
-    missing: str,
-) -> None:
-    done = run(NAMES, hidden=[missing])
-    assert done.returncode == 0, done.stderr
-    told = dict(line.split(": ", 1) for line in done.stdout.splitlines())
-    assert told.keys() == OF_THE_WAITING_GRAPH
-    assert set(told.values()) == {
-        "the waiting graph needs an extra: pip install 'langmem-ext[waiting]'"
-    }
+def test_without_one_package_of_the_waiting_graph_its_names_say_which_extra_brings_it() -> None:
+    needs = "the waiting graph needs an extra: pip install 'langmem-ext[waiting]'"
+    for missing in {*NEEDED["waiting"]} - {"yaml"}:
+        done = run(NAMES, hidden=[missing])
+        assert done.returncode == 0, done.stderr
+        told = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+        assert told == dict.fromkeys(OF_THE_WAITING_GRAPH, needs)
 
 
-def test_an_import_of_a_name_that_needs_an_extra_is_an_import_error() -> None:
-    done = run("from langmem_ext import build_waiting_graph", hidden=["phonenumbers"])
-    assert done.stderr.splitlines()[-1].endswith("pip install 'langmem-ext[waiting]'")
-    assert done.returncode == 1
-
-
-@pytest.mark.parametrize("name", ["server", "inspector"])
-def test_a_part_that_needs_an_extra_says_so_before_it_imports_it(name: str) -> None:
-    done = run(f"import langmem_ext.{name}", hidden=["fastapi"])
-    assert done.stderr.splitlines()[-1].endswith("pip install 'langmem-ext[server]'")
-    assert done.returncode == 1
+def test_what_needs_an_extra_says_so_where_it_is_imported() -> None:
+    for statement, hidden, extra in (
+        ("from langmem_ext import build_waiting_graph", "phonenumbers", "waiting"),
+        ("import langmem_ext.server", "fastapi", "server"),
+        ("import langmem_ext.inspector", "fastapi", "server"),
+    ):
+        done = run(statement, hidden=[hidden])
+        assert done.stderr.splitlines()[-1].endswith(f"pip install 'langmem-ext[{extra}]'")
+        assert done.returncode == 1
 
 
 @pytest.mark.smoke
@@ -275,29 +235,17 @@ def test_without_any_extra_every_other_name_can_be_imported() -> None:
 COMMAND = "from langmem_ext.cli import main\nmain()"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["threads", "list"],
-        ["threads", "show", "old"],
-        ["threads", "history", "old"],
-        ["threads", "search", "is"],
-        ["threads", "stats"],
-        ["threads", "fork", "old"],
-        ["threads", "export", "--all"],
-    ],
-    ids=lambda words: words[1],
-)
 def test_the_commands_on_threads_work_without_what_the_waiting_graph_needs(
-    words: list[str], old: str, tmp_path: Path
+    old: str, tmp_path: Path
 ) -> None:
     new = str(tmp_path / "new.db")
     hidden = [*{*NEEDED["waiting"]} - {"yaml"}, "tiktoken"]
-    imported = run(COMMAND, "import-checkpoints", old, new, "--verify", hidden=hidden)
-    assert imported.returncode == 0, imported.stderr
-    done = run(COMMAND, *words, "--db", new, hidden=hidden)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+    words = ("list", "show old", "history old", "search is", "stats", "fork old", "export --all")
+    for line in (f"import-checkpoints {old} {new} --verify", *(f"threads {one}" for one in words)):
+        database = ["--db", new] if line.startswith("threads") else []
+        done = run(COMMAND, *line.split(), *database, hidden=hidden)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
 
 
 @pytest.mark.smoke

@@ -160,22 +160,18 @@ def test_commands_in_the_readme_and_the_manual_parse() -> None:
         COMMAND_TREE[name].make_context(name, words[1 + len(name.split()) :])
 
 
-@pytest.mark.parametrize("name", sorted(COMMAND_TREE))
-def test_every_command_has_help_and_is_in_the_manual(name: str) -> None:
-    command = COMMAND_TREE[name]
-    assert command.help
-    assert f"## langmem-ext {name}\n" in MANUAL
-    for parameter in command.params:
-        assert parameter.help, f"{parameter.name} has no help"
-        assert all(option in MANUAL for option in parameter.opts if option.startswith("-"))
-
-
-def test_what_can_be_typed_in_a_chat_is_in_the_manual() -> None:
-    assert [command for command in COMMANDS if f"| `{command}" not in MANUAL] == []
+def test_every_command_has_help_and_is_in_the_manual() -> None:
+    for name, command in COMMAND_TREE.items():
+        assert command.help, name
+        assert f"## langmem-ext {name}\n" in MANUAL
+        for parameter in command.params:
+            assert parameter.help, f"{name}: {parameter.name} has no help"
+            assert all(option in MANUAL for option in parameter.opts if option.startswith("-"))
 
 
 def test_the_manual_is_up_to_date() -> None:
     assert command_line() == MANUAL, "make fix writes it anew"
+    assert [command for command in COMMANDS if f"| `{command}" not in MANUAL] == []
 
 
 def test_the_readme_is_short() -> None:
@@ -199,45 +195,34 @@ def anchors_of(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in plain}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
-    text = document.read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
-    local = [link or source for link, source in links if "://" not in link + source]
-    for link in local:
-        path, _, anchor = link.partition("#")
-        page = document.parent / path if path else document
-        assert page.exists(), link
-        if anchor and page.suffix == ".md":
-            assert anchor in anchors_of(page), link
+def test_links_lead_somewhere() -> None:
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        links = re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
+        for link in (link or source for link, source in links if "://" not in link + source):
+            path, _, anchor = link.partition("#")
+            page = document.parent / path if path else document
+            assert page.exists(), f"{document}: {link}"
+            if anchor and page.suffix == ".md":
+                assert anchor in anchors_of(page), f"{document}: {link}"
 
 
 # -- pictures --------------------------------------------------------------------------------------
 
 
-def edges_of_the_graph() -> set[tuple[str, str]]:
-    return {(edge.source, edge.target) for edge in graph.get_graph().edges}
-
-
-def test_the_picture_shows_the_graph() -> None:
+def test_the_picture_and_the_diagram_show_the_graph() -> None:
+    edges = {(edge.source, edge.target) for edge in graph.get_graph().edges}
     drawn = ElementTree.parse(ROOT / "docs" / "pictures" / "waiting-graph.svg").getroot().iter()
-    edges = [
+    found = [
         tuple(element.attrib["data-edge"].split())
         for element in drawn
         if "data-edge" in element.attrib
     ]
-    assert len(edges) == len(set(edges))
-    assert set(edges) == edges_of_the_graph()
-
-
-def test_the_diagram_shows_the_graph() -> None:
-    [diagram] = blocks(
-        (ROOT / "docs" / "guide" / "waiting.md").read_text(encoding="utf-8"), "mermaid"
-    )
-    assert (
-        set(re.findall(r"^\s*(\w+) -->(?:\|[^|]+\|)? (\w+)$", diagram.text, re.MULTILINE))
-        == edges_of_the_graph()
-    )
+    assert sorted(found) == sorted(edges)
+    page = (ROOT / "docs" / "guide" / "waiting.md").read_text(encoding="utf-8")
+    [diagram] = blocks(page, "mermaid")
+    arrows = re.findall(r"^\s*(\w+) -->(?:\|[^|]+\|)? (\w+)$", diagram.text, re.MULTILINE)
+    assert {*arrows} == edges
 
 
 # -- the architecture ------------------------------------------------------------------------------

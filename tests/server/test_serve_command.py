@@ -4,10 +4,7 @@ machine.
 
 from __future__ import annotations
 
-import signal
-import socket
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -19,11 +16,10 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import AuthenticationError
-from patience import PATIENCE_S, until
-from typer.testing import CliRunner
+from listening import listening
+from patience import until
 
 from langmem_ext import DeltaSaver, DeltaStore, Retention, ThreadChatMessageHistory
-from langmem_ext.cli.app import app
 
 GRAPH = """
 from langgraph.graph import START, MessagesState, StateGraph
@@ -37,35 +33,13 @@ TOKEN = "0123456789abcdef-ann"
 @contextmanager
 def serving(folder: Path, *words: str) -> Iterator[str]:
     """The command, running in a folder; its URL. Ends as by Ctrl-C."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "langmem_ext.cli",
-            "serve",
-            "memory.db",
-            "--port",
-            str(port),
-            *words,
-        ],
-        cwd=folder,
-    )
 
-    def answers() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+    def command(port: int) -> list[str]:
+        serve = [sys.executable, "-m", "langmem_ext.cli", "serve", "memory.db"]
+        return [*serve, "--port", str(port), *words]
 
-    try:
-        until(answers)
+    with listening(command, folder) as port:
         yield f"http://127.0.0.1:{port}"
-        server.send_signal(signal.SIGINT)
-        server.wait(PATIENCE_S)
-    finally:
-        server.kill()
-        server.wait()
 
 
 @pytest.mark.process
@@ -113,26 +87,3 @@ def test_what_has_expired_is_deleted_unless_a_setting_says_not_to(
                 until(lambda: left() == 0)
             assert httpx.get(f"{url}/ok").is_success
         assert left() == (0 if minutes else 2)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--host", "0.0.0.0"),
-        ("--host", "example.com"),
-        ("--tokens", "missing"),
-        ("--tokens", "empty"),
-        ("--tokens", "short"),
-        ("--graph", "nothing.py:graph"),
-    ],
-)
-def test_what_cannot_be_served_is_refused_at_once(
-    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").write_text("# none\n")
-    (tmp_path / "short").write_text("secret ann\n")
-    done = CliRunner().invoke(app, ["serve", "memory.db", *words])
-    assert done.exit_code == 2, done.output
-    assert "secret" not in done.output
-    assert not (tmp_path / "memory.db").exists()

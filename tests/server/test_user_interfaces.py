@@ -10,13 +10,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from asking import agent
 from calling import Caller, calling
-from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
@@ -26,43 +21,10 @@ from langmem_ext.server import create_app
 ORIGIN = "https://chat.example.com"
 
 
-class Refunding(BaseChatModel):
-    """A double of a model: it calls the tool, and says what came of it."""
-
-    @property
-    def _llm_type(self) -> str:
-        return "double"
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-        return self
-
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        at = len(messages)
-        call = ToolCall(name="refund", args={"order": "O-1"}, id=f"call-{at}")
-        said = (
-            AIMessage(f"It is so: {messages[-1].text}", id=f"says-{at}")
-            if isinstance(messages[-1], ToolMessage)
-            else AIMessage("", id=f"asks-{at}", tool_calls=[call])
-        )
-        return ChatResult(generations=[ChatGeneration(message=said)])
-
-
-@tool
-def refund(order: str) -> str:
-    """Give the money back."""
-    return f"refunded {order}"
-
-
-def agent() -> Any:
-    """An agent whose tool a person approves."""
-    approval = HumanInTheLoopMiddleware(interrupt_on={"refund": True})
-    return create_agent(Refunding(), [refund], middleware=[approval])
-
-
 @pytest.fixture
 async def ui() -> AsyncIterator[Caller]:
     """A page of another origin, which the server lets call."""
-    app = create_app(":memory:", graph=agent(), origins=[ORIGIN])
+    app = create_app(":memory:", graph=agent(None, "refund"), origins=[ORIGIN])
     async with calling(app, headers={"Origin": ORIGIN}) as caller:
         yield caller
 
@@ -77,11 +39,12 @@ async def streamed(caller: Caller, thread: str, **options: Any) -> list[Any]:
 
 
 def texts(values: Any) -> list[str]:
-    return [message["content"] for message in values["messages"]]
+    return [message["content"].strip() for message in values["messages"]]
 
 
 async def test_agent_chat_ui_lists_shows_talks_streams_and_answers(ui: Caller) -> None:
     assert (await ui.http.get("/info")).is_success
+    assert (await ui.http.get("/ok")).json() == {"ok": True}
     assert await ui.sdk.threads.search(metadata={"graph_id": "agent"}, limit=100) == []
 
     # The first message makes a thread; its stream ends with the question.
@@ -110,7 +73,7 @@ async def test_agent_chat_ui_lists_shows_talks_streams_and_answers(ui: Caller) -
     # The answer, as its approval form sends it.
     answer: Any = {"resume": {"decisions": [{"type": "approve"}]}}
     parts = await streamed(ui, thread, input=None, command=answer, **options)
-    assert texts(parts[-1].data)[-2:] == ["refunded O-1", "It is so: refunded O-1"]
+    assert texts(parts[-1].data)[-2:] == ["refunded 5", "refunded 5"], "the tool and the agent"
     assert (await ui.sdk.threads.get(thread))["status"] == "idle"
 
     # An edited message runs from the checkpoint before it: a branch, which asks anew.
@@ -133,6 +96,7 @@ async def test_deep_agents_ui_pages_threads_and_keeps_files(ui: Caller) -> None:
     [assistant] = await ui.sdk.assistants.search(graph_id="agent", limit=100)
     assert assistant["metadata"] == {"created_by": "system"}
     assert await ui.sdk.assistants.get(assistant["assistant_id"]) == assistant
+    assert await ui.sdk.assistants.search(graph_id="other") == []
     made = [(await ui.sdk.threads.create())["thread_id"] for _ in range(3)]
     options: Any = {"stream_mode": ["values"], "config": {"recursion_limit": 100}}
     for thread in made:
@@ -215,20 +179,3 @@ async def test_agent_inbox_shows_what_waits_answers_and_ignores() -> None:
             assert (state["values"], state["next"]) == ({"sent": sent}, [])
             assert (await inbox.sdk.threads.get(thread))["status"] == "idle"
         assert await inbox.sdk.threads.search(offset=0, limit=10, status="interrupted") == []
-
-
-async def test_a_page_of_a_named_origin_may_send_and_read_what_the_interfaces_do(
-    ui: Caller,
-) -> None:
-    asked = {
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "content-type,x-api-key,x-auth-scheme",
-    }
-    preflight = await ui.http.options("/threads/search", headers=asked)
-    assert preflight.status_code == 200
-    assert preflight.headers["access-control-allow-origin"] == ORIGIN
-    answer = await ui.http.post("/threads/search", json={})
-    shown = answer.headers["access-control-expose-headers"].lower()
-    assert {"x-pagination-total", "x-pagination-next", "content-location"} <= {
-        name.strip() for name in shown.split(",")
-    }

@@ -22,15 +22,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
+import yaml
 from langchain_core.tools import BaseTool, InjectedToolArg, ToolException, tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 from pydantic import Field
 
-from langmem_ext.checkpointer.saver import DeltaSaver
-from langmem_ext.waiting.catalog.catalog import IntentCatalog
-from langmem_ext.waiting.converse import converse
-from langmem_ext.waiting.graph.graph import build_waiting_graph
+from langmem_ext import DeltaSaver, IntentCatalog, build_waiting_graph, converse
 
 KILLED = 9
 
@@ -45,121 +43,9 @@ def close_saver(saver: BaseCheckpointSaver[Any]) -> None:
     saver.close()
 
 
-CATALOG: dict[str, Any] = {
-    "intents": [
-        {
-            "id": "check_order",
-            "description": "Find out where an order is",
-            "examples": ["where is my order", "I want to check my order", "track my package"],
-            "patterns": [r"\b(check|track|where is|status of)\b.*\b(order|package)"],
-            "required": ["order_id"],
-            "tool": "check_order",
-            "param_mapping": {"order_id": "number"},
-            "reply": "Order {order_id} is {result.status}.",
-        },
-        {
-            "id": "cancel_order",
-            "description": "Cancel an order",
-            "examples": ["cancel my order", "I want to cancel an order"],
-            "patterns": [r"\bcancel\b.*\border\b"],
-            "required": ["order_id"],
-            "tool": "cancel_order",
-            "param_mapping": {"order_id": "number"},
-            "reply": "Order {order_id} is cancelled.",
-            "confirm": True,
-        },
-        {
-            "id": "change_address",
-            "description": "Send an order to another address",
-            "examples": ["change my delivery address", "send it somewhere else"],
-            "patterns": [r"\bchange\b.*\baddress\b"],
-            "required": ["order_id", "address"],
-            "tool": "change_address",
-            "param_mapping": {"order_id": "number"},
-            "reply": "Order {order_id} goes to {address}.",
-        },
-        {
-            "id": "refund",
-            "description": "Give money back for an order",
-            "examples": ["I want a refund", "give me my money back"],
-            "patterns": [r"\brefund\b"],
-            "required": ["order_id", "amount", "method"],
-            "tool": "refund",
-            "param_mapping": {"order_id": "number"},
-            "reply": "{amount} paid back by {method} for {order_id}, receipt {result.receipt}.",
-        },
-        {
-            "id": "store_card",
-            "description": "Remember a bank card",
-            "examples": ["save my card"],
-            "patterns": [r"\b(save|store)\b.*\bcard\b"],
-            "required": ["card"],
-            "tool": "store_card",
-            "reply": "Card {card} is saved.",
-        },
-        {
-            "id": "talk_to_human",
-            "description": "Talk to a person",
-            "examples": ["I want to talk to a human", "let me speak to an agent"],
-            "patterns": [r"\b(human|agent|person)\b"],
-            "required": [],
-            "tool": "talk_to_human",
-            "reply": "A colleague takes over.",
-        },
-    ],
-    "params": {
-        "order_id": {
-            "type": "identifier",
-            "description": "order number",
-            "prompt": "What's your order ID?",
-            "clarified_prompt": "I need the order ID, it stands on your receipt.",
-            "examples": ["O-12345"],
-            "pattern": r"O-\d+",
-        },
-        "address": {
-            "type": "address",
-            "description": "delivery address",
-            "prompt": "What's the new address?",
-            "examples": ["12 Main Street"],
-        },
-        "amount": {
-            "type": "money",
-            "description": "amount of money",
-            "prompt": "How much?",
-            "examples": ["12.50"],
-        },
-        "method": {
-            "type": "enum",
-            "description": "way of paying back",
-            "prompt": "By card or voucher?",
-            "enum": {"card": ["credit card", "visa"], "voucher": ["gift card", "coupon"]},
-        },
-        "card": {
-            "type": "identifier",
-            "description": "card number",
-            "prompt": "Which card number?",
-            "pattern": r"\d{16}",
-            "examples": ["4111111111111111"],
-        },
-        "carrier": {
-            "type": "text",
-            "description": "who brings the parcel",
-            "prompt": "Which carrier?",
-        },
-    },
-    "replies": {
-        "unknown": "I can check, cancel or refund an order.",
-        "cancelled": "Fine, I leave it.",
-        "nothing_to_cancel": "There is nothing to cancel.",
-        "reset": "Let us start again.",
-        "exhausted": "I could not find that out.",
-        "failed": "Something went wrong on our side.",
-        "back": "Back to where we were.",
-    },
-    "escalate_to": "talk_to_human",
-    "timeout": 7 * 86_400,
-    "redaction": {"params": ["card"]},
-}
+CATALOG: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("desk.yaml").read_text(encoding="utf-8")
+)
 
 Number = Annotated[str, Field(pattern=r"^O-\d{1,6}$", description="the order's number")]
 Key = Annotated[str, InjectedToolArg]
@@ -311,15 +197,10 @@ def execute(command: dict[str, Any]) -> dict[str, Any]:
     try:
         match command["do"]:
             case "converse":
-                turn = converse(
-                    graph,
-                    command["text"],
-                    thread_id=command["thread"],
-                    message_id=command.get("id"),
-                )
-                return {
-                    "turn": {**asdict(turn), "interrupts": [dict(i.value) for i in turn.interrupts]}
-                }
+                name, said = command.get("id"), command["text"]
+                turn = converse(graph, said, thread_id=command["thread"], message_id=name)
+                asked = [dict(interrupt.value) for interrupt in turn.interrupts]
+                return {"turn": {**asdict(turn), "interrupts": asked}}
             case "resume":
                 value = command["value"]
                 if command["by_id"]:

@@ -35,65 +35,44 @@ from langmem_ext import (
 )
 from langmem_ext.cli.app import app
 from langmem_ext.cli.commands.threads.line import line_of
-from langmem_ext.log.message_log import is_server
 from langmem_ext.messages.search.spans import squeezed
 from langmem_ext.storage.postgres.vacuum import SEARCHED
 
 TYPES = (
-    "identifier",
-    "email",
-    "phone",
-    "person",
-    "name",
-    "address",
-    "place",
-    "text",
-    "integer",
-    "number",
-    "money",
-    "date",
-    "time",
+    *("identifier", "email", "phone", "person", "name", "address", "place", "text"),
+    *("integer", "number", "money", "date", "time"),
 )
 PATTERNS = {"identifier": r"\d{16}"}
 
 
 def catalog_for(types: Sequence[str] = TYPES) -> IntentCatalog:
     """An intent for each type, with one sensitive parameter of that type, and one that is none."""
-    return IntentCatalog.from_dict(
+    intents = [
         {
-            "intents": [
-                {
-                    "id": f"keep_{kind}",
-                    "description": f"Keep the {kind}",
-                    "patterns": [rf"\bkeep my {kind}\b"],
-                    "required": [f"secret_{kind}", "ticket"],
-                    "tool": f"keep_{kind}",
-                    "reply": f"Kept {{secret_{kind}}}: {{result}}",
-                }
-                for kind in types
-            ],
-            "params": {
-                "ticket": {
-                    "type": "identifier",
-                    "description": "ticket number",
-                    "pattern": r"T-\d{3}",
-                    "prompt": "Which ticket?",
-                },
-                **{
-                    f"secret_{kind}": {
-                        "type": kind,
-                        "description": f"secret {kind}",
-                        "prompt": f"What is your {kind}?",
-                        "sensitive": True,
-                        "on_exhausted": "cancel",
-                        **({"pattern": PATTERNS[kind]} if kind in PATTERNS else {}),
-                    }
-                    for kind in types
-                },
-            },
-            "replies": {"failed": "Something went wrong.", "unknown": "I can keep things."},
+            "id": f"keep_{kind}",
+            "description": f"Keep the {kind}",
+            "patterns": [rf"\bkeep my {kind}\b"],
+            "required": [f"secret_{kind}", "ticket"],
+            "tool": f"keep_{kind}",
+            "reply": f"Kept {{secret_{kind}}}: {{result}}",
         }
-    )
+        for kind in types
+    ]
+    secrets = {
+        f"secret_{kind}": {
+            "type": kind,
+            "description": f"secret {kind}",
+            "prompt": f"What is your {kind}?",
+            "sensitive": True,
+            "on_exhausted": "cancel",
+            **({"pattern": PATTERNS[kind]} if kind in PATTERNS else {}),
+        }
+        for kind in types
+    }
+    ticket = {"type": "identifier", "description": "ticket number", "pattern": r"T-\d{3}"}
+    params = {"ticket": {**ticket, "prompt": "Which ticket?"}, **secrets}
+    replies = {"failed": "Something went wrong.", "unknown": "I can keep things."}
+    return IntentCatalog.from_dict({"intents": intents, "params": params, "replies": replies})
 
 
 def own_desk(saver: DeltaSaver) -> Any:
@@ -148,21 +127,10 @@ def _tool(kind: str, failures: list[str]) -> BaseTool:
             raise RuntimeError(f"no room for {value}")
         return f"stored {value} for {values['ticket']}"
 
-    schema = {
-        "type": "object",
-        "properties": {
-            f"secret_{kind}": {
-                "type": (
-                    {"integer": "integer", "number": "number", "money": "number"}.get(
-                        kind, "string"
-                    )
-                )
-            },
-            "ticket": {"type": "string"},
-        },
-        "required": [f"secret_{kind}", "ticket"],
-    }
-    keep.args_schema = schema
+    kinds = {"integer": "integer", "number": "number", "money": "number"}
+    secret = {"type": kinds.get(kind, "string")}
+    fields = {f"secret_{kind}": secret, "ticket": {"type": "string"}}
+    keep.args_schema = {"type": "object", "properties": fields, "required": [*fields]}
     return keep
 
 
@@ -233,85 +201,54 @@ class Desk:
     def doors(self, *words: str) -> Iterator[tuple[str, str]]:
         """What can be read beside the log, and where."""
         yield "logs", "\n".join(self.records.lines)
-        yield (
-            "events",
-            "\n".join(json.dumps(event.as_dict()) + repr(event) for event in self.kept.events),
-        )
+        events = [json.dumps(event.as_dict()) + repr(event) for event in self.kept.events]
+        yield "events", "\n".join(events)
         yield "spans", "\n".join(span.to_json() for span in self.exporter.get_finished_spans())
         for info in self.threads.each():
             yield "list", repr(asdict(info))
             state = self.graph.get_state({"configurable": {"thread_id": info.id}})
             yield "summary", repr(state.values.get("summary"))
             yield "checkpoint metadata", repr(state.metadata)
-            yield (
-                "history",
-                "\n".join(line_of(message).text for message in state.values.get("messages", ())),
-            )
+            messages = state.values.get("messages", ())
+            yield "history", "\n".join(line_of(message).text for message in messages)
             yield "markdown", "".join(self.threads.export_lines(info.id, format="markdown"))
         for word in ("kept", "keep", "my"):
-            yield (
-                "search",
-                "\n".join(
-                    hit.snippet if word not in words else hit.thread_id
-                    for hit in self.threads.search(word)
-                ),
-            )
+            hits = self.threads.search(word)
+            found = [hit.snippet if word not in words else hit.thread_id for hit in hits]
+            yield "search", "\n".join(found)
         for word in words:
             assert not list(self.threads.search(word)), "a search for a secret finds it"
         yield "stats", repr(stats(self.saver)) + repr(self.threads.stats())
         yield from self._tables()
 
     def _tables(self) -> Iterator[tuple[str, str]]:
-        if is_server(self.url):
+        if "://" in self.url:
             for table in (*SEARCHED, "thread", "setting"):
-                yield (
-                    table,
-                    "\n".join(
-                        text
-                        for (text,) in rows(
-                            self.saver, f"SELECT CAST({table} AS text) FROM {table}"
-                        )
-                    ),
-                )
+                found = rows(self.saver, f"SELECT CAST({table} AS text) FROM {table}")
+                yield table, "\n".join(text for (text,) in found)
             return
         with closing(sqlite3.connect(f"file:{self.url}?mode=ro", uri=True)) as beside:
-            beside.execute(
-                "CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, search, instance)"
-            )
-            yield (
-                "index words",
-                " ".join(
-                    row[0]
-                    for row in beside.execute("SELECT term FROM temp.words ORDER BY doc, offset")
-                ),
-            )
+            index = "fts5vocab(main, search, instance)"
+            beside.execute(f"CREATE VIRTUAL TABLE temp.words USING {index}")
+            terms = beside.execute("SELECT term FROM temp.words ORDER BY doc, offset")
+            yield "index words", " ".join(term for (term,) in terms)
             for table in ("search_content", "search_data", "thread", "setting"):
-                found = beside.execute(f"SELECT * FROM {table}").fetchall()
-                yield (
-                    table,
-                    "\n".join(
-                        cell.decode("latin-1") if isinstance(cell, bytes) else str(cell)
-                        for row in found
-                        for cell in row
-                    ),
+                cells = [cell for row in beside.execute(f"SELECT * FROM {table}") for cell in row]
+                texts = (
+                    cell.decode("latin-1") if isinstance(cell, bytes) else str(cell)
+                    for cell in cells
                 )
+                yield table, "\n".join(texts)
             yield "metadata", repr(beside.execute("SELECT metadata FROM thread").fetchall())
 
     def commands(self, thread: str) -> Iterator[tuple[str, str]]:
         """What the commands print."""
-        for words in (
-            ["list"],
-            ["list", "--json"],
-            ["show", thread],
-            ["show", thread, "--json"],
-            ["history", thread],
-            ["history", thread, "--json"],
-            ["search", "kept"],
-            ["search", "kept", "--json"],
-            ["export", thread, "--format", "markdown"],
-            ["stats"],
-        ):
-            yield f"threads {' '.join(words)}", printed("threads", *words, "--db", self.url)
+        for line in (f"show {thread}", f"history {thread}", "search kept", "list"):
+            for form in ([], ["--json"]):
+                words = [*line.split(), *form]
+                yield f"threads {line} {form}", printed("threads", *words, "--db", self.url)
+        for line in (f"export {thread} --format markdown", "stats"):
+            yield f"threads {line}", printed("threads", *line.split(), "--db", self.url)
         yield "doctor", printed("doctor", self.url)
 
     def chats(self, thread: str) -> Iterator[tuple[str, str]]:

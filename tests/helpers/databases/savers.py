@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +11,7 @@ from uuid import uuid4
 
 import pytest
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    DeltaChannelHistory,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from postgres.server import SHARED
 
 from langmem_ext import DeltaSaver
@@ -80,6 +73,15 @@ def brief_saver(backend: Backend, folder: Path) -> Iterator[DeltaSaver]:
         yield saver
 
 
+def _by_the_sync_one(name: str) -> Any:
+    """An async method that calls the sync one of the saver behind it."""
+
+    async def call(self: SyncAsAsync, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.saver, name)(*args, **kwargs)
+
+    return call
+
+
 class SyncAsAsync(BaseCheckpointSaver[Any]):
     """Serves async methods by the sync ones of another saver, so that async suites test both."""
 
@@ -87,57 +89,19 @@ class SyncAsAsync(BaseCheckpointSaver[Any]):
         super().__init__(serde=saver.serde)
         self.saver = saver
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self.saver.get_tuple(config)
-
     async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
+        self, config: RunnableConfig | None, **wanted: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        for found in self.saver.list(config, filter=filter, before=before, limit=limit):
+        for found in self.saver.list(config, **wanted):
             yield found
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return self.saver.put(config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        self.saver.put_writes(config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        self.saver.delete_thread(thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        self.saver.delete_for_runs(run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        self.saver.copy_thread(source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        self.saver.prune(thread_ids, strategy=strategy)
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        return self.saver.get_delta_channel_history(config=config, channels=channels)
 
     def get_next_version(self, current: Any, channel: None) -> Any:
         return self.saver.get_next_version(current, channel)
+
+    aget_tuple, aput, aput_writes = map(_by_the_sync_one, ("get_tuple", "put", "put_writes"))
+    adelete_thread, adelete_for_runs = map(_by_the_sync_one, ("delete_thread", "delete_for_runs"))
+    acopy_thread, aprune = map(_by_the_sync_one, ("copy_thread", "prune"))
+    aget_delta_channel_history = _by_the_sync_one("get_delta_channel_history")
 
 
 class Calls:

@@ -108,16 +108,8 @@ class Desk:
     @contextmanager
     def serving(self) -> Iterator[SyncLangGraphClient]:
         """The server, running; a client for it. In the end its processes are gone."""
-        command = [
-            sys.executable,
-            "-m",
-            "langgraph_cli",
-            "dev",
-            "--no-browser",
-            "--no-reload",
-            "--port",
-            str(_free_port()),
-        ]
+        options = ["--no-browser", "--no-reload", "--port", str(_free_port())]
+        command = [sys.executable, "-m", "langgraph_cli", "dev", *options]
         with self.log.open("w") as log:
             server = subprocess.Popen(
                 command,

@@ -9,6 +9,7 @@ itself, ends on signals and writes to a terminal is tested with programs (`test_
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import subprocess
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 
 def call(
@@ -39,6 +41,37 @@ def call(
     ):
         code = _carry_out()
     return subprocess.CompletedProcess(words, code, _text(out), _text(err))
+
+
+def run(
+    *words: object, given: str | None = None, code: int = 0, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Carry out a command in the current folder, in an environment with more variables.
+
+    It must end with this code, and shows no stack.
+    """
+    done = call(
+        list(map(str, words)),
+        environment=os.environ | variables,
+        folder=Path.cwd(),
+        given=given,
+    )
+    assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def data(*words: object, **more: Any) -> list[Any]:
+    """What a command prints for programs."""
+    return [json.loads(line) for line in run(*words, "--json", **more).stdout.splitlines()]
+
+
+def chat(
+    *arguments: object, lines: list[str], code: int = 0, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """A chat in a pipe."""
+    given = "".join(f"{line}\n" for line in lines)
+    return run("chat", *arguments, given=given, code=code, **variables)
 
 
 def _carry_out() -> int:

@@ -217,50 +217,26 @@ class _Handler(BaseHTTPRequestHandler):
             if place == 2 and reply.fails == "malformed":
                 self._event('{"id": "chatcmpl-1", "choices": [{"del')
             if place == 2 and reply.fails in ("error in stream", "no choices"):
-                self._event(
-                    json.dumps(
-                        {
-                            "error": {
-                                "message": "The server had an error",
-                                "type": "server_error",
-                                "code": None,
-                            }
-                        }
-                    )
-                )
-            self._event(
-                json.dumps(
-                    shell
-                    | {
-                        "choices": [
-                            {
-                                "index": 0,
-                                "delta": {
-                                    "role": "assistant",
-                                    "content": (" " if place else "") + word,
-                                },
-                            }
-                        ]
-                    }
-                )
-            )
+                failed = {
+                    "message": "The server had an error",
+                    "type": "server_error",
+                    "code": None,
+                }
+                self._event(json.dumps({"error": failed}))
+            said = {"role": "assistant", "content": (" " if place else "") + word}
+            self._chunk(shell, {"index": 0, "delta": said})
         if reply.calls:
             calls = [call | {"index": place} for place, call in enumerate(_calls(reply, asked))]
-            self._event(
-                json.dumps(
-                    shell
-                    | {
-                        "choices": [
-                            {"index": 0, "delta": {"role": "assistant", "tool_calls": calls}}
-                        ]
-                    }
-                )
-            )
-        self._event(json.dumps(shell | {"choices": [_choice(reply, "delta", {})]}))
+            said = {"role": "assistant", "tool_calls": calls}
+            self._chunk(shell, {"index": 0, "delta": said})
+        self._chunk(shell, _choice(reply, "delta", {}))
         if usage is not None:
             self._event(json.dumps(shell | {"choices": [], "usage": usage}))
         self._event("[DONE]")
         self.wfile.write(b"0\r\n\r\n")
+
+    def _chunk(self, shell: Mapping[str, Any], choice: Mapping[str, Any]) -> None:
+        self._event(json.dumps({**shell, "choices": [choice]}))
 
     def _event(self, data: str) -> None:
         line = f"data: {data}\n\n".encode()

@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
 from calling import Caller, another, calling
 from langchain_core.messages import AIMessage, HumanMessage
 from patience import auntil
 from served import filling
 
-from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, mark_sensitive
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
 from langmem_ext.server import Memory, by_token, create_app
 
 MEMORY = {"main_topics": ["plants"], "action": ["grow seeds"], "typical_observation": "Is curious."}
@@ -54,62 +55,47 @@ async def memory_of(caller: Caller, thread_id: str) -> Any:
     return answer.json() if answer.status_code == 200 else answer.status_code
 
 
-async def test_a_memory_is_written_at_once_and_read(caller: Caller, saver: DeltaSaver) -> None:
-    await talk(saver, "t1")
+async def test_a_memory_is_written_at_once_or_later_and_read(
+    caller: Caller, saver: DeltaSaver
+) -> None:
+    for thread in ("t1", "t2"):
+        await talk(saver, thread)
     assert await memory_of(caller, "t1") == 404
-    done = await caller.http.post(
-        f"{TASKS}/generate-memory-for-conversation/t1", params={"sync": True}
-    )
+    once = {"sync": True}
+    done = await caller.http.post(f"{TASKS}/generate-memory-for-conversation/t1", params=once)
     assert (done.status_code, done.json()["result"]["written"]) == (200, 1)
     memory = await memory_of(caller, "t1")
     assert (memory["conversation_id"], memory["memory_data"]) == ("t1", MEMORY)
     assert memory["messages"] == ["t1-1", "t1-2"]
 
-
-async def test_a_memory_is_written_later_and_its_task_is_polled_for(
-    caller: Caller, saver: DeltaSaver
-) -> None:
-    await talk(saver, "t1")
-    asked = await caller.http.post(f"{TASKS}/generate-memory-for-conversation/t1")
-    assert (asked.status_code, asked.json()["status"], asked.json()["task_type"]) == (
-        202,
-        "queued",
-        "GENERATE_MEMORY_BATCH",
-    )
+    asked = await caller.http.post(f"{TASKS}/generate-memory-for-conversation/t2")
+    task = asked.json()
+    assert (asked.status_code, task["status"]) == (202, "queued")
+    assert task["task_type"] == "GENERATE_MEMORY_BATCH"
 
     async def ended() -> Any:
-        state = (await caller.http.get(f"{TASKS}/{asked.json()['task_id']}")).json()
+        state = (await caller.http.get(f"{TASKS}/{task['task_id']}")).json()
         return state if state["status"] in ("done", "failed") else None
 
     state = await auntil(ended)
     assert (state["status"], state["result"]["written"], state["attempts"]) == ("done", 1, 1)
-    assert (await memory_of(caller, "t1"))["memory_data"] == MEMORY
+    assert (await memory_of(caller, "t2"))["memory_data"] == MEMORY
 
 
 async def test_a_memory_is_put_and_takes_the_place_of_the_one_before(
     caller: Caller, saver: DeltaSaver
 ) -> None:
+    async def put(thread: str, **data: Any) -> httpx.Response:
+        body = {"conversation_id": thread, "memory_data": data}
+        return await caller.http.post("/langmem/memories", json=body)
+
     await talk(saver, "t1")
     for topics in (["a"], ["b"]):
-        put = await caller.http.post(
-            "/langmem/memories",
-            json={"conversation_id": "t1", "memory_data": {**MEMORY, "main_topics": topics}},
-        )
-        assert put.status_code == 200
-    assert (await memory_of(caller, "t1"))["memory_data"]["main_topics"] == ["b"]
-    wrong = await caller.http.post(
-        "/langmem/memories", json={"conversation_id": "t1", "memory_data": {"main_topics": "4711"}}
-    )
-    assert (wrong.status_code, "main_topics" in wrong.text, "4711" in wrong.text) == (
-        422,
-        True,
-        False,
-    )
-    assert (
-        await caller.http.post(
-            "/langmem/memories", json={"conversation_id": "nobody", "memory_data": MEMORY}
-        )
-    ).status_code == 404
+        assert (await put("t1", **{**MEMORY, "main_topics": topics})).status_code == 200
+    wrong = await put("t1", main_topics="4711")
+    assert (wrong.status_code, "main_topics" in wrong.text) == (422, True)
+    assert "4711" not in wrong.text
+    assert (await put("nobody", **MEMORY)).status_code == 404
     assert (await memory_of(caller, "t1"))["memory_data"]["main_topics"] == ["b"]
 
 
@@ -148,16 +134,6 @@ async def test_a_users_memories_are_written_by_the_parameters_that_are_given(
     assert (await caller.http.post(TASKS, json={"task_type": "OTHER"})).status_code == 422
 
 
-async def test_what_was_said_is_given_without_sensitive_values(
-    caller: Caller, saver: DeltaSaver
-) -> None:
-    history = ThreadChatMessageHistory("t1", saver)
-    await history.aadd_messages([mark_sensitive(HumanMessage("my pin is 4711"), {"pin": "4711"})])
-    answer = await caller.http.get("/langmem/internal/conversations/t1/messages_for_brain")
-    [message] = answer.json()["messages"]
-    assert (message["role"], message["content"]) == ("human", "my pin is •••")
-
-
 async def test_an_owner_sees_and_writes_its_own_memories_alone(url: str, saver: DeltaSaver) -> None:
     await talk(saver, "t1", "ann")
     await talk(saver, "t2", "bob")
@@ -166,42 +142,35 @@ async def test_an_owner_sees_and_writes_its_own_memories_alone(url: str, saver: 
         calling(app, headers={"X-Api-Key": ANN}) as ann,
         another(app, headers={"X-Api-Key": ALL}) as every,
     ):
-        done = await every.http.post(
-            f"{TASKS}/generate-memories-for-user/bob", params={"sync": True, "only_needing": False}
-        )
-        assert done.json()["result"]["written"] == 1
-        done = await ann.http.post(
-            f"{TASKS}/generate-memory-for-conversation/t1", params={"sync": True}
-        )
-        assert done.json()["result"]["written"] == 1
-        assert (await memory_of(every, "t1"))[
-            "memory_data"
-        ] == MEMORY  # whoever wrote it, all who may see the thread see it
-        assert (await memory_of(ann, "t1"))["memory_data"] == MEMORY
-        assert await memory_of(ann, "t2") == 404
-        for method, path in (
-            ("GET", "/langmem/internal/users/bob/memories"),
-            ("POST", f"{TASKS}/generate-memories-for-user/bob"),
-            ("POST", f"{TASKS}/generate-memory-for-conversation/t2"),
-            ("GET", "/langmem/internal/conversations/t2/messages_for_brain"),
+        for caller, path in (
+            (every, "generate-memories-for-user/bob"),
+            (ann, "generate-memory-for-conversation/t1"),
         ):
-            assert (await ann.http.request(method, path)).status_code == 404, path
-        refused = await ann.http.post(
-            TASKS, json={"task_type": "GENERATE_MEMORY_BATCH", "payload": {"user_id": "bob"}}
-        )
-        assert refused.status_code == 404
+            params = {"sync": True, "only_needing": False}
+            done = await caller.http.post(f"{TASKS}/{path}", params=params)
+            assert done.json()["result"]["written"] == 1
+        for caller in (ann, every):  # whoever wrote it, all who may see the thread see it
+            assert (await memory_of(caller, "t1"))["memory_data"] == MEMORY
+        assert await memory_of(ann, "t2") == 404
+        batch = {"task_type": "GENERATE_MEMORY_BATCH", "payload": {"user_id": "bob"}}
+        for method, path, body in (
+            ("GET", "/langmem/internal/users/bob/memories", None),
+            ("POST", f"{TASKS}/generate-memories-for-user/bob", None),
+            ("POST", f"{TASKS}/generate-memory-for-conversation/t2", None),
+            ("GET", "/langmem/internal/conversations/t2/messages_for_brain", None),
+            ("POST", TASKS, batch),
+        ):
+            assert (await ann.http.request(method, path, json=body)).status_code == 404, path
 
 
 async def test_without_a_model_memories_are_put_and_read(url: str, saver: DeltaSaver) -> None:
     await talk(saver, "t1")
     async with calling(create_app(url)) as caller:
-        refused = await caller.http.post(
-            f"{TASKS}/generate-memory-for-conversation/t1", params={"sync": True}
-        )
+        task = f"{TASKS}/generate-memory-for-conversation/t1"
+        refused = await caller.http.post(task, params={"sync": True})
         assert (refused.status_code, "--memory-model" in refused.text) == (501, True)
-        await caller.http.post(
-            "/langmem/memories", json={"conversation_id": "t1", "memory_data": MEMORY}
-        )
+        body = {"conversation_id": "t1", "memory_data": MEMORY}
+        await caller.http.post("/langmem/memories", json=body)
         assert (await memory_of(caller, "t1"))["memory_data"] == MEMORY
 
 
@@ -209,34 +178,26 @@ async def test_a_prompt_has_versions_of_which_one_is_used(url: str, saver: Delta
     await talk(saver, "t1")
     model = filling(MEMORY)
     app = create_app(url, memory=Memory(model), access=by_token({ANN: "ann", ALL: None}))
+    prompts = "/langmem/prompts/memory_generation"
+
+    async def add(caller: Caller, text: str, query: str = "") -> httpx.Response:
+        return await caller.http.post(f"{prompts}/versions{query}", json={"prompt_text": text})
+
     async with (
         calling(app, headers={"X-Api-Key": ALL}) as every,
         another(app, headers={"X-Api-Key": ANN}) as ann,
     ):
-        prompts = "/langmem/prompts/memory_generation"
         assert (await every.http.get(prompts)).status_code == 404
-        first = (
-            await every.http.post(
-                f"{prompts}/versions?set_active=true", json={"prompt_text": "Note the first."}
-            )
-        ).json()
-        second = (
-            await every.http.post(f"{prompts}/versions", json={"prompt_text": "Note the second."})
-        ).json()
+        first = (await add(every, "Note the first.", "?set_active=true")).json()
+        second = (await add(every, "Note the second.")).json()
         assert (first["is_active"], second["is_active"]) == (True, False)
         assert (await every.http.get(prompts)).json() == first
         await every.http.post(f"{prompts}/versions/{second['id']}/activate")
-        assert [
-            one["is_active"] for one in (await every.http.get(f"{prompts}/versions")).json()
-        ].count(True) == 1
+        versions = (await every.http.get(f"{prompts}/versions")).json()
+        assert [one["is_active"] for one in versions].count(True) == 1
         await every.http.post(f"{TASKS}/generate-memory-for-conversation/t1", params={"sync": True})
         assert "Note the second." in model.asked[-1]
         assert (await every.http.post(f"{prompts}/versions/nothing/activate")).status_code == 422
-        assert (
-            await every.http.post(f"{prompts}/versions", json={"prompt_text": " "})
-        ).status_code == 422
-        for refused in (
-            await ann.http.get(prompts),
-            await ann.http.post(f"{prompts}/versions", json={"prompt_text": "mine"}),
-        ):
-            assert refused.status_code == 403
+        assert (await add(every, " ")).status_code == 422
+        assert (await add(ann, "mine")).status_code == 403
+        assert (await ann.http.get(prompts)).status_code == 403

@@ -4,7 +4,6 @@ time drives a thread.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any
@@ -47,19 +46,6 @@ async def status_of(call: Awaitable[Any]) -> int:
     return code
 
 
-async def test_a_run_waits_and_is_answered(greeting: Caller) -> None:
-    runs = greeting.sdk.runs
-    asked: Any = await runs.wait("t1", "agent", input=INPUT)
-    [waiting] = asked["__interrupt__"]
-    assert waiting["value"] == {"question": "What's your name?"}
-    assert asked["messages"][0]["content"] == "hi"
-    assert (await greeting.sdk.threads.get("t1"))["status"] == "interrupted"
-    answered: Any = await runs.wait("t1", "agent", command={"resume": "Ann"})
-    assert [message["content"] for message in answered["messages"]] == ["hi", "Hello Ann"]
-    assert "__interrupt__" not in answered
-    assert (await greeting.sdk.threads.get("t1"))["status"] == "idle"
-
-
 async def test_an_answer_is_streamed_as_it_happens(greeting: Caller) -> None:
     asked = [part async for part in greeting.sdk.runs.stream("t1", "agent", input=INPUT)]
     assert [part.event for part in asked] == ["metadata", "values", "values"]
@@ -76,6 +62,7 @@ async def test_an_answer_is_streamed_as_it_happens(greeting: Caller) -> None:
         "ask": {"name": "Ann"}
     }
     assert answered[-1].data["name"] == "Ann"
+    assert [message["content"] for message in answered[-1].data["messages"]] == ["hi", "Hello Ann"]
     states = await greeting.sdk.threads.get_history("t1")
     assert {state["metadata"]["run_id"] for state in states if state["metadata"]["step"] > 0} == {
         answered[0].data["run_id"]
@@ -84,25 +71,15 @@ async def test_an_answer_is_streamed_as_it_happens(greeting: Caller) -> None:
 
 async def test_what_a_model_says_is_streamed_piece_by_piece() -> None:
     async with calling(create_app(":memory:", graph=speaker("well met"))) as caller:
-        await caller.sdk.threads.create(thread_id="t1")
-        parts = [
-            part
-            async for part in caller.sdk.runs.stream(
-                "t1", "agent", input=INPUT, stream_mode="messages"
-            )
-        ]
+        said = {"if_not_exists": "create", "input": INPUT}
+        stream: Any = caller.sdk.runs.stream
+        parts = [part async for part in stream("t1", "agent", stream_mode="messages", **said)]
         grown = [part.data[0]["content"] for part in parts if part.event == "messages/partial"]
         assert len(grown) > 2
         assert grown[-1] == "well met"
         assert parts[1].event == "messages/metadata"
-        await caller.sdk.threads.create(thread_id="t2")
-        pieces = [
-            part.data[0]["content"]
-            async for part in caller.sdk.runs.stream(
-                "t2", "agent", input=INPUT, stream_mode="messages-tuple"
-            )
-            if part.event == "messages"
-        ]
+        parts = [part async for part in stream("t2", "agent", stream_mode="messages-tuple", **said)]
+        pieces = [part.data[0]["content"] for part in parts if part.event == "messages"]
         assert "".join(pieces) == "well met"
 
 
@@ -181,14 +158,13 @@ async def test_a_client_chooses_neither_the_owner_nor_the_thread_by_its_config()
         assert [thread["thread_id"] for thread in await ann.sdk.threads.search()] == ["t1"]
         run = await ann.sdk.runs.create("t1", "agent", command={"resume": "Ann"})
         ann.http.headers["X-Api-Key"] = BOB
-        assert await status_of(ann.sdk.runs.get("t1", run["run_id"])) == 404
-        assert await status_of(ann.sdk.runs.join("t1", run["run_id"])) == 404
-        assert await status_of(ann.sdk.runs.cancel("t1", run["run_id"])) == 404
-        assert await status_of(ann.sdk.runs.wait("t1", "agent", input=INPUT)) == 404
-        assert (
-            await status_of(ann.sdk.runs.wait("t1", "agent", input=INPUT, if_not_exists="create"))
-            == 404
-        )
+        runs, name = ann.sdk.runs, run["run_id"]
+        for call in (
+            *(does("t1", name) for does in (runs.get, runs.join, runs.cancel)),
+            runs.wait("t1", "agent", input=INPUT),
+            runs.wait("t1", "agent", input=INPUT, if_not_exists="create"),
+        ):
+            assert await status_of(call) == 404
 
 
 async def test_a_run_forks_where_it_is_told_to_and_stops_where_it_is_told_to(
@@ -220,27 +196,3 @@ async def test_what_needs_a_queue_is_said_not_to_be_served(noting: Caller) -> No
     assert await status_of(runs.create("t1", "another", input={})) == 404
     assert await status_of(runs.create("nobody", "agent", input={})) == 404
     assert await status_of(runs.create("t1", "agent", command={"goto": [{"node": "note"}]})) == 422  # type: ignore[arg-type]
-
-
-async def test_user_interfaces_find_the_graph(noting: Caller) -> None:
-    assert (await noting.http.get("/info")).status_code == 200
-    assert (await noting.http.get("/ok")).json() == {"ok": True}
-    [assistant] = await noting.sdk.assistants.search()
-    assert (assistant["graph_id"], assistant["metadata"]) == ("agent", {"created_by": "system"})
-    assert await noting.sdk.assistants.get(assistant["assistant_id"]) == assistant
-    assert await noting.sdk.assistants.search(graph_id="other") == []
-    run = await noting.sdk.runs.create("t1", assistant["assistant_id"], input={"notes": ["x"]})
-    assert run["assistant_id"] == assistant["assistant_id"]
-    async with calling(create_app(":memory:")) as bare:
-        assert await bare.sdk.assistants.search() == []
-
-
-async def test_many_clients_do_not_wait_for_each_other(noting: Caller) -> None:
-    names = [f"many-{at}" for at in range(8)]
-
-    async def one(name: str) -> Any:
-        return await noting.sdk.runs.wait(
-            name, "agent", input={"notes": [name]}, if_not_exists="create"
-        )
-
-    assert [found["notes"][0] for found in await asyncio.gather(*map(one, names))] == names

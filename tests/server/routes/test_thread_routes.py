@@ -76,16 +76,22 @@ async def test_a_thread_is_made_found_noted_copied_and_deleted(caller: Caller) -
             await call(made["thread_id"])  # type: ignore[operator]
 
 
-async def test_a_thread_is_made_once(caller: Caller) -> None:
-    made = await caller.sdk.threads.create(thread_id="t1", metadata={"n": 1})
+async def test_a_thread_is_made_once_and_has_no_states_yet(caller: Caller) -> None:
+    threads = caller.sdk.threads
+    made = await threads.create(thread_id="t1", metadata={"n": 1})
     with pytest.raises(ConflictError, match="already"):
-        await caller.sdk.threads.create(thread_id="t1")
-    assert (
-        await caller.sdk.threads.create(thread_id="t1", if_exists="do_nothing", metadata={"n": 2})
-        == made
-    )
-    given = await caller.sdk.threads.create()
-    assert given["thread_id"] not in ("", "t1")
+        await threads.create(thread_id="t1")
+    there = await threads.create(thread_id="t1", if_exists="do_nothing", metadata={"n": 2})
+    assert there == made
+    assert (await threads.create())["thread_id"] not in ("", "t1")
+    assert (await threads.get_state("t1"))["values"] == {}
+    nowhere = "1ef00000-0000-6000-8000-000000000000"
+    assert (await threads.get_state("t1", checkpoint_id=nowhere))["next"] == []
+    assert await threads.get_history("t1") == []
+    with pytest.raises(APIStatusError, match="time to live") as refused:
+        await threads.create(ttl=5)
+    assert refused.value.status_code == 501
+    assert await threads.count() == 2, "what cannot be kept is not promised"
 
 
 async def test_a_thread_shows_what_it_waits_for_and_its_values(
@@ -116,10 +122,7 @@ async def test_states_are_what_the_graph_itself_gives(url: str, saver: DeltaSave
     ):
         assert await plain.sdk.threads.get_state("t1") == await whole.sdk.threads.get_state("t1")
         alone, of_graph = [await caller.sdk.threads.get_history("t1") for caller in (plain, whole)]
-        assert (alone[-1]["values"], of_graph[-1]["values"]) == (
-            {},
-            {"messages": []},
-        )  # the graph knows what a list begins with
+        assert of_graph[-1]["values"] == {"messages": []}, "it knows what a list begins with"
         of_graph[-1]["values"] = {}
         assert alone == of_graph
         assert len(alone) == 2
@@ -150,17 +153,6 @@ async def test_a_checkpoint_is_read_by_its_id_and_history_stops_before_it(
         for state in await threads.get_history("t1", metadata={"source": "input"})
     ] == ["input"] * 2
     assert (await threads.get_state("t1", select=["nothing"]))["values"] == {}  # type: ignore[call-arg]
-
-
-async def test_a_thread_without_states_has_an_empty_one(caller: Caller) -> None:
-    await caller.sdk.threads.create(thread_id="t1")
-    assert (await caller.sdk.threads.get_state("t1"))["values"] == {}
-    assert (
-        await caller.sdk.threads.get_state(
-            "t1", checkpoint_id="1ef00000-0000-6000-8000-000000000000"
-        )
-    )["next"] == []
-    assert await caller.sdk.threads.get_history("t1") == []
 
 
 async def test_threads_are_found_by_what_is_noted_and_what_they_hold(
@@ -277,10 +269,3 @@ async def test_every_thread_of_a_server_with_a_graph_is_of_that_graph(
         assert await ids(caller, metadata={"graph_id": "other"}) == []
         await caller.sdk.threads.create(thread_id="t2", graph_id="other")
         assert await ids(caller, metadata={"graph_id": "other"}) == ["t2"]
-
-
-async def test_what_cannot_be_kept_is_not_promised(caller: Caller) -> None:
-    with pytest.raises(APIStatusError, match="time to live") as refused:
-        await caller.sdk.threads.create(ttl=5)
-    assert refused.value.status_code == 501
-    assert await caller.sdk.threads.count() == 0
