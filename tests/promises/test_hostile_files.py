@@ -10,6 +10,7 @@ import io
 import os
 import pickle
 import random
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,6 +76,31 @@ def test_what_a_row_names_is_neither_imported_nor_run() -> None:
         assert RAN == [], name
         assert found is None or isinstance(found, list | dict | str | tuple), name
         assert "this" not in sys.modules, name
+
+
+STRANGERS = """
+import os
+from langmem_ext import DataSerializer
+os.environ["OPENAI_API_KEY"] = "key-of-the-reader"
+import langchain_openai.embeddings.base as library
+from pydantic import BaseModel
+
+class OpenAIEmbeddings(BaseModel):
+    base_url: str
+
+OpenAIEmbeddings.__module__ = library.__name__
+row = DataSerializer().dumps_typed(OpenAIEmbeddings(base_url="http://stranger.example"))
+print(DataSerializer().loads_typed(row))
+"""
+
+
+@pytest.mark.interop
+def test_no_client_of_a_library_is_built() -> None:
+    """It would hold the reader's key, and the stranger's address."""
+    command = [sys.executable, "-c", STRANGERS]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == str({"base_url": "http://stranger.example"})
+    assert "is not restored" in done.stderr
 
 
 @pytest.fixture(scope="module")

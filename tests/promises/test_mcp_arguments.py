@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, MCPError
 from payments import Payments
 
-from langmem_ext import DeltaSaver
+from langmem_ext import DeltaSaver, InvalidInput, converse
 from langmem_ext.mcp_server import create_mcp_server
 
 SAYS_YES = ("text", "content", "value", "answer", "args", "data", "message", "responses")
@@ -60,3 +60,16 @@ async def test_a_value_that_reads_like_a_yes_is_the_value(tmp_path: Path) -> Non
         assert asked["waiting_for"] == "note"
         await call("send_note", note="yes")
         assert desk.ran == [("sent", "yes")]
+
+
+def test_the_form_of_a_confirmation_takes_a_yes_and_no_value(tmp_path: Path) -> None:
+    desk = Payments(tmp_path)
+    graph = desk.graph(DeltaSaver())
+    converse(graph, "pay 60", thread_id="t")
+    filled = {"action": "accept", "content": {"confirmation": True, "amount": 6000}}
+    with pytest.raises(InvalidInput):
+        converse(graph, thread_id="t", resume={"responses": {"confirmation": filled}})
+    assert desk.ran == []
+    yes = {"action": "accept", "content": {"confirmation": True}}
+    converse(graph, thread_id="t", resume={"responses": {"confirmation": yes}})
+    assert desk.ran == [("paid", 60)]

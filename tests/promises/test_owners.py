@@ -14,7 +14,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Command
 from payments import Payments
 from savers import Calls
-from small_graphs import asking_for, chain, config, saying
+from small_graphs import asking_for, chain, config, echo, saying
 
 from langmem_ext import (
     DeltaSaver,
@@ -188,6 +188,35 @@ def test_another_process_that_knows_the_thread_learns_of_it(url: str) -> None:
         with pytest.raises(ThreadNotFound):
             mine.add_messages([HumanMessage("two")])
         assert len(ThreadChatMessageHistory("t", one, owner="bob").messages) == 1
+
+
+async def test_a_run_is_found_only_with_its_thread(saver: DeltaSaver) -> None:
+    """What a server remembers of a run holds the conversation."""
+    ann = {"authorization": "Bearer ann-0123456789abcdef"}
+    names = {"ann-0123456789abcdef": "ann"}
+    app = create_app(saver, graph=chain(echo), access=by_token(names), sweep_every=None)
+    async with calling(app, headers=ann) as caller:
+        for way in ("deleted", "given"):
+            await caller.sdk.threads.create(thread_id=way)
+            asked = {"messages": [("user", "private")]}
+            run = await caller.sdk.runs.create(way, "agent", input=asked)
+            await caller.sdk.runs.join(way, run["run_id"])
+            if way == "deleted":
+                await caller.sdk.threads.delete(way)
+            else:
+                Threads(saver, owner="ann").give(way, "bob")
+            for path in ("", "/join"):
+                answer = await caller.http.get(f"/threads/{way}/runs/{run['run_id']}{path}")
+                assert answer.status_code == 404, (way, path)
+                assert "private" not in answer.text
+
+
+def test_a_view_that_is_bound_to_an_owner_is_bound_to_no_other(saver: DeltaSaver) -> None:
+    for view in (saver, saver.store):
+        bobs = view.for_owner("bob")
+        assert bobs.for_owner("bob").owner == "bob"
+        with pytest.raises(InvalidInput):
+            bobs.for_owner("ann")
 
 
 async def test_nobody_gives_what_is_not_their_own_and_giving_twice_changes_nothing(

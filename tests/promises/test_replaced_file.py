@@ -63,6 +63,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a backup replaced it, not its log": lambda path: path.with_suffix(".bak").replace(path),
     "it was renamed": lambda path: path.rename(path.with_name("elsewhere.db")),
     "its log was deleted": lambda path: os.remove(f"{path}-wal"),
+    "its index was deleted": lambda path: os.remove(f"{path}-shm"),
 }
 
 
@@ -94,6 +95,23 @@ async def test_every_call_says_that_the_file_is_another(
         with DeltaSaver.open(path) as anew:
             assert said(anew) == ["before"]
             assert examine(anew).ok
+
+
+@posix
+def test_what_others_were_acknowledged_stays_though_an_index_was_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with DeltaSaver.open(path) as saver:
+        say(saver, "before")
+        os.remove(f"{path}-shm")
+        code = (
+            "import sys; from langmem_ext import *; saver = DeltaSaver.open(sys.argv[1])\n"
+            "ThreadChatMessageHistory('t', saver).add_user_message('of another process')"
+        )
+        subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+        with pytest.raises(StorageUnavailable):
+            say(saver, "lost")
+    with DeltaSaver.open(path) as anew:
+        assert said(anew) == ["before", "of another process"]
 
 
 @posix

@@ -15,15 +15,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from calling import calling
 from catalogs import catalog_named
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import StructuredTool
+from langgraph.graph import MessagesState
 from langgraph.types import Command
 from savers import Mode
 from scripted_model import ScriptedModel
-from small_graphs import config
+from small_graphs import chain, config
 
 import langmem_ext as lm
 from langmem_ext.inspector import inspector_router
@@ -368,3 +370,24 @@ def test_the_list_of_waiting_threads_hides_what_was_just_said(here: Place) -> No
     assert MAIL in turn.reply, "the user is told"
     assert turn.waiting_for == "passcode"
     here.check(MAIL, WORD)
+
+
+async def test_no_log_line_of_a_server_quotes_an_error(
+    here: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client of a model quotes what it was sent."""
+
+    def audit(state: MessagesState) -> None:
+        raise ConnectionError(f"cannot send {[message.text for message in state['messages']]}")
+
+    desk = here.graph.copy({"checkpointer": None})
+    graph = chain(desk, audit)
+    async with calling(create_app(here.saver, graph=graph, sweep_every=None)) as caller:
+        await caller.sdk.threads.create(thread_id="t")
+        asked = {"messages": [("user", f"log me in with {CODE}")]}
+        run = {"assistant_id": "agent", "input": asked}
+        answer = await caller.http.post("/threads/t/runs/wait", json=run)
+        assert CODE not in answer.text
+    assert "ConnectionError" in caplog.text
+    assert "audit" in caplog.text, "where it was raised"
+    assert CODE not in caplog.text

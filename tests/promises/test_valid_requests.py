@@ -15,7 +15,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    FunctionMessage,
+    HumanMessage,
+    ToolMessage,
+)
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from payloads import CLAUDE, RESPONSES, anthropic, google, openai_chat, openai_responses
@@ -140,6 +147,29 @@ def test_what_nobody_knows_is_passed_on() -> None:
     hers = [HumanMessage("Hello"), ai("anthropic", block, TEXT), HumanMessage("And?")]
     assert sent(hers, "anthropic") == hers
     assert sent(hers, "openai")[1].content == [TEXT]
+
+
+def test_what_no_client_can_send_is_sent_in_another_form() -> None:
+    """Half of an emoji of a stream that broke, a number that is none, a form of long ago."""
+    call = {"name": "look", "args": {"q": float("nan"), "half \ud83d": ["\ud83d"]}, "id": "c1"}
+    broken = {"name": "look", "args": '{"q": "so \\ud83d', "id": "c2", "error": None}
+    function = {"function_call": {"name": "look", "arguments": "{}"}}
+    picture = {"type": "image_url", "image_url": f"data:image/png;base64,{PNG}"}
+    messages = [
+        HumanMessage(["half \ud83d", picture]),
+        AIMessage("\ud83d", tool_calls=[call], invalid_tool_calls=[broken]),
+        ToolMessage("half \ud83d", tool_call_id="c1"),
+        AIMessage("", additional_kwargs=function),
+        FunctionMessage("found", name="look"),
+        HumanMessage("And now?"),
+    ]
+    for provider, checks in PROVIDERS.items():
+        request = sent(messages, provider)
+        assert [problem for check in checks for problem in check(request)] == []
+        assert sent(request, provider) == request
+        for model in (CLAUDE, RESPONSES):
+            json.dumps(model._get_request_payload(list(request)), allow_nan=False).encode()
+            str(request).encode()
 
 
 def test_without_a_provider_what_only_one_of_both_takes_is_left_out() -> None:

@@ -276,13 +276,12 @@ class FileWatch:
     def close(self, connection: sqlite3.Connection) -> None:
         """Close a connection to the file.
 
-        Who closes the last one brings the log into the file, and deletes it. A connection whose log
-        or index was taken away knows only a part of what others have written there: it must find
-        that it is not the last.
+        Who closes the last one brings the log into the file, and deletes it. A connection whose
+        index of the log was taken away knows only a part of what others have written there: it must
+        find that it is not the last.
         """
-        ours, *others = self._known or [""]
-        lost = any(_identity(name) != self._known[name] for name in others)
-        with _held(ours) if lost and _identity(ours) == self._known[ours] else nullcontext():
+        changed = [name for name, known in self._known.items() if _identity(name) != known]
+        with _held(self._path) if changed == [f"{self._path}-shm"] else nullcontext():
             connection.close()
 
 

@@ -229,8 +229,8 @@ def _elicited(value: Any, expected: Expected, depth: int) -> Iterator[Answer | N
     """MCP: the answer to an elicitation, alone or by the key of its question."""
     match value:
         case {"action": "accept", "content": Mapping() as content}:
-            if expected.param == CONFIRMATION and content.keys() - {CONFIRMATION}:
-                raise _refusal(expected)  # its form shows the calls, and asks for a yes alone
+            if CONFIRMATION in content and len(content) > 1:
+                raise _refusal(expected)  # the form of a confirmation takes a yes alone
             yield _values(content, expected)
         case {"action": "accept"}:
             yield _approved(expected)
