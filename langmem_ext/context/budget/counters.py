@@ -13,7 +13,7 @@ import hashlib
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 
 from langmem_ext.errors import InvalidInput, MissingExtra
 from langmem_ext.messages.token_costs.tokens import (
@@ -164,8 +164,6 @@ def _ranks_of(data: bytes) -> dict[bytes, int]:
 
 
 Kind: TypeAlias = Literal["auto", "approximate", "tiktoken"]
-CountMessages: TypeAlias = Callable[[Sequence[BaseMessage]], int]
-
 _KINDS: Final[Mapping[str, Kind]] = {
     "auto": "auto",
     "approximate": "approximate",
@@ -212,47 +210,6 @@ class TiktokenCounter:
         return tokens_of_tools(tools, self.count_text)
 
 
-class CallableCounter:
-    """Counts with an application's own function, like those that `trim_messages` takes.
-
-    It is asked message by message: what the function adds once for a request is added for each.
-
-    Args:
-        function: Counts messages.
-    """
-
-    def __init__(self, function: CountMessages) -> None:
-        self._function = function
-
-    @property
-    def name(self) -> str:
-        """What the function is called."""
-        name: str = getattr(self._function, "__qualname__", type(self._function).__qualname__)
-        return name
-
-    def count(self, message: BaseMessage) -> int:
-        """What the function says of the message alone.
-
-        Raises:
-            InvalidInput: That is not a number of tokens.
-        """
-        tokens: Any = self._function([message])
-        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
-            raise InvalidInput(
-                f"the token counter {self.name} must return a whole number of 0 or more, not"
-                f" {tokens!r}"
-            )
-        return tokens
-
-    def count_text(self, text: str) -> int:
-        """What the function says of a user's message with the text."""
-        return self.count(HumanMessage(text))
-
-    def count_tools(self, tools: Sequence[Tool]) -> int:
-        """What the function says of the tools' schemas as texts."""
-        return tokens_of_tools(tools, self.count_text)
-
-
 def counter_for(
     model: BaseLanguageModel[Any] | str | None = None, kind: Kind = "auto"
 ) -> TokenCounter:
@@ -284,31 +241,6 @@ def counter_for(
             raise
         _warn_approximate(str(missing))
         return ApproximateCounter()
-
-
-def counter_of(
-    source: TokenCounter | CountMessages | BaseLanguageModel[Any] | str | None,
-) -> TokenCounter:
-    """The counter for a caller's argument: a counter, a function, a kind, a model or its name.
-
-    Kinds are `approximate` and `tiktoken`.
-
-    Raises:
-        InvalidInput: It is not one of these.
-        MissingExtra: It is to be tiktoken, and its encoding is not on this machine.
-    """
-    if source is None or isinstance(source, BaseLanguageModel):
-        return counter_for(source)
-    if isinstance(source, str):
-        return counter_for(None, _KINDS[source]) if source in _KINDS else counter_for(source)
-    if isinstance(source, TokenCounter):
-        return source
-    if callable(source):
-        return CallableCounter(source)
-    raise InvalidInput(
-        f"{type(source).__name__} cannot count tokens: pass 'approximate', 'tiktoken', a model or a"
-        " function of messages"
-    )
 
 
 def name_of_model(model: object) -> str:

@@ -194,7 +194,7 @@ def _foreign(message: BaseMessage, notes: Mapping[str, Any]) -> dict[str, JsonVa
 def _build(kind: str, fields: Mapping[str, Any]) -> BaseMessage:
     try:
         return CLASS_OF_TYPE[kind](**fields)
-    except (ValidationError, TypeError, ValueError) as error:
+    except (ValidationError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(
             f"a message's metadata[{FOREIGN!r}] cannot be converted to a message of type {kind!r}:"
             " use LangChain's field names"

@@ -108,6 +108,10 @@ NO_MESSAGES: list[tuple[dict[str, Any], str]] = [
     ({"metadata": {"langchain": {"type": "ai"}}}, "does not fit the role 'user'"),
     ({"metadata": {"langchain": {"type": "remove"}}}, "does not fit the role 'user'"),
     (
+        {"role": "agent", "metadata": {"langchain": {"tool_calls": "4111"}}},
+        "cannot be converted to a message of type 'ai'",
+    ),
+    (
         {"role": "agent", "metadata": {"langchain": {"tool_calls": 3}}},
         "cannot be converted to a message of type 'ai'",
     ),
