@@ -133,7 +133,8 @@ _BESIDE: Final[Mapping[str, str]] = {
     " thanks again, thank you again, much appreciated, appreciated, in advance, kindly, sir,"
     " madam, ma'am, mate, dear, love, buddy, bro, man, dude, guys, my friend, it's fine, it's ok,"
     " it's okay, it's good, all good, that's ok, that's okay, that's alright, that's all right,"
-    " fine, good, now, right now, right away, straight away, asap",
+    " that's it, that will do, that'll do, fine, good, now, right now, right away, straight away,"
+    " asap",
     "de": "jo, bitte, bitteschön, bitte schön, bitte sehr, danke, dankeschön, danke schön, danke"
     " sehr, danke dir, danke ihnen, vielen dank, herzlichen dank, besten dank, lieben dank,"
     " tausend dank, vielen lieben dank, im voraus, jetzt, gut, alles gut, toll",
