@@ -54,10 +54,12 @@ def ai(writer: str, *blocks: Any) -> AIMessage:
 # -- conversations over all kinds of blocks --------------------------------------------------------
 
 
+READ = json.dumps(yaml.safe_load(Path(__file__).with_name("rounds.yaml").read_text("utf-8")))
+
+
 def data_of(number: int) -> dict[str, Any]:
     """What the file of rounds holds, with the number of a round."""
-    text = Path(__file__).with_name("rounds.yaml").read_text("utf-8")
-    return dict(yaml.safe_load(text.replace("<n>", str(number))))
+    return dict(json.loads(READ.replace("<n>", str(number))))
 
 
 def message_of(writer: str, line: dict[str, Any]) -> BaseMessage:
