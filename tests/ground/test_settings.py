@@ -386,30 +386,3 @@ def test_a_current_folder_that_has_gone_has_no_file(places: Places, tmp_path: Pa
         [sys.executable, "-c", code], cwd=gone, env=environment, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (0, "50\n"), done.stderr
-
-
-# -- the extra -------------------------------------------------------------------------------------
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("missing", ["pydantic_settings", "platformdirs"])
-def test_without_the_extra_the_rest_works_and_the_error_names_the_pip_command(missing: str) -> None:
-    code = f"""
-import sys
-sys.modules[{missing!r}] = None
-import langmem_ext
-for name in langmem_ext.__all__:
-    try:
-        getattr(langmem_ext, name)
-    except langmem_ext.MissingExtra as error:
-        print(name, error)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["Origin", "Settings"]
-    assert all("pip install 'langmem-ext[settings]'" in line for line in done.stdout.splitlines())
