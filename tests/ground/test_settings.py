@@ -21,42 +21,8 @@ from langmem_ext import LangmemExtError, Origin, Settings, SettingsError
 PREFIX = "LANGMEM_EXT_"
 FIELDS = Settings.model_fields
 
-DEFAULTS = {
-    "enabled": True,
-    "storage_path": "memory.db",
-    "owner": "",
-    "tz": "",
-    "synchronous": "full",
-    "compress": False,
-    "on_damage": "raise",
-    "max_turns": 50,
-    "on_limit": "trim",
-    "ttl_hours": 3,
-    "sweep_interval_minutes": 15,
-    "auto_prune_days": 0,
-    "list_limit": 10,
-    "title_length": 100,
-    "model": "",
-    "strategy": "summary",
-    "max_history_tokens": 4096,
-    "max_history_messages": 40,
-    "keep_recent_messages": 20,
-    "token_counter": "auto",
-    "tool_output_trim_chars": 2000,
-    "tool_output_offload_tokens": 0,
-    "tool_output_protected_tokens": 50_000,
-    "summarization_model": "",
-    "summary_prompt_file": "",
-    "verify_summary": True,
-    "detect_loops": True,
-    "strip_thoughts": True,
-    "context_window_tokens": 0,
-    "safety_margin_tokens": 512,
-    "response_budget_tokens": 16_000,
-    "history_budget_tokens": 50_000,
-    "file_budget_tokens": 100_000,
-    "max_recent_files": 0,
-}
+DATA: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("settings.yaml").read_text("utf-8"))
+DEFAULTS: dict[str, Any] = DATA["defaults"]
 
 
 class Places:
@@ -120,20 +86,6 @@ def test_zero_turns_a_setting_off(places: Places) -> None:
     assert all(getattr(settings, name) == 0 for name in OFF)
 
 
-VALID: dict[str, list[Any]] = {
-    "enabled": [True, False],
-    "owner": ["ann", "no", "12", "ünïcödé: x", "# x", " spaced "],
-    "tz": ["Europe/Rome", "UTC"],
-    "synchronous": ["full", "normal"],
-    "strategy": ["window", "summary"],
-    "max_turns": [1, 10**9],
-    "ttl_hours": [0.5, 3, 876_000],
-    "storage_path": ["/srv/memory.db", ":memory:", "/a b/ü.db"],
-    "model": ["openai:gpt-5", "null"],
-    "verify_summary": [True, False],
-}
-
-
 # -- which place counts ----------------------------------------------------------------------------
 
 LAYERS = ("argument", "environment", "project file", "user file")
@@ -193,7 +145,7 @@ def test_an_origin_names_the_variable_or_the_line(places: Places) -> None:
 
 
 def test_a_value_reads_the_same_from_every_place(places: Places) -> None:
-    for name, values in VALID.items():
+    for name, values in DATA["valid"].items():
         for value in values:
             assert getattr(Settings(**{name: value}), name) == value
             text = json.dumps(value) if isinstance(value, bool) else str(value)
@@ -280,53 +232,8 @@ def test_a_path_in_a_file_counts_from_its_folder_else_from_where_the_program_is(
 # -- paths and passwords ---------------------------------------------------------------------------
 
 
-PASSWORDS = [
-    ("postgresql://ann:SECRET@host/db", "postgresql://ann:***@host/db"),
-    ("postgresql://ann:SEC@SECRET@host:5432/db?x=1", "postgresql://ann:***@host:5432/db?x=1"),
-    ("postgresql://:SECRET@host", "postgresql://:***@host"),
-    ("postgresql://ann:SEC/RET@host/db", "postgresql://ann:***@host/db"),
-    ("postgresql://ann:SEC?RET@host/db?x=1", "postgresql://ann:***@host/db?x=1"),
-    ("postgresql://ann:SEC#RET@host/db", "postgresql://ann:***@host/db"),
-    (
-        "postgresql://host/db?user=ann&password=SECRET&x=1",
-        "postgresql://host/db?user=ann&password=***&x=1",
-    ),
-    (
-        "postgresql://ann:SECRET@pooler/db?prepare=off&direct=postgresql%3A%2F%2Fann%3ASECRET%40host%3A5432%2Fdb&schema=chat",
-        "postgresql://ann:***@pooler/db?prepare=off&direct=postgresql%3A%2F%2Fann%3A***%40host%3A5432%2Fdb&schema=chat",
-    ),
-    (
-        "postgresql://h/d?direct=postgresql%3a//ann:SECRET@host/db",
-        "postgresql://h/d?direct=postgresql%3a//ann:***@host/db",
-    ),
-    (
-        "postgresql://h/d?direct=postgresql%3A%2F%2F%3ASECRET%40host",
-        "postgresql://h/d?direct=postgresql%3A%2F%2F%3A***%40host",
-    ),
-    (
-        "postgresql://h/d?direct=postgresql%3A%2F%2Fann%40host%3A5432%2Fd",
-        "postgresql://h/d?direct=postgresql%3A%2F%2Fann%40host%3A5432%2Fd",
-    ),
-    ("host=h password='SEC RET' sslpassword=SECRET", "host=h password=*** sslpassword=***"),
-    ("https://host/db?sig=SECRET&v=1", "https://host/db?sig=***&v=1"),
-    ("sqlite:///memory.db?userPin=SECRET", "sqlite:///memory.db?userPin=***"),
-    (
-        "postgresql://h/d?direct=postgresql%3A%2F%2Fh%2Fd%3Fpassword%3DSECRET%26x%3D1&schema=chat",
-        "postgresql://h/d?direct=postgresql%3A%2F%2Fh%2Fd%3Fpassword%3D***%26x%3D1&schema=chat",
-    ),
-    (
-        "postgresql://h/d?password=SECRET%26SECRET&schema=chat",
-        "postgresql://h/d?password=***&schema=chat",
-    ),
-    ("postgresql://h/d?schema=spinner&mapping=a", "postgresql://h/d?schema=spinner&mapping=a"),
-    ("postgresql://ann@host/db", "postgresql://ann@host/db"),
-    ("sqlite:///memory.db", "sqlite:///memory.db"),
-    ("ann:dora@memory.db", "ann:dora@memory.db"),
-]
-
-
 def test_no_password_is_shown(places: Places) -> None:
-    for url, shown in PASSWORDS:
+    for url, shown in DATA["shown"]:
         settings = Settings(storage_path=url)
         assert settings.storage_path == url
         assert "SECRET" not in repr(settings) + str(settings), url
@@ -339,15 +246,7 @@ def test_no_password_is_shown(places: Places) -> None:
 
 
 def test_an_unknown_name_names_the_nearest(places: Places) -> None:
-    for name, near in (
-        ("max_turn", "max_turns"),
-        ("ttl", "ttl_hours"),
-        ("storage-path", "storage_path"),
-        ("MAX_HISTORY_TOKENS", "max_history_tokens"),
-        ("prune_days", "auto_prune_days"),
-        ("trim_chars", "tool_output_trim_chars"),
-        ("summarisation_model", "summarization_model"),
-    ):
+    for name, near in DATA["near"].items():
         places.project.write_text(f"enabled: true\n{name}: SECRET\n")
         problem = f"{name} is not a setting; did you mean {near}?"
         assert refused() == (f"{places.project}:2: {problem}",)
@@ -364,35 +263,10 @@ def test_an_unknown_name_names_the_nearest(places: Places) -> None:
     assert "did you mean LANGMEM_EXT_MAX_TURNS?" in refused()[0]
 
 
-BAD = [
-    ("enabled", "perhaps", "true or false"),
-    ("enabled", 2, "true or false"),
-    ("synchronous", "off", "full or normal"),
-    ("on_damage", True, "raise or skip"),
-    ("strategy", "clever", "window or summary or hybrid or messages"),
-    ("max_turns", -1, "a whole number of turns, 0 to 1,000,000,000; 0 turns it off"),
-    ("max_turns", 1.5, "a whole number of turns"),
-    ("max_turns", "many", "a whole number of turns"),
-    ("max_turns", True, "a whole number of turns"),
-    ("max_turns", 10**10, "a whole number of turns"),
-    ("max_turns", [1], "a whole number of turns"),
-    ("tool_output_protected_tokens", -1, "a whole number of tokens, 0 to 1,000,000,000"),
-    ("ttl_hours", "nan", "a number of hours, 0 to 876,000; 0 turns it off"),
-    ("ttl_hours", "inf", "a number of hours"),
-    ("ttl_hours", "3 h", "a number of hours"),
-    ("ttl_hours", False, "a number of hours"),
-    ("auto_prune_days", "off", "0 turns it off"),
-    ("sweep_interval_minutes", -0.5, "a number of minutes, 0 to 525,600"),
-    ("storage_path", "", "use a path"),
-    ("storage_path", {"path": "x"}, "use a path"),
-    ("owner", 12, "text, in quotes if it looks like a number"),
-]
-
-
 def test_a_value_that_cannot_be_used_is_named_with_its_place_and_what_is_allowed(
     places: Places,
 ) -> None:
-    for name, value, right in BAD:
+    for name, value, right in DATA["wrong"]:
         [problem] = refused(**{name: value})
         assert problem.startswith(f"argument: {name} cannot be {value!r}; ")
         assert right in problem
@@ -460,20 +334,8 @@ def test_a_file_that_is_no_mapping_of_data_is_refused(places: Places) -> None:
 
 words = st.sampled_from(
     [
-        *FIELDS,
-        "memory",
-        "true",
-        "12",
-        "-1",
-        "nan",
-        "~",
-        "null",
-        "x",
-        "&a",
-        "*a",
-        "!!int",
-        "\x1b[2J",
-        "\ud800",
+        *(*FIELDS, "memory", "true", "12", "-1", "nan", "~", "null"),
+        *("x", "&a", "*a", "!!int", "\x1b[2J", "\ud800"),
     ]
 )
 marks = st.sampled_from(
@@ -524,30 +386,3 @@ def test_a_current_folder_that_has_gone_has_no_file(places: Places, tmp_path: Pa
         [sys.executable, "-c", code], cwd=gone, env=environment, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (0, "50\n"), done.stderr
-
-
-# -- the extra -------------------------------------------------------------------------------------
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("missing", ["pydantic_settings", "platformdirs"])
-def test_without_the_extra_the_rest_works_and_the_error_names_the_pip_command(missing: str) -> None:
-    code = f"""
-import sys
-sys.modules[{missing!r}] = None
-import langmem_ext
-for name in langmem_ext.__all__:
-    try:
-        getattr(langmem_ext, name)
-    except langmem_ext.MissingExtra as error:
-        print(name, error)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["Origin", "Settings"]
-    assert all("pip install 'langmem-ext[settings]'" in line for line in done.stdout.splitlines())

@@ -211,6 +211,9 @@ def test_without_one_package_of_the_waiting_graph_its_names_say_which_extra_brin
 def test_what_needs_an_extra_says_so_where_it_is_imported() -> None:
     for statement, hidden, extra in (
         ("from langmem_ext import build_waiting_graph", "phonenumbers", "waiting"),
+        ("from langmem_ext import ContextMiddleware", "langchain", "agents"),
+        ("from langmem_ext import Settings", "platformdirs", "settings"),
+        ("from langmem_ext import Settings", "pydantic_settings", "settings"),
         ("import langmem_ext.server", "fastapi", "server"),
         ("import langmem_ext.inspector", "fastapi", "server"),
     ):

@@ -16,8 +16,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import AuthenticationError
-from listening import listening
 from patience import until
+from serving import listening
 
 from langmem_ext import DeltaSaver, DeltaStore, Retention, ThreadChatMessageHistory
 
@@ -38,7 +38,7 @@ def serving(folder: Path, *words: str) -> Iterator[str]:
         serve = [sys.executable, "-m", "langmem_ext.cli", "serve", "memory.db"]
         return [*serve, "--port", str(port), *words]
 
-    with listening(command, folder) as port:
+    with listening(command, folder) as (port, _):
         yield f"http://127.0.0.1:{port}"
 
 

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from listening import listening
 from postgres.missing import missing
 from repository import ROOT
+from serving import listening
 
 PAGE = (ROOT / "docs" / "operate" / "server.md").read_text(encoding="utf-8")
 
@@ -43,7 +43,7 @@ def test_the_commands_of_the_page_answer_what_it_says(tmp_path: Path) -> None:
         uvicorn = [sys.executable, "-m", "uvicorn", "coach:app", "--log-level", "warning"]
         return [*uvicorn, "--port", str(port)]
 
-    with listening(command, tmp_path) as port:
+    with listening(command, tmp_path) as (port, _):
         typed = script.replace("localhost:5000", f"127.0.0.1:{port}")
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", typed],

@@ -7,8 +7,6 @@ The models are doubles that answer by a function; the agents, tools, savers and 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -507,38 +505,3 @@ async def test_what_the_provider_counts_puts_the_next_requests_right(run: Any) -
     for number in range(24):
         await run(agent, question(number))
     assert 1_400 < max(2 * cost(sent) for sent in model.asked) <= 2_000
-
-
-async def test_with_no_budget_the_models_profile_says_it(run: Any) -> None:
-    model = scripted(numbered, profile={"max_input_tokens": 2_000})
-    agent = create_agent(
-        model,
-        [],
-        middleware=[ContextMiddleware(model=scripted(summing_up), counter=COUNTER)],
-        checkpointer=InMemorySaver(),
-    )
-    for number in range(24):
-        await run(agent, question(number))
-    assert_governed(model, 1_500)
-    assert SUMMARY in texts(model.asked[-1])
-
-
-# -- without the extra -----------------------------------------------------------------------------
-
-
-@pytest.mark.process
-def test_without_the_extra_the_middleware_names_the_command() -> None:
-    program = (
-        "import sys\n"
-        "sys.modules['langchain'] = sys.modules['langchain.agents'] = None\n"
-        "import langmem_ext\n"
-        "from langmem_ext import ContextGovernor, govern\n"
-        "try:\n    langmem_ext.ContextMiddleware\n"
-        "except langmem_ext.MissingExtra as error:\n    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert (
-        done.stdout.strip() == "ContextMiddleware needs an extra: pip install 'langmem-ext[agents]'"
-    )

@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import psycopg
 import pytest
 
-from langmem_ext import DeltaSaver
 from langmem_ext.storage.operation import Batch, Operation, Rows, Statement, Together
-from langmem_ext.storage.postgres.driver import PostgresDriver
 from langmem_ext.storage.postgres.wire.commands import Command
 from langmem_ext.storage.postgres.wire.exchange import Session
-from langmem_ext.storage.schema.dialect import SQLITE
 from langmem_ext.storage.sqlite.driver import SqliteDriver
 
 _FRAME = ("BEGIN", "COMMIT", "SET ")
@@ -90,20 +86,3 @@ def _asked_by(effect: Any) -> list[Statement | Batch | Command]:
         for one in several
         if isinstance(one, Statement | Batch | tuple)
     ]
-
-
-def plan_of(saver: DeltaSaver, asked: Statement | Batch | Command) -> str:
-    """The saver's query plan for a statement; on PostgreSQL as if the table had many rows."""
-    assert not isinstance(asked, Batch)
-    driver = saver.log.driver
-    if isinstance(driver, SqliteDriver):
-        params = asked.params if isinstance(asked.params, tuple) else dict(asked.params or {})
-        found = driver._connection.execute(
-            f"EXPLAIN QUERY PLAN {SQLITE.render(asked.sql)}", params
-        ).fetchall()
-    else:
-        assert isinstance(driver, PostgresDriver)
-        with psycopg.connect(driver.server.conninfo) as connection:
-            connection.execute("SET enable_seqscan = off")
-            found = connection.execute(f"EXPLAIN {asked.sql}".encode(), asked.params).fetchall()
-    return "\n".join(str(row) for row in found)

@@ -16,10 +16,10 @@ import served
 from calling import calling
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from listening import listening
 from patience import PATIENCE_S
 from schemathesis import GenerationMode
 from served import filling, notebook
+from serving import listening
 
 from langmem_ext.server import Limits, Memory, create_app
 
@@ -63,7 +63,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return [sys.executable, "-c", PROGRAM, str(folder / "memory.db"), str(port)]
 
     with (folder / "log").open("w+") as log:
-        with listening(command, Path(served.__file__).parent, stderr=log) as port:
+        with listening(command, Path(served.__file__).parent, stderr=log) as (port, _):
             yield f"http://127.0.0.1:{port}"
         log.seek(0)
         print(log.read())

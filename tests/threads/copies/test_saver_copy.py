@@ -344,17 +344,6 @@ def test_a_copy_that_is_killed_has_what_it_told_of_whole_and_goes_on(
             assert_moved(old, new)
 
 
-@pytest.mark.parametrize("target", OURS)
-def test_writes_that_came_since_are_copied(target: str, opened: Callable[[str], Saver]) -> None:
-    old, new = opened("memory"), opened(target)
-    live(old)
-    copy_saver(old, new)
-    build(old).invoke(Command(resume="later"), CONFIG)
-    report = copy_saver(old, new)
-    assert report.writes > 0
-    assert_moved(old, new)
-
-
 @pytest.mark.parametrize("target", KINDS)
 def test_a_thread_that_went_on_in_the_target_lacks_nothing(
     target: str, opened: Callable[[str], Saver]

@@ -455,29 +455,6 @@ def test_what_a_killed_export_leaves_is_removed_by_a_later_one_to_the_same_path(
     assert set(folder.iterdir()) == {path, *others}
 
 
-async def test_an_export_that_is_cancelled_leaves_no_file(
-    saver: DeltaSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, go_on, dumps = threading.Event(), threading.Event(), json.dumps
-
-    def slowly(*args: Any, **options: Any) -> str:
-        begun.set()
-        go_on.wait(PATIENCE_S)
-        return dumps(*args, **options)
-
-    say(saver, "one")
-    (folder := tmp_path / "folder").mkdir()
-    monkeypatch.setattr("langmem_ext.threads.export.writer.dumps", slowly)
-    task = asyncio.ensure_future(Threads(saver).aexport_to(folder / "out"))
-    await asyncio.to_thread(begun.wait, PATIENCE_S)
-    assert len(list(folder.iterdir())) == 1
-    task.cancel()
-    go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert list(folder.iterdir()) == []
-
-
 def test_a_pipe_and_a_link_stay_what_they_are(
     saver: DeltaSaver, other: DeltaSaver, tmp_path: Path
 ) -> None:

@@ -504,20 +504,6 @@ def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(
 # -- copying and deleting --------------------------------------------------------------------------
 
 
-async def test_a_fork_of_a_whole_thread_waits_for_the_same_answer(
-    saver: DeltaSaver, calls: Calls
-) -> None:
-    graph = asking(saver)
-    graph.invoke({"messages": [HumanMessage("one")]}, config("t"))
-    copy = await calls.call(Threads(saver), "fork", "t")
-    assert (copy.forked_from, copy.title, copy.messages) == ("t", "one", 2)
-    graph.invoke(Command(resume="two"), config(copy.id))
-    assert texts(saver, copy.id) == ["one", "I see 1", "two"]
-    assert texts(saver, "t") == ["one", "I see 1"]
-    assert graph.get_state(config("t")).interrupts
-    assert_sound(saver)
-
-
 async def test_a_fork_ends_where_it_is_told_to_and_what_was_still_to_be_done_is_done_again(
     saver: DeltaSaver, calls: Calls
 ) -> None:

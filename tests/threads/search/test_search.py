@@ -7,21 +7,20 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Send
 from patience import PATIENCE_S
 from prune_reference import assert_sound, rows
 from savers import BACKENDS, Backend, Calls, Mode, open_saver
-from search_reference import Overtaken, begin_index, has_index, spoil
+from search_reference import begin_index, has_index, spoil
 
 from langmem_ext import (
     DeltaSaver,
@@ -67,83 +66,6 @@ def chat(saver: Any, thread: str, *texts: str) -> None:
 
 def found(threads: Threads, text: str, **where: Any) -> list[tuple[str, int]]:
     return sorted((hit.thread_id, hit.number) for hit in threads.search(text, **where))
-
-
-LONG = "my card is 4711, no more" + " and what is long" * 9
-INPUTS: dict[str, Callable[[], Any]] = {
-    "message": lambda: HumanMessage(LONG),
-    "message with an id": lambda: HumanMessage(LONG, id="h"),
-    "tuple": lambda: ("user", LONG),
-    "short": lambda: ("user", LONG[:24]),
-}
-"""A user's message as it is given to a graph: it is stored before it has an id, and the text of a
-tuple before there is a message."""
-
-
-def marking(saver: BaseCheckpointSaver[Any], *, secret: bool = True) -> Any:
-    """A graph whose node says what of a message is sensitive."""
-    notes = {"langmem_ext": {"sensitive": ["card"], "spans": [[11, 15]]}} if secret else {}
-
-    def mark(state: MessagesState) -> Any:
-        last = state["messages"][-1]
-        return {
-            "messages": [last.model_copy(update={"additional_kwargs": notes}), AIMessage("thanks")]
-        }
-
-    return (
-        StateGraph(MessagesState)
-        .add_node("mark", mark)
-        .add_edge(START, "mark")
-        .compile(checkpointer=saver)
-    )
-
-
-@pytest.mark.parametrize("said", INPUTS)
-@pytest.mark.parametrize("early", [True, False])
-def test_what_a_node_marks_is_hidden_though_it_is_stored_before_what_the_node_was_given(
-    url: str, said: str, early: bool
-) -> None:
-    config = {"configurable": {"thread_id": "t"}}
-    looks = []
-
-    def look() -> None:
-        for _ in range(2):
-            looks.append(threads.search("4711"))
-            threads.rebuild_search()
-
-    with open_saver(url) as saver:
-        threads = Threads(saver)
-        if early:
-            threads.enable_search()
-        marking(Overtaken(saver, look)).invoke(
-            {"messages": [INPUTS[said]()]}, config, durability="async"
-        )
-        assert looks == [[], []]
-        for _ in range(3):
-            assert not threads.search("4711")
-            assert len(threads.search("card")) == 1
-            assert_sound(saver)
-            assert list(rows(saver, "SELECT words FROM search WHERE words LIKE '%4711%'")) == []
-            threads.rebuild_search()
-        messages = marking(saver).get_state(config).values["messages"]
-        # Another text under its id is another message; the first one again, unmarked, is what the
-        # node has marked.
-        for text, shown in (
-            ("my card is 4712", True),
-            (messages[0].text, False),
-            ("my card is 4713", True),
-        ):
-            marking(saver).update_state(
-                config,
-                {"messages": [HumanMessage(text, id=messages[0].id, name=text[-2:])]},
-                as_node="mark",
-            )
-            assert [hit.number for hit in threads.search("card")] != []
-            assert len(threads.search(text.split()[3].strip(","))) == shown
-            assert_sound(saver)
-        saver.prune(["t"], keep_last=1)
-        assert len(threads.search("4713")) == 1
-        assert_sound(saver)
 
 
 async def test_a_hit_says_where_it_stands_and_what_of_it_was_looked_for(

@@ -206,20 +206,6 @@ def test_an_interaction_names_its_session() -> None:
         assert memory.for_session("b").params() == other.for_session("a").params() == {}
 
 
-def test_an_empty_value_is_a_value_and_none_is_none(
-    session: SessionHandle, saver: DeltaSaver
-) -> None:
-    for value in ("", 0, False, 0.0, [], {}, 1, True, 1.0, "1", 0):
-        session.merge({"a": value})
-        session.set_last_result(value)
-        assert repr((session.params()["a"], session.last_result())) == repr((value, value))
-    before = checkpoints(saver)
-    session.merge({"a": None, "b": None})
-    session.merge({})
-    assert session.params() == {"a": 0}
-    assert checkpoints(saver) == before
-
-
 def test_a_session_of_another_owner_is_not_there(saver: DeltaSaver) -> None:
     ann, bob = (ConversationMemory(saver, owner=name).for_session("s") for name in ("ann", "bob"))
     ann.append(said("mine"))
