@@ -344,3 +344,33 @@ async def test_over_http_a_yes_is_said_not_written() -> None:
         assert "80" in asked["__interrupt__"][0]["value"]["prompt"]
         await runs.wait("t", "agent", command={"resume": "yes"})
     assert RAN == [("pay", {"amount": 80, "recipient": "Ann"})]
+
+
+def test_words_beside_a_yes_count_wherever_they_stand() -> None:
+    """In another block of the message, or in a message of the same input."""
+    yes: Any = {"type": "text", "text": "yes"}
+    for block in (
+        {"type": "input_text", "text": "but only 20"},
+        {"type": "text-plain", "text": "but only 20", "mime_type": "text/plain"},
+        {"type": "document", "source": {"type": "text", "data": "no, do not pay"}},
+    ):
+        for content in ([yes, block], [block, yes]):
+            desk = Desk("pay")
+            converse(desk.graph, HumanMessage(content), thread_id=desk.thread)
+            assert desk.ran == [], content
+    for before in ("make it 777", "no", "wait, not yet"):
+        desk = Desk("pay")
+        config: Any = {"configurable": {"thread_id": desk.thread}}
+        desk.graph.invoke({"messages": [("user", before), ("user", "yes")]}, config)
+        assert desk.ran == [], before
+
+
+def test_an_edit_of_another_tools_call_is_refused() -> None:
+    args = {"amount": 50, "recipient": "Ann"}
+    named = {"type": "edit", "edited_action": {"name": "save_draft", "args": args}}
+    inbox = {"type": "edit", "args": {"action": "save_draft", "args": args}}
+    for edit in ({"decisions": [named]}, [inbox]):
+        desk = Desk("pay")
+        with pytest.raises(InvalidInput):
+            converse(desk.graph, thread_id=desk.thread, resume=edit)
+        assert desk.ran == []

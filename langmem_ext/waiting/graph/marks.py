@@ -79,10 +79,11 @@ def as_stored(
         now: When it was written.
     """
     playbook = on_thread(playbook, state)
-    known = known_of(playbook, state).with_values(spotted(playbook, message.text, now))
+    text = words_of(vars(message))
+    known = known_of(playbook, state).with_values(spotted(playbook, text, now))
     if not playbook.sensitive and not known.values:
         return message
-    heard = Heard(str(message.id), message.text, (), now, known=known)
+    heard = Heard(str(message.id), text, (), now, known=known)
     session = read_session(state, playbook)
     return noted(playbook, message, heard, read_of(playbook, heard), session, session)
 

@@ -21,6 +21,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 
 from langmem_ext._internal.stepping import aperform, perform
+from langmem_ext.messages.text import words_of
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.graph.answerer import Answerer
@@ -127,6 +128,9 @@ class Nodes:
     ) -> Generator[ClassifyRequest | AskedQuestion, Any, dict[str, Any]]:
         here = self._on(state)
         heard = here._heard(state, config)
+        said = [message for message in (state.get("messages") or ())[-2:]]
+        if len(said) == 2 and all(isinstance(message, HumanMessage) for message in said):
+            state = {**state, "waiting_for_param": None}  # the one before it may change the request
         if heard is not None:
             self.reporter.received(state, config)
         decided = yield from plan_turn(
@@ -146,7 +150,7 @@ class Nodes:
         messages = state.get("messages") or []
         if not messages or not isinstance(messages[-1], HumanMessage):
             return None
-        text, now = messages[-1].text, moment_of(messages[-1]) or _local_now(config)
+        text, now = words_of(vars(messages[-1])), moment_of(messages[-1]) or _local_now(config)
         return Heard(
             id=str(messages[-1].id),
             text=text,

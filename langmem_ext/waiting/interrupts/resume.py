@@ -69,12 +69,18 @@ class Expected:
         names: The parameters that may be given as values; none where what is asked is sensitive.
         says_yes: Whether yes is an answer: to a confirmation, or to a value that is proposed.
         id: The interrupt's id; empty where it is not known.
+        tool: The tool as whose call the question is shown.
     """
 
     param: str
     names: frozenset[str] = frozenset()
     says_yes: bool = False
     id: str = ""
+    tool: str = ""
+
+    def is_of(self, name: object) -> bool:
+        """Whether an edit is of the call that is shown: of no other tool."""
+        return name in (None, self.tool)
 
     @classmethod
     def by(cls, payload: Mapping[str, Any], interrupt_id: str = "") -> Expected:
@@ -83,7 +89,8 @@ class Expected:
         args = action["args"] if isinstance(action, Mapping) else {}
         fields = schema["properties"] if isinstance(schema, Mapping) else {}
         says_yes = payload.get("reason") == CONFIRMATION or bool(args.get(payload["param"]))
-        return cls(payload["param"], frozenset((*args, *fields)), says_yes, interrupt_id)
+        tool = action.get("action", "") if isinstance(action, Mapping) else ""
+        return cls(payload["param"], frozenset((*args, *fields)), says_yes, interrupt_id, tool)
 
 
 def read_answer(value: object, expected: Expected) -> Answer | None:
@@ -252,7 +259,9 @@ def _decided(value: Any, expected: Expected, depth: int) -> Iterator[Answer | No
             yield _read(decision, expected, depth)
         case {"type": "approve"}:
             yield _approved(expected)
-        case {"type": "edit", "edited_action": {"args": Mapping() as args}}:
+        case {"type": "edit", "edited_action": {"args": Mapping() as args} as call} if (
+            expected.is_of(call.get("name"))
+        ):
             yield _values(args, expected, approved=True)
         case {"type": "respond", "message": str(words)}:
             yield _words(words)
@@ -267,7 +276,9 @@ def _from_inbox(value: Any, expected: Expected, depth: int) -> Iterator[Answer |
     match value:
         case {"type": "response", "args": str(words)}:
             yield _words(words)
-        case {"type": "edit" | "accept", "args": {"args": Mapping() as args}}:
+        case {"type": "edit" | "accept", "args": {"args": Mapping() as args} as call} if (
+            expected.is_of(call.get("action"))
+        ):
             yield _values(args, expected, approved=True)
         case {"type": "accept", "args": None}:
             yield _approved(expected)

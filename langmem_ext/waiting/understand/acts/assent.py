@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 _YES: Final[Mapping[str, str]] = {
     "en": "yes, yess, yep, yepp, yeah, yup, yupp, yea, yas, yeh, yh, yeap, ye, yessir, y, aye, uh"
-    " huh, mhm, sure, sure thing, for sure, sure do, ok, okay, okey, okie, oki, k, okey dokey,"
+    " huh, mhm, sure, sure thing, for sure, sure do, ok, okay, okey, okie, oki, okey dokey,"
     " okie dokie, ok then, okay then, alright, alright then, all right, correct, that's"
     " correct, this is correct, that is correct, it's correct, it is correct, all correct,"
     " everything is correct, that's right, this is right, that is right, it's right, it is"
@@ -133,24 +133,24 @@ _BESIDE: Final[Mapping[str, str]] = {
     " thanks again, thank you again, much appreciated, appreciated, in advance, kindly, sir,"
     " madam, ma'am, mate, dear, love, buddy, bro, man, dude, guys, my friend, it's fine, it's ok,"
     " it's okay, it's good, all good, that's ok, that's okay, that's alright, that's all right,"
-    " that's it, that will do, that'll do, fine, good, now, right now, right away, straight away,"
+    " that's it, that will do, that'll do, fine, good, right away, straight away,"
     " asap",
     "de": "jo, bitte, bitteschön, bitte schön, bitte sehr, danke, dankeschön, danke schön, danke"
     " sehr, danke dir, danke ihnen, vielen dank, herzlichen dank, besten dank, lieben dank,"
-    " tausend dank, vielen lieben dank, im voraus, jetzt, gut, alles gut, toll",
+    " tausend dank, vielen lieben dank, im voraus, gut, alles gut, toll",
     "es": "por favor, porfa, porfavor, porfis, gracias, muchas"
     " gracias, mil gracias, muchísimas gracias, se lo agradezco, te lo agradezco, muy amable,"
-    " ahora, bien, muy bien, todo bien, señor, señora, amigo,"
+    " bien, muy bien, todo bien, señor, señora, amigo,"
     " amiga",
     "fr": "s'il vous plaît, s'il te plaît, svp, stp, merci, merci beaucoup, merci bien, merci à"
     " vous, merci à toi, mille mercis, merci d'avance, je vous remercie, je te remercie,"
-    " maintenant, bon, bien, c'est bon, c'est bien, monsieur, madame",
+    " bon, bien, c'est bon, c'est bien, monsieur, madame",
     "it": "per favore, per piacere, grazie, grazie mille, mille grazie, molte grazie, bene, va"
-    " benissimo, adesso",
-    "pt": "por favor, obrigado, obrigada, muito obrigado, muito obrigada, bem, tudo bem, agora",
+    " benissimo",
+    "pt": "por favor, obrigado, obrigada, muito obrigado, muito obrigada, bem, tudo bem",
     "nl": "alsjeblieft, alstublieft, aub, dank je, dank u, dank je wel, dank u wel, dankjewel,"
-    " dankuwel, bedankt, goed, nu",
-    "sv, da, nb": "tack, tack så mycket, tak, mange tak, takk, tusen takk, bra, nu",
+    " dankuwel, bedankt, goed",
+    "sv, da, nb": "tack, tack så mycket, tak, mange tak, takk, tusen takk, bra",
     "": "🙏, 🙂, 😊, 😀, 😃, 😄, 😁, ☺, ❤, 🎉, :), :-), =)",
 }
 """What may stand beside a yes or a no, and says neither by itself."""
