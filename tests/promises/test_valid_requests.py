@@ -152,7 +152,7 @@ def test_what_nobody_knows_is_passed_on() -> None:
 
 
 def test_what_no_client_can_send_is_sent_in_another_form() -> None:
-    """Half of an emoji of a stream that broke, a number that is none, a form of long ago."""
+    """Half of an emoji of a broken stream, NaN, an outdated form."""
     call = {"name": "look", "args": {"q": float("nan"), "half \ud83d": ["\ud83d"]}, "id": "c1"}
     broken = {"name": "look", "args": '{"q": "so \\ud83d', "id": "c2", "error": None}
     function = {"function_call": {"name": "look", "arguments": "{}"}}

@@ -24,7 +24,7 @@ def carried(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
 
 
 def in_json(value: Any) -> Any:
-    """A value with a question mark for half a character, and None for a number that is none."""
+    """A value with a question mark for half a character, and None for NaN and infinity."""
     if isinstance(value, float) and not isfinite(value):
         return None
     if isinstance(value, list | tuple):

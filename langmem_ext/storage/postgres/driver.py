@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -403,10 +403,10 @@ class PostgresDriver:
             self._latest = None
             lanes = [self._lanes.pop(loop) for loop in list(self._lanes)]
         for lane in lanes:
-            if lane.loop.is_closed() or not lane.loop.is_running():
+            if not lane.loop.is_running():
                 lane.abandon()
-            else:
-                asyncio.run_coroutine_threadsafe(lane.aclose(), lane.loop)
+            with suppress(RuntimeError):  # it is closed; else one that stands still may go on
+                lane.loop.call_soon_threadsafe(lane.end)
         self._pool.close()
 
     async def aclose(self) -> None:

@@ -148,9 +148,13 @@ class Lane:
 
     async def aclose(self) -> None:
         """Close the connections once running writes are done, even if the caller is cancelled."""
+        await asyncio.shield(self.end())
+
+    def end(self) -> asyncio.Task[None]:
+        """Begin to close the connections, once running writes are done; idempotent."""
         if self._closing is None:
             self._closing = start(self.loop, self._close())
-        await asyncio.shield(self._closing)
+        return self._closing
 
     async def _close(self) -> None:
         while self._flushers:

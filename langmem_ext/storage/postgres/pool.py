@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
 from time import monotonic
+from traceback import clear_frames
 from typing import Any, Final, Self
 from weakref import WeakSet
 
@@ -56,6 +57,10 @@ class _Attempts:
             yield
         except psycopg.Error as error:
             self.reason = first_line(error)
+            raise
+        except asyncio.CancelledError as error:
+            # The pool logs it; a record that is kept would keep the connection open.
+            clear_frames(error.__traceback__)
             raise
         self.reason = None
 

@@ -128,9 +128,10 @@ class Nodes:
     ) -> Generator[ClassifyRequest | AskedQuestion, Any, dict[str, Any]]:
         here = self._on(state)
         heard = here._heard(state, config)
-        said = [message for message in (state.get("messages") or ())[-2:]]
-        if len(said) == 2 and all(isinstance(message, HumanMessage) for message in said):
-            state = {**state, "waiting_for_param": None}  # the one before it may change the request
+        before = (state.get("messages") or [])[-2:-1]
+        confirms = heard is not None and state.get("waiting_for_param") == CONFIRMATION
+        if confirms and before and isinstance(before[0], HumanMessage):
+            state = {**state, "waiting_for_param": None}  # what was said before it was not read
         if heard is not None:
             self.reporter.received(state, config)
         decided = yield from plan_turn(

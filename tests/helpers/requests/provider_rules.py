@@ -31,7 +31,7 @@ Block: TypeAlias = dict[str, Any]
 
 
 def _blocks(content: str | list[str | dict[str, Any]]) -> list[Block]:
-    """Content as blocks; a text is one, an empty one is none."""
+    """Content as blocks: a text as one block, an empty text as no block."""
     parts = [content] if isinstance(content, str) and content else content or []
     return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
 

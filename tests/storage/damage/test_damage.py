@@ -213,8 +213,8 @@ ITEM = "UPDATE item SET {} WHERE {{item}}"
 VALUE = "UPDATE value SET body = ? WHERE {values}"
 ROWS: dict[str, tuple[str, Any]] = {
     "an unknown role": (ITEM.format("role = ?"), 99),
-    "a rest that is none": (ITEM.format("rest = ?"), b"text"),
-    "a message kept whole that is none": (
+    "an invalid rest": (ITEM.format("rest = ?"), b"text"),
+    "an invalid message that is kept whole": (
         ITEM.format("role = NULL, rest = ?"),
         ormsgpack.packb([1, 2, 3]),
     ),
@@ -222,9 +222,9 @@ ROWS: dict[str, tuple[str, Any]] = {
     "a value of a newer release": (VALUE, ormsgpack.packb(ormsgpack.Ext(99, b""))),
     "a value that names no message": (VALUE, ormsgpack.packb(ormsgpack.Ext(64, b"\x07"))),
     "an empty value": (VALUE, b""),
-    "a checkpoint that is none": ("UPDATE checkpoint SET body = ? WHERE thread = {thread}", b"\0"),
+    "an invalid checkpoint": ("UPDATE checkpoint SET body = ? WHERE thread = {thread}", b"\0"),
     "no label": ("UPDATE checkpoint SET label = ? WHERE thread = {thread}", 99),
-    "a word that is none": ("UPDATE word SET body = ? WHERE thread = {thread}", b"\xc1"),
+    "an invalid word": ("UPDATE word SET body = ? WHERE thread = {thread}", b"\xc1"),
     "writes that are none": ("UPDATE pending_write SET body = ? WHERE thread = {thread}", b"\xc1"),
 }
 OF_FILES: dict[str, tuple[str, Any]] = {

@@ -76,6 +76,10 @@ class Talk:
         return name
 
     @property
+    def names(self) -> dict[str, str]:
+        return {"ID": self.id, "TOOL": self.payload["action_request"]["action"]}
+
+    @property
     def asks(self) -> str | None:
         waits: str | None = self.graph.get_state(CONFIG).values["waiting_for_param"]
         return waits
@@ -211,7 +215,7 @@ def decided(**decision: Any) -> Any:
 
 
 def edited(**args: Any) -> Any:
-    return decided(type="edit", edited_action={"name": "tool", "args": args})
+    return decided(type="edit", edited_action={"name": "TOOL", "args": args})
 
 
 def sent(*parts: Part) -> Any:
@@ -344,16 +348,13 @@ ANSWERS: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
-def named(value: Any, interrupt_id: str) -> Any:
-    """The value with the id of the question in the place of "ID"."""
+def named(value: Any, names: dict[str, str]) -> Any:
+    """The value with the id of the question in the place of "ID", its tool's name of "TOOL"."""
     if isinstance(value, dict):
-        return {
-            interrupt_id if key == "ID" else key: named(inner, interrupt_id)
-            for key, inner in value.items()
-        }
+        return {names.get(key, key): named(inner, names) for key, inner in value.items()}
     if isinstance(value, list):
-        return [named(inner, interrupt_id) for inner in value]
-    return interrupt_id if value == "ID" else value
+        return [named(inner, names) for inner in value]
+    return names.get(value, value) if isinstance(value, str) else value
 
 
 def check(talk: Talk, expected: dict[str, Any]) -> None:
@@ -373,7 +374,7 @@ def test_an_answer_means_what_its_client_means(
     talk: Talk, kind: str, value: Any, expected: dict[str, Any], how: str
 ) -> None:
     ask(talk, kind)
-    value = named(value, talk.id)
+    value = named(value, talk.names)
     if how == "converse":
         talk.say(resume=value)
     else:
@@ -474,14 +475,14 @@ def test_an_expired_question_is_not_answered_before_the_user_goes_on(
     late = now + timedelta(days=8)
     talk.say("cancel my order O-1", now=now)
     assert talk.payload["expires_at"] == "2026-05-08T12:00:00+00:00"
-    talk.say(resume=named(YES[client], talk.id), now=late)
+    talk.say(resume=named(YES[client], talk.names), now=late)
     assert talk.shop.effects() == []
     assert talk.payload["reason"] == "confirmation"
     assert "expires_at" not in talk.payload
     assert "Do you still want to cancel an order?" in talk.last()
-    talk.say(resume=named(YES[client], talk.id), now=late)
+    talk.say(resume=named(YES[client], talk.names), now=late)
     assert (talk.asks, talk.shop.effects()) == ("confirmation", [])
-    talk.say(resume=named(YES[client], talk.id), now=late)
+    talk.say(resume=named(YES[client], talk.names), now=late)
     assert talk.shop.effects() == CANCELLED_ONCE
 
 
@@ -489,7 +490,7 @@ def test_an_expired_question_is_not_answered_before_the_user_goes_on(
 def test_an_answer_counts_once_and_for_its_question_alone(talk: Talk, client: str) -> None:
     ask(talk, CONFIRM)
     first = talk.id
-    yes = named(YES[client], first)
+    yes = named(YES[client], {"ID": first})
     by_id = yes if client == "AG-UI" else {first: yes}
     for _ in range(2):
         talk.say(resume=by_id, message_id="m1")

@@ -133,15 +133,13 @@ _BESIDE: Final[Mapping[str, str]] = {
     " thanks again, thank you again, much appreciated, appreciated, in advance, kindly, sir,"
     " madam, ma'am, mate, dear, love, buddy, bro, man, dude, guys, my friend, it's fine, it's ok,"
     " it's okay, it's good, all good, that's ok, that's okay, that's alright, that's all right,"
-    " that's it, that will do, that'll do, fine, good, right away, straight away,"
-    " asap",
+    " that's it, that will do, that'll do, fine, good, right away, straight away, asap",
     "de": "jo, bitte, bitteschön, bitte schön, bitte sehr, danke, dankeschön, danke schön, danke"
     " sehr, danke dir, danke ihnen, vielen dank, herzlichen dank, besten dank, lieben dank,"
     " tausend dank, vielen lieben dank, im voraus, gut, alles gut, toll",
-    "es": "por favor, porfa, porfavor, porfis, gracias, muchas"
-    " gracias, mil gracias, muchísimas gracias, se lo agradezco, te lo agradezco, muy amable,"
-    " bien, muy bien, todo bien, señor, señora, amigo,"
-    " amiga",
+    "es": "por favor, porfa, porfavor, porfis, gracias, muchas gracias, mil gracias, muchísimas"
+    " gracias, se lo agradezco, te lo agradezco, muy amable, bien, muy bien, todo bien, señor,"
+    " señora, amigo, amiga",
     "fr": "s'il vous plaît, s'il te plaît, svp, stp, merci, merci beaucoup, merci bien, merci à"
     " vous, merci à toi, mille mercis, merci d'avance, je vous remercie, je te remercie,"
     " bon, bien, c'est bon, c'est bien, monsieur, madame",
@@ -174,7 +172,7 @@ _ALONE: Final = frozenset({"si", "y"})
 """A yes that is the whole message, and nothing beside: else it may be "if" or "and"."""
 _DRAWN_OUT: Final = re.compile(r"(?<=[^\W\d_])([^\W\d_])\1{2,}|([^\W\d_])\2{2,}(?=[^\W\d_])")
 """A letter that is drawn out, beside others: "kkkk" is laughter."""
-_LAUGHTER: Final = re.compile(r"\bja(?:\W+ja)+\b")
+_LAUGHTER: Final = re.compile(r"\bja(?: ja)+\b")
 """Spanish "ja ja"; German "ja, ja" is no plain yes either."""
 
 
@@ -184,9 +182,10 @@ def _words(text: str) -> list[str]:
     Not "supper" and "super": two letters may be another word.
     """
     apart = unicodedata.normalize("NFKD", text.casefold())
-    plain = _LAUGHTER.sub("jaja", _HOW_WRITTEN.sub("", _ACCENTED.sub("sí", apart)))
+    plain = _HOW_WRITTEN.sub("", _ACCENTED.sub("sí", apart))
     words = (_APOSTROPHES.sub("", word) for word in _TOKEN.findall(plain))
-    return [_DRAWN_OUT.sub(r"\1\2", word) for word in words]
+    once = " ".join(_DRAWN_OUT.sub(r"\1\2", word) for word in words)
+    return _LAUGHTER.sub("jaja", once).split()
 
 
 _KINDS: Final[Sequence[tuple[Kind, Mapping[str, str]]]] = (
