@@ -148,6 +148,14 @@ def test_a_yes_may_repeat_a_value_exactly_as_it_was_shown() -> None:
         assert desk.ran == [("cancel_order", SHOWN["cancel_order"])], text
 
 
+def test_one_of_several_numbers_with_a_yes_may_be_meant_for_another() -> None:
+    for text in ("50, please, yes", "yes, 50", "yes, account 70"):
+        thread = str(next(THREADS))
+        for said in ("pay 50", "account 70", text):
+            asked = converse(RULES, said, thread_id=thread)
+        assert (RAN, asked.waiting_for) == ([], "confirmation"), text
+
+
 def test_a_yes_with_another_value_never_runs_what_was_not_shown() -> None:
     for name, said in SAID["changes a value"].items():
         for text in said:
@@ -347,12 +355,13 @@ async def test_over_http_a_yes_is_said_not_written() -> None:
 
 
 def test_words_beside_a_yes_count_wherever_they_stand() -> None:
-    """In another block of the message, or in a message of the same input."""
+    """In another block of the message, even a picture, or in a message of the same input."""
     yes: Any = {"type": "text", "text": "yes"}
     for block in (
         {"type": "input_text", "text": "but only 20"},
         {"type": "text-plain", "text": "but only 20", "mime_type": "text/plain"},
         {"type": "document", "source": {"type": "text", "data": "no, do not pay"}},
+        {"type": "image_url", "image_url": {"url": "https://example.org/other-invoice.png"}},
     ):
         for content in ([yes, block], [block, yes]):
             desk = Desk("pay")

@@ -7,7 +7,7 @@ one update, and the only effects outside the graph are the classifier's and the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from secrets import token_hex
@@ -128,10 +128,9 @@ class Nodes:
     ) -> Generator[ClassifyRequest | AskedQuestion, Any, dict[str, Any]]:
         here = self._on(state)
         heard = here._heard(state, config)
-        before = (state.get("messages") or [])[-2:-1]
         confirms = heard is not None and state.get("waiting_for_param") == CONFIRMATION
-        if confirms and before and isinstance(before[0], HumanMessage):
-            state = {**state, "waiting_for_param": None}  # what was said before it was not read
+        if confirms and _says_more(state["messages"]):
+            state = {**state, "waiting_for_param": None}
         if heard is not None:
             self.reporter.received(state, config)
         decided = yield from plan_turn(
@@ -401,6 +400,14 @@ def _now(state: SessionState) -> datetime:
         None,
     )
     return (last and instant_of(last)) or datetime.now().astimezone()
+
+
+def _says_more(messages: Sequence[AnyMessage]) -> bool:
+    """Whether the user says more than what is read: in a message before, or in a picture."""
+    blocks = messages[-1].content_blocks if isinstance(messages[-1].content, list) else ()
+    return any(block["type"] != "text" for block in blocks) or any(
+        isinstance(message, HumanMessage) for message in messages[-2:-1]
+    )
 
 
 def _local_now(config: RunnableConfig) -> datetime:

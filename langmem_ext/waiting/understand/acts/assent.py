@@ -44,7 +44,8 @@ _YES: Final[Mapping[str, str]] = {
     " wonderful, that would be marvellous, that would be good, that would be perfect, that"
     " would be lovely, that'd be great, i'd like that, i would like that, i'd love that, happy"
     " with that, i'm happy with that, very well, very good, yes i would, yes i am, hell yes,"
-    " hell yeah, heck yes, oh yes, oh yeah, actually yes",
+    " hell yeah, heck yes, oh yes, oh yeah, actually yes, yes correct, yeah correct, yes"
+    " all good, yes that's it, that's it yes",
     "de": "ja, jap, jep, jup, jawohl, jawoll, na klar, klar, aber klar, klar doch, sicher, ganz"
     " sicher, aber sicher, natürlich, selbstverständlich, auf jeden fall, gern, gerne, sehr gern,"
     " sehr gerne, aber gerne, genau, ganz genau, genau so, richtig, das ist richtig, ist richtig,"
@@ -60,7 +61,8 @@ _YES: Final[Mapping[str, str]] = {
     " ausgezeichnet, hervorragend, klasse, sehr gut, das ist gut, das ist ok, das ist okay, ja"
     " gut, ok gut, das klingt gut, klingt gut, hört sich gut an, sieht gut aus, das sieht gut"
     " aus, das wäre gut, das wäre super, das wäre toll, das wäre schön, das wäre nett,"
-    " freigegeben, ich bin sicher, ich bin mir sicher, oh ja, aber ja, aber ja doch",
+    " freigegeben, ich bin sicher, ich bin mir sicher, oh ja, aber ja, aber ja doch, ja"
+    " genau, ja richtig, ja korrekt, ja alles gut",
     "es": "sí, claro, claro que sí, por supuesto, por supuesto que sí, desde luego, vale, de"
     " acuerdo, estoy de acuerdo, correcto, es correcto, todo correcto, está correcto, eso es, así"
     " es, exacto, exactamente, efectivamente, en efecto, perfecto, está perfecto, está bien,"
@@ -70,7 +72,7 @@ _YES: Final[Mapping[str, str]] = {
     " suena bien, sin duda, sin dudarlo, seguro, seguro que sí, estoy seguro, estoy segura,"
     " cierto, es cierto, genial, estupendo, excelente, conforme, afirmativo, apruebo, lo apruebo,"
     " aprobado, eso mismo, eso está bien, eso está perfecto, sip, pues sí, pues claro, que sí, sí"
-    " quiero, okey",
+    " quiero, sí correcto, sí exacto, sí todo bien, okey",
     "fr": "oui, ouais, ouaip, mais oui, si, d'accord, je suis d'accord, c'est d'accord, c'est ok,"
     " c'est ça, c'est bien ça, c'est cela, c'est exact, c'est correct, c'est juste, c'est"
     " parfait, exact, exactement, tout à fait, absolument, bien sûr, bien sûr que oui, bien"
@@ -81,10 +83,11 @@ _YES: Final[Mapping[str, str]] = {
     " plaisir, volontiers, ça marche, ça me va, ça me convient, cela me convient, ça roule,"
     " entendu, affirmatif, marché conclu, dac, impeccable, nickel, génial, je veux bien, oh oui,"
     " ben oui, bah oui, eh oui, eh bien oui, tout est correct, tout est bon, tout est en ordre,"
-    " continuez, poursuivez",
+    " continuez, poursuivez, oui exact, oui c'est bon",
     "it": "sì, certo, va bene, d'accordo, sono d'accordo, perfetto, esatto, esattamente, giusto,"
     " è giusto, corretto, è corretto, confermo, lo confermo, confermato, procedi, proceda,"
-    " procedete, vai avanti, certamente, assolutamente sì, volentieri, sì certo, naturalmente",
+    " procedete, vai avanti, certamente, assolutamente sì, volentieri, sì certo, sì esatto,"
+    " naturalmente",
     "pt": "sim, certo, está certo, com certeza, está bem, perfeito, correto, correcto, exato,"
     " isso, isso mesmo, confirmo, confirmado, pode fazer, pode avançar, prossiga, de acordo,"
     " claro que sim, com prazer, aceito",
@@ -131,21 +134,20 @@ _BESIDE: Final[Mapping[str, str]] = {
     " thnx, thnks, thnaks, tnx, ty, tysm, tyvm, tks, ta, cheers, many thanks, thanks a lot,"
     " thanks a million, thanks so much, thanks very much, thank you so much, thank you very much,"
     " thanks again, thank you again, much appreciated, appreciated, in advance, kindly, sir,"
-    " madam, ma'am, mate, dear, love, buddy, bro, man, dude, guys, my friend, it's fine, it's ok,"
-    " it's okay, it's good, all good, that's ok, that's okay, that's alright, that's all right,"
-    " that's it, that will do, that'll do, fine, good, right away, straight away, asap",
+    " madam, ma'am, mate, dear, love, buddy, bro, man, dude, guys, my friend, that will do,"
+    " that'll do, fine, good, right away, straight away, asap",
     "de": "jo, bitte, bitteschön, bitte schön, bitte sehr, danke, dankeschön, danke schön, danke"
     " sehr, danke dir, danke ihnen, vielen dank, herzlichen dank, besten dank, lieben dank,"
-    " tausend dank, vielen lieben dank, im voraus, gut, alles gut, toll",
+    " tausend dank, vielen lieben dank, im voraus, gut, toll",
     "es": "por favor, porfa, porfavor, porfis, gracias, muchas gracias, mil gracias, muchísimas"
-    " gracias, se lo agradezco, te lo agradezco, muy amable, bien, muy bien, todo bien, señor,"
-    " señora, amigo, amiga",
+    " gracias, se lo agradezco, te lo agradezco, muy amable, bien, muy bien, señor, señora,"
+    " amigo, amiga",
     "fr": "s'il vous plaît, s'il te plaît, svp, stp, merci, merci beaucoup, merci bien, merci à"
     " vous, merci à toi, mille mercis, merci d'avance, je vous remercie, je te remercie,"
-    " bon, bien, c'est bon, c'est bien, monsieur, madame",
+    " bon, bien, monsieur, madame",
     "it": "per favore, per piacere, grazie, grazie mille, mille grazie, molte grazie, bene, va"
     " benissimo",
-    "pt": "por favor, obrigado, obrigada, muito obrigado, muito obrigada, bem, tudo bem",
+    "pt": "por favor, obrigado, obrigada, muito obrigado, muito obrigada, bem",
     "nl": "alsjeblieft, alstublieft, aub, dank je, dank u, dank je wel, dank u wel, dankjewel,"
     " dankuwel, bedankt, goed",
     "sv, da, nb": "tack, tack så mycket, tak, mange tak, takk, tusen takk, bra",
@@ -168,8 +170,12 @@ _HOW_WRITTEN: Final = re.compile(
 """Accents, and what changes only how a picture looks."""
 _ACCENTED: Final = re.compile("\\bsi[\u0300\u0301](?!\\w)")
 """Spanish "sí" and Italian "sì" are known by their accent."""
-_ALONE: Final = frozenset({"si", "y"})
-"""A yes that is the whole message, and nothing beside: else it may be "if" or "and"."""
+_ALONE: Final = frozenset(
+    {"si", "y", "correct", "korrekt", "richtig", "genau", "exact", "exacto", "correcto"}
+    | {"correto", "corretto", "exato", "esatto", "giusto", "certo"}
+)
+"""A yes that is the whole message, and nothing beside: else it may be "if" or "and", or ask to do
+so: "please correct", "bitte richtig"."""
 _DRAWN_OUT: Final = re.compile(r"(?<=[^\W\d_])([^\W\d_])\1{2,}|([^\W\d_])\2{2,}(?=[^\W\d_])")
 """A letter that is drawn out, beside others: "kkkk" is laughter."""
 _LAUGHTER: Final = re.compile(r"\bja(?: ja)+\b")
@@ -221,13 +227,13 @@ def yes_or_no(text: str, shown: Iterable[str] = ()) -> bool | None:
 
     Args:
         text: The whole message.
-        shown: Values of the question that a yes may repeat, exactly as they were shown: "yes,
-            O-123". Only those with a digit count: words may mean anything.
+        shown: Values of the question. A yes may repeat the only one with a digit, exactly as it
+            was shown: "yes, O-123". Words, and one of several numbers, may mean anything.
     """
-    for value in shown:
-        if re.search(r"\d", value):
-            again = rf"(?<![^\s,;]){re.escape(value)}(?=[.,;!]*(?:\s|$))"
-            text = re.sub(again, " ", text, flags=re.IGNORECASE)
+    numbers = [value for value in shown if re.search(r"\d", value)]
+    if len(numbers) == 1:
+        again = rf"(?<![^\s,;]){re.escape(numbers[0])}(?=[.,;!]*(?:\s|$))"
+        text = re.sub(again, " ", text, flags=re.IGNORECASE)
     kinds, whole = _read(text)
     if not whole or {"yes", "no"} <= set(kinds):
         return None
