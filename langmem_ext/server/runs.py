@@ -339,7 +339,7 @@ def command_of(command: Mapping[str, Any]) -> Command[Any]:
         update = command.get("update")
         if isinstance(update, list):
             update = [(name, value) for name, value in update]
-        return Command(
+        taken: Command[Any] = Command(
             update=update,
             resume=command.get("resume"),
             goto=[
@@ -347,10 +347,13 @@ def command_of(command: Mapping[str, Any]) -> Command[Any]:
                 for place in places
             ],
         )
+        if taken.resume is None and not (taken.update or taken.goto):
+            raise ValueError("a command that says nothing")
+        return taken
     except (TypeError, ValueError, KeyError) as error:
         raise HTTPException(
             422,
-            "a command has `resume`, `update` (an object, or pairs) and `goto` (nodes, or {node,"
+            "a command has `resume`, `update` (an object, or pairs) or `goto` (nodes, or {node,"
             " input})",
         ) from error
 

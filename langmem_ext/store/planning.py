@@ -236,5 +236,5 @@ def _listing(op: ListNamespacesOp) -> Listing:
 
 
 def _require_count(number: object, name: str) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise InvalidInput(f"{name} is a whole number of at least 0, not {number!r}")
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 62:
+        raise InvalidInput(f"{name} is a whole number from 0 to 2**62 - 1, not {number!r}")

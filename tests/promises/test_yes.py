@@ -334,6 +334,7 @@ async def test_over_http_a_yes_is_said_not_written() -> None:
                 {"update": written, "goto": "call_tool"},
                 {"update": [*written.items()]},
                 {"goto": {"node": "call_tool", "input": {**before["values"], **written}}},
+                {},
             ):
                 body = {"assistant_id": "agent", "command": command}
                 answer = await caller.http.post("/threads/t/runs/wait", json=body)
@@ -374,12 +375,13 @@ def test_words_beside_a_yes_count_wherever_they_stand() -> None:
         assert desk.ran == [], before
 
 
-def test_an_edit_of_another_tools_call_is_refused() -> None:
+def test_an_edit_of_another_tools_call_and_a_yes_that_says_more_are_refused() -> None:
     args = {"amount": 50, "recipient": "Ann"}
     named = {"type": "edit", "edited_action": {"name": "save_draft", "args": args}}
     inbox = {"type": "edit", "args": {"action": "save_draft", "args": args}}
-    for edit in ({"decisions": [named]}, [inbox]):
+    more = ({"text": "yes", "approved": False}, {"answer": "yes", "text": "no"}, 2**70)
+    for value in ({"decisions": [named]}, [inbox], *more):
         desk = Desk("pay")
         with pytest.raises(InvalidInput):
-            converse(desk.graph, thread_id=desk.thread, resume=edit)
+            converse(desk.graph, thread_id=desk.thread, resume=value)
         assert desk.ran == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from finding_rules import embed_words, word_index
@@ -134,3 +135,9 @@ def test_a_reindexing_with_wrong_dims_changes_nothing(log: MessageLog) -> None:
 def test_an_index_that_cannot_be_used_is_refused(index: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         DeltaStore(index=index)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [{"limit": 1 << 63}, {"offset": -1}])
+def test_a_count_that_no_database_takes_is_refused(log: MessageLog, count: dict[str, Any]) -> None:
+    with maker(log)() as store, pytest.raises(InvalidInput, match="is a whole number"):
+        store.search(A, **count)

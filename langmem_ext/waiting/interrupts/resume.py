@@ -29,7 +29,12 @@ _DEPTH: Final = 8
 """Shapes inside one another that are followed."""
 
 _WRAPPERS: Final = ("text", "content", "value", "answer", "args")
-"""Keys under which clients put an answer, in the order in which they are looked for."""
+"""Keys under which clients put an answer: one, beside nothing that may say something else."""
+_BESIDE: Final = frozenset(
+    {"type", "kind", "role", "id", "at", "unseen", "name", "example", "index", "annotations"}
+    | {"extras", "metadata", "additional_kwargs", "response_metadata", "mediaType", "filename"}
+)
+"""What a message, a block of text, or an answer that `converse` passes on has beside its words."""
 
 Act: TypeAlias = Literal["words", "values", "decline", "cancel"]
 
@@ -211,7 +216,7 @@ def _values(
 def _plain(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """Text, a number, a truth value, a message of LangChain."""
     if isinstance(value, str | int | float):
-        yield _words(in_text(value))
+        yield _words(value if isinstance(value, str) else in_text(json_value(value, "an answer")))
     elif isinstance(value, BaseMessage):
         yield _words(value.text)
 
@@ -313,13 +318,10 @@ def _sent(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]
 
 def _wrapped(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """An answer under a usual key; a message, or a block of its text, as JSON."""
-    if (
-        isinstance(value, Mapping)
-        and "action" not in value
-        and value.get("type", "text") in ("text", "human")
-    ):
-        for key in _WRAPPERS:
-            if key in value:
+    if isinstance(value, Mapping) and value.get("type", "text") in ("text", "human"):
+        whole = resumed_message(value)
+        match [key for key in value if key not in _BESIDE and value[key] is not whole]:
+            case [key] if key in _WRAPPERS:
                 yield _read(value[key], expected, depth)
 
 
