@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -65,6 +66,21 @@ def book(
 def greet(name: str) -> str:
     """Say hello."""
     return f"hello {name}"
+
+
+@tool
+def plan(
+    start: datetime.datetime,
+    length: datetime.timedelta,
+    page: HttpUrl,
+    minutes: int,
+    iban: str,
+) -> str:
+    """Plan a meeting."""
+    return "planned"
+
+
+TOOLS = [book, greet, plan]
 
 
 def mistakes(error: pytest.ExceptionInfo[CatalogError]) -> list[str]:
@@ -143,122 +159,35 @@ def test_what_is_not_declared_is_named_with_the_nearest_that_is() -> None:
 
 # -- mistakes --------------------------------------------------------------------------------------
 
-
-def test_every_mistake_is_reported_at_once_with_its_line_in_file_order(tmp_path: Path) -> None:
-    path = write(
-        tmp_path,
-        r"""intents:
-  - id: check
-    tool: check_order
-    required: [oder_id]
-    patterns: ["(foo"]
-    reply: "Order {orderid} is {result.status}"
-  - id: check
-  - id: b
-    confrim: yes
-    required: [nowhere]
-    param_mapping: {a: 3, other_tool: {a: b}}
-params:
-  order_id:
-    type: identifer
-    prompt: 5
-    prompt: 6
-    max_attempts: 0
-  number:
-    pattern: "O-\\d+"
-    examples: [O-1, P-2]
-  broken: {pattern: "["}
-  reason:
-    type: enum
-  size:
-    enum: {a: [x, y], b: X}
-escalate_to: chek
-redaction:
-  params: [nmber]
-replies:
-  unknwn: hm
-foo: !!python/object:os.system bar
-""",
-    )
-    with pytest.raises(CatalogError) as error:
-        IntentCatalog.from_yaml(path)
-    starts = [problem.split(": ")[:2] for problem in mistakes(error)]
-    assert starts == [
-        ["line 4", "intents.check.required[0]"],
-        ["line 5", "intents.check.patterns[0]"],
-        ["line 6", "intents.check.reply"],
-        ["line 7", "intents[1].id"],
-        ["line 9", "intents[2].confrim"],
-        ["line 11", "intents[2].param_mapping.a"],
-        ["line 14", "params.order_id.type"],
-        ["line 16", "params.order_id.prompt"],
-        ["line 17", "params.order_id.max_attempts"],
-        ["line 20", "params.number.examples[1]"],
-        ["line 21", "params.broken.pattern"],
-        ["line 22", "params.reason.enum"],
-        ["line 25", "params.size.enum.b[0]"],
-        ["line 26", "escalate_to"],
-        ["line 28", "redaction.params[0]"],
-        ["line 30", "replies.unknwn"],
-        ["line 31", "foo"],
-    ]
-    text = str(error.value)
-    assert str(path) in text
-    assert "17 mistakes" in text
-    for hint in (
-        "did you mean 'order_id'",
-        "did you mean 'confirm'",
-        "did you mean 'identifier'",
-        "first in line 15",
-        "did you mean 'check'",
-    ):
-        assert hint in text
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "it is empty: declare at least 'intents'"),
-        ("# nothing", "it is empty: declare at least 'intents'"),
-        ("- a", "line 1: it must be a mapping with the key 'intents'"),
-        ("params: {}", "line 1: 'intents' is missing"),
-        ("intents: []", "line 1: intents: it must hold at least one intent"),
-        ("intents: hello", "line 1: intents: must be a list, or a mapping by id"),
-        ("intents: [7]", "line 1: intents[0]: must be a mapping"),
-        ("intents:\n  - {id: a, required: x}", "line 2: intents[0].required: must be a list"),
-        ("intents:\n  - description: x", "line 2: intents[0].id: is missing"),
-        (
-            "intents:\n  a: {required: [x], optional: [x]}\nparams: {x: }",
-            "line 2: intents.a.optional[0]: 'x' is also in `required`: list it once",
-        ),
-        (
-            "intents: {a: {required: [x]}}",
-            "line 1: intents.a.required[0]: unknown parameter 'x'; none are declared",
-        ),
-        (
-            "intents: {a: &a {examples: *a}}",
-            "line 1: intents.a.examples: an alias that contains itself",
-        ),
-        ("intents: {a: }\n? [b]\n: c", "line 2: a key must be text"),
-        ("intents: {a: }\nescalate_to: !!int x", "line 2: escalate_to: not a whole number"),
-        (
-            "intents: [a\nb: c",
-            (
-                "line 2: not valid YAML: while parsing a flow sequence, expected ',' or ']', but"
-                " got ':'"
-            ),
-        ),
-        ("a: b: c", "line 1: not valid YAML: mapping values are not allowed here"),
-        ("intents: {a: }\n\tparams: x", "line 2: not valid YAML: "),
-        ("---\nintents: {a: }\n---\nb: c", "line 3: not valid YAML: "),
-        ("a: \x07", "not valid YAML: special characters are not allowed"),
-        ("[" * 5000, "line 1: nested too deeply"),
-        (
-            "intents: " + "[" * 100 + "]" * 100,
-            "line 1: intents" + "[0]" * 50 + ": nested too deeply",
-        ),
-    ],
+MISTAKES: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("catalog_mistakes.yaml").read_text("utf-8")
 )
+NO_CATALOG = [
+    *MISTAKES.pop("no catalog at all")["files"],
+    ("[" * 5000, "line 1: nested too deeply"),
+    ("intents: " + "[" * 100 + "]" * 100, "line 1: intents" + "[0]" * 50 + ": nested too deeply"),
+]
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_every_mistake_is_reported_at_once_with_its_place(tmp_path: Path, name: str) -> None:
+    """As a file, with its lines, and as a dictionary."""
+    case = MISTAKES[name]
+    with pytest.raises(CatalogError) as error:
+        IntentCatalog.from_yaml(write(tmp_path, case["file"])).with_tools(TOOLS)
+    problems = mistakes(error)
+    for problem, expected in zip(problems, case["problems"], strict=True):
+        for part in [expected] if isinstance(expected, str) else expected:
+            assert part in problem, problem
+    if case.get("as a dictionary"):
+        data = yaml.safe_load(case["file"])
+        with pytest.raises(CatalogError, match="the desk has [1-9]") as error:
+            IntentCatalog.from_dict(data, source="the desk").with_tools(TOOLS)
+        without = [re.sub(r"^line \d+: ", "", problem) for problem in problems]
+        assert sorted(mistakes(error)) == sorted(without)
+
+
+@pytest.mark.parametrize(("text", "problem"), NO_CATALOG)
 def test_a_file_that_is_no_catalog_gets_one_clear_problem(
     tmp_path: Path, text: str, problem: str
 ) -> None:
@@ -281,29 +210,6 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.yaml", tmp_path, binary, Path("nul\0byte")):
         with pytest.raises(CatalogError, match="it (cannot be read|is not UTF-8 text)"):
             IntentCatalog.from_yaml(path)
-
-
-def test_a_dictionary_with_mistakes_says_where_they_are() -> None:
-    with pytest.raises(CatalogError) as error:
-        IntentCatalog.from_dict(
-            {"intents": [{"id": "a", "tool": 3}], "parms": {}}, source="the desk"
-        )
-    assert mistakes(error) == [
-        "parms: unknown key; did you mean 'params'?",
-        "intents[0].tool: must be a list",
-    ]
-    assert str(error.value).startswith("the desk has 2 mistakes")
-
-
-def test_a_possible_value_that_is_no_number_is_a_mistake_of_a_number() -> None:
-    with pytest.raises(CatalogError) as error:
-        IntentCatalog.from_dict(
-            {
-                "intents": [{"id": "a"}],
-                "params": {"riders": {"type": "integer", "enum": {"1": [], "two": []}}},
-            }
-        )
-    assert mistakes(error) == ["params.riders.enum.two: 'two' is not a valid integer"]
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
@@ -423,62 +329,6 @@ def test_a_declaration_keeps_what_it_says_and_takes_the_rest_from_the_tool() -> 
     assert catalog.param("email").type is ParamType.TEXT
     assert catalog.param("guests").type is ParamType.INTEGER
     assert catalog.with_tools([book]) == catalog
-
-
-def test_a_catalog_that_does_not_fit_its_tools_says_everything_at_once(tmp_path: Path) -> None:
-    path = write(
-        tmp_path,
-        """intents:
-  - id: greet
-    tool: gret
-  - id: hello
-    tool: greet
-    required: [who]
-    param_mapping: {who: nam}
-  - id: book
-    tool: book
-    required: [table_id, guests, day, size]
-    param_mapping:
-      book: {mail: e-mail}
-params:
-  size:
-    enum: {small: , medium: }
-  guests: {type: place}
-""",
-    )
-    catalog = IntentCatalog.from_yaml(path)
-    with pytest.raises(CatalogError) as error:
-        catalog.with_tools([greet, book])
-    assert [problem.split(";")[0] for problem in mistakes(error)] == [
-        "line 3: intents.greet.tool: unknown tool 'gret'",
-        (
-            "line 5: intents.hello.tool: nothing fills the argument 'name' of tool 'greet': name a"
-            " parameter for it under 'required'"
-        ),
-        (
-            "line 6: intents.hello.required[0]: 'who' is neither declared under 'params' nor an"
-            " argument of a tool"
-        ),
-        "line 7: intents.hello.param_mapping.who: tool 'greet' has no argument 'nam'",
-        (
-            "line 9: intents.book.tool: nothing fills the argument 'email' of tool 'book': name a"
-            " parameter for it under 'required'"
-        ),
-        "line 12: intents.book.param_mapping.book.mail: tool 'book' has no argument 'e-mail'",
-        (
-            "line 15: params.size.enum.medium: tool 'book' does not accept it for 'size': Input"
-            " should be 'small' or 'large'"
-        ),
-        "line 16: params.guests.type: place does not fit: tool 'book' takes 'guests' as integer",
-    ]
-
-
-def test_a_redacted_name_that_is_no_parameter_is_a_mistake() -> None:
-    data = {"intents": {"greet": {"tool": "greet"}}, "redaction": {"params": ["name", "pasword"]}}
-    with pytest.raises(CatalogError, match="unknown parameter 'pasword'"):
-        IntentCatalog.from_dict(data).with_tools([greet])
-    with pytest.raises(CatalogError, match="did you mean 'password'"):
-        IntentCatalog.from_dict({**data, "params": {"password": {}}})
 
 
 def test_a_later_step_may_take_what_an_earlier_one_returned() -> None:
@@ -614,42 +464,7 @@ def test_parameters_come_from_a_json_schema_too() -> None:
     assert catalog.param("code").prompt == "What is the code of the table?"
 
 
-def test_a_label_names_an_allowed_value_and_a_default_is_one() -> None:
-    params = {
-        "size": {
-            "type": "enum",
-            "enum": ["small", "large"],
-            "labels": {"smal": "little"},
-            "default": "huge",
-        },
-        "count": {"type": "integer", "default": "many"},
-    }
-    with pytest.raises(CatalogError) as raised:
-        IntentCatalog.from_dict(
-            {
-                "intents": {"order": {"examples": ["order"], "required": ["size", "count"]}},
-                "params": params,
-            }
-        )
-    told = str(raised.value)
-    assert "params.size.labels.smal" in told
-    assert "params.size.default" in told
-    assert "params.count.default" in told
-
-
 # -- types, units and functions of the application -------------------------------------------------
-
-
-@tool
-def plan(
-    start: datetime.datetime,
-    length: datetime.timedelta,
-    page: HttpUrl,
-    minutes: int,
-    iban: str,
-) -> str:
-    """Plan a meeting."""
-    return "planned"
 
 
 def test_moments_durations_and_addresses_come_from_the_tool() -> None:
@@ -664,41 +479,6 @@ def test_moments_durations_and_addresses_come_from_the_tool() -> None:
         "length": ParamType.DURATION,
         "page": ParamType.URL,
     }
-
-
-def test_units_open_values_and_names_must_fit() -> None:
-    params = {
-        "start": {"type": "datetime", "units": "hours"},
-        "length": {"type": "duration", "units": "parsecs"},
-        "page": {"type": "url", "open_values": True, "min_confidence": 2},
-        "minutes": {"type": "duration", "timeout": "soon"},
-    }
-    with pytest.raises(CatalogError) as error:
-        IntentCatalog.from_dict(
-            {"intents": {"plan": {"tool": "plan"}}, "params": params, "timeout": "-3"}
-        )
-    text = str(error.value)
-    assert len(error.value.problems) == 5
-    for hint in (
-        "only numbers and durations have units",
-        "not a unit of time; known: seconds, minutes",
-        "params.page.min_confidence",
-        "like '30m', '2h' or '3d'",
-        "timeout: must be a number of seconds, or a duration",
-    ):
-        assert hint in text
-
-
-def test_a_duration_counts_what_the_tool_counts() -> None:
-    with pytest.raises(CatalogError, match="takes 'minutes' as integer: say in which `units`"):
-        IntentCatalog.from_dict(
-            {"intents": {"p": {"tool": "plan"}}, "params": {"minutes": {"type": "duration"}}}
-        ).with_tools([plan])
-    params = {"length": {"type": "duration", "units": "hours"}}
-    with pytest.raises(CatalogError, match="takes 'length' as string: leave `units` out"):
-        IntentCatalog.from_dict({"intents": {"p": {"tool": "plan"}}, "params": params}).with_tools(
-            [plan]
-        )
 
 
 def test_a_timeout_is_a_number_of_seconds() -> None:
