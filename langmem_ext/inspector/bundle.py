@@ -20,7 +20,7 @@ from langgraph.types import Interrupt, Send
 
 from langmem_ext.checkpointer.saver import DeltaSaver
 from langmem_ext.inspector.sources.source import Source
-from langmem_ext.inspector.views.masks import INPUTS, READS, Masks, later_of
+from langmem_ext.inspector.views.masks import INPUTS, READS, Masks, as_unread, later_of
 from langmem_ext.maintenance.copy import copy_saver
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.threads.threads import Threads
@@ -264,21 +264,16 @@ class Redaction:
         ]
 
     def _message(self, message: BaseMessage) -> BaseMessage:
-        hidden = self.whole or self.masks.hides_data(message)
-        content: Any = (
-            self.masks.message_text(message)
-            if isinstance(message.content, str) or hidden
-            else message.content
-        )
+        message = as_unread(message) if self.whole else message
+        text, message = self.masks.message_text(message), self.masks.shown(message)
+        content: Any = text if isinstance(message.content, str) else message.content
         update: dict[str, Any] = {
             "content": self._content(content),
             "additional_kwargs": {},
             "response_metadata": {},
         }
         if calls := getattr(message, "tool_calls", None):
-            update["tool_calls"] = [
-                {**call, "args": {} if hidden else self.value(call["args"])} for call in calls
-            ]
+            update["tool_calls"] = [{**call, "args": self.value(call["args"])} for call in calls]
         if getattr(message, "artifact", None) is not None:
             update["artifact"] = None
         for name in ("usage_metadata",):

@@ -9,13 +9,11 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from fastapi import Response
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, PregelTask, StateSnapshot
 
 from langmem_ext._internal.json import json_bytes, jsonable
 from langmem_ext.errors import InvalidInput
-from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, is_marked, marked_for, shown_text
 from langmem_ext.threads.states.states import StatedThread
 from langmem_ext.types import ThreadInfo
 
@@ -197,22 +195,6 @@ def checkpoint_shape(config: RunnableConfig | None) -> Shape | None:
 def _id_of(config: RunnableConfig | None) -> str | None:
     checkpoint = checkpoint_shape(config)
     return None if checkpoint is None else checkpoint["checkpoint_id"]
-
-
-def shown(message: BaseMessage) -> BaseMessage:
-    """A message as people are shown it: of one with sensitive values, the rest of its text."""
-    if not is_marked(vars(message)):
-        return message
-    notes = {NAMESPACE: {"sensitive": sorted(marked_for(vars(message)))}}
-    hidden: dict[str, Any] = {"content": shown_text(vars(message)), "additional_kwargs": notes}
-    if isinstance(message, AIMessage):
-        calls = [
-            {**call, "args": dict.fromkeys(call["args"], HIDDEN)} for call in message.tool_calls
-        ]
-        hidden |= {"tool_calls": calls, "invalid_tool_calls": []}
-    if isinstance(message, ToolMessage):
-        hidden["artifact"] = None
-    return message.model_copy(update=hidden)
 
 
 STARTED: Final = datetime.now(UTC).isoformat()

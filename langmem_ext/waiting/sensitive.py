@@ -16,11 +16,12 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias, TypeVar
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, marked_for, moment_in, notes_of
+from langmem_ext.messages.blocks import blocks_of
 from langmem_ext.messages.search.spans import (
     Span,
     add_widened,
@@ -30,6 +31,7 @@ from langmem_ext.messages.search.spans import (
     windows,
 )
 from langmem_ext.messages.text import words_of
+from langmem_ext.messages.token_costs.media import encoded_in
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract.english.lexicon import (
@@ -294,12 +296,30 @@ NOTHING_KNOWN: Final = Known()
 
 
 def held(message: BaseMessage, known: Known) -> set[str]:
-    """The parameters whose values the message contains, in text or tool arguments."""
-    names = {*known.find(words_of(vars(message)))}
-    if isinstance(message, AIMessage) and message.tool_calls:
-        arguments = "\n".join(_texts([call["args"] for call in message.tool_calls]))
-        names |= known.find(arguments).keys()
-    return names
+    """The parameters whose values the message contains, in its text or besides it."""
+    return known.find(words_of(vars(message))).keys() | held_beside(message, known)
+
+
+def held_beside(message: BaseMessage, known: Known) -> set[str]:
+    """The parameters whose values are in its name, arguments, or what is attached."""
+    fields = {**vars(message), "type": None, "content": blocks_of(message.content)}
+    return {name for text in _strings(fields) for name in known.find(text)}
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All texts and numbers in nested data, but for its notes, its ids and what is encoded."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _strings(None if key in (*IDS, NAMESPACE) else part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _strings(part)
+    elif isinstance(value, str | int | float) and not encoded_in(text := in_text(value)):
+        yield text
+
+
+IDS: Final = ("id", "tool_call_id")
+"""Fields of messages and of calls that tell nothing, and hold a thread together."""
 
 
 def covered(message: M, known: Known) -> M:

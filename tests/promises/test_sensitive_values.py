@@ -44,9 +44,8 @@ class Place:
 
         def use(**values: str) -> dict[str, Any]:
             self.got += [values["what"]] if "what" in values else []
-            if "passcode" not in values:
-                return {"ok": 1}
-            return {"ok": 1, **dict.fromkeys(("id", "name", "status"), values["passcode"])}
+            holders = ("id", "name", "status") if "passcode" in values else ()
+            return {"ok": 1, **dict.fromkeys(holders, values.get("passcode"))}
 
         def tool_for(name: str, *params: str) -> StructuredTool:
             properties = dict.fromkeys(params, {"type": "string"})
@@ -60,7 +59,7 @@ class Place:
         builder = lm.build_waiting_graph(catalog, tools, summarize_above=4, **options)
         self.graph: Any = builder.compile(checkpointer=self.saver)
 
-    def say(self, *texts: str, thread: str = "t", mode: Mode = "sync") -> lm.Turn:
+    def say(self, *texts: str | HumanMessage, thread: str = "t", mode: Mode = "sync") -> lm.Turn:
         turn = lm.Turn("")
         for text in texts:
             if mode == "sync":
@@ -88,10 +87,8 @@ class Place:
         yield "markdown", "".join(self.threads.export_lines(thread, format="markdown"))
         yield "events", "".join(map(repr, self.events))
         state = self.state(thread)
-        yield "summary", repr(state.get("summary"))
-        yield "understood", repr(state.get("understood"))
-        yield "what was kept", repr((state.get("params") or {}).get("what"))
-        yield "what the tool got", repr(self.got)
+        kept, params = [state.get("summary"), state.get("understood")], state.get("params") or {}
+        yield "what was kept, or the tool got", repr([*kept, params.get("what"), self.got])
         app = FastAPI()
         app.include_router(inspector_router(self.saver))
         client = TestClient(app, base_url="http://localhost")
@@ -120,19 +117,15 @@ class Place:
     def served(self, thread: str) -> Iterator[tuple[str, str]]:
         """What the server shows people."""
         with TestClient(create_app(self.saver), base_url="http://localhost") as client:
-            for path in (
-                f"threads/{thread}/context",
-                f"internal/conversations/{thread}/messages_for_brain",
-                "waiting",
-            ):
+            brain = f"internal/conversations/{thread}/messages_for_brain"
+            for path in (f"threads/{thread}/context", brain, "waiting"):
                 yield path, client.get(f"/langmem/{path}").text
 
     def close(self) -> None:
         self.saver.close()
 
     def check(self, *secrets: str, thread: str = "t") -> None:
-        views = [*self.views(*secrets, thread=thread), *self.served(thread)]
-        for view, text in views:
+        for view, text in (*self.views(*secrets, thread=thread), *self.served(thread)):
             for secret in secrets:
                 assert secret.lower() not in text.lower(), f"{view} shows {secret}"
 
@@ -175,10 +168,29 @@ def test_it_is_known_however_it_is_written(here: Place) -> None:
         assert "774" not in here.complain(f"it refused {written} twice", thread=str(thread))
 
 
-def test_a_value_without_a_form_is_known_too(place: Place) -> None:
+def test_a_value_without_a_form_is_known_too_also_in_a_cleared_session(place: Place) -> None:
     place.say("recover my account", MAIL, WORD)
     assert place.complain(f"{WORD.upper()} is silly") == "••• is silly"
     place.check(WORD, MAIL)
+    lm.ConversationMemory(place.saver).for_session("t").clear()
+    assert place.complain(f"nobody knows {WORD}") == "nobody knows •••"
+
+
+def test_a_value_beside_the_text_of_a_message_is_hidden(here: Place) -> None:
+    said = f"log me in with {CODE}"
+    words: list[Any] = [{"type": kind, "text": said} for kind in ("text-plain", "input_text")]
+    words += [{"type": "document", "source": {"type": "text", "data": said}}]
+    for block in words:
+        here.say(HumanMessage([block]), "order I-17", "yes", thread=block["type"])
+        here.check(CODE, thread=block["type"])
+    here.say(said, "order I-17", "yes", HumanMessage("see here", name=CODE))
+    here.say(HumanMessage("and here", additional_kwargs={"note": [CODE]}))
+    named = {"filename": "file", "file_id": "file", "title": "document", "url": "image"}
+    words += [{"type": kind, key: f"https://a.org/{CODE}.png"} for key, kind in named.items()]
+    words += [{"type": "text", "text": "hm", "annotations": [{"type": "citation", "title": CODE}]}]
+    for block in words:
+        here.say(HumanMessage(["see here", block]))
+    here.check(CODE)
 
 
 def test_it_stays_known_whatever_became_of_its_request(place: Place) -> None:
@@ -192,12 +204,6 @@ def test_it_stays_known_whatever_became_of_its_request(place: Place) -> None:
         got = place.complain(f"it refused {WORD} and {CODE}", thread=thread)
         assert got == f"it refused {WORD} and •••", thread
         place.check(CODE, thread=thread)
-
-
-def test_it_stays_known_when_a_program_clears_the_session(place: Place) -> None:
-    place.say("recover my account", MAIL, WORD)
-    lm.ConversationMemory(place.saver).for_session("t").clear()
-    assert place.complain(f"nobody knows {WORD}") == "nobody knows •••"
 
 
 def test_it_stays_known_in_a_fork_a_copy_and_an_import(place: Place, tmp_path: Path) -> None:
@@ -286,12 +292,9 @@ def first_of(place: Place, text: str, thread: str = "t") -> list[Any]:
     for step in reversed([*place.saver.list(config(thread))]):
         values = step.checkpoint["channel_values"]
         messages = [*values.get("messages", ()), *values.get("__start__", {}).get("messages", ())]
-        messages += [
-            message
-            for _, channel, value in step.pending_writes or ()
-            if channel == "messages"
-            for message in (value if isinstance(value, list) else [value])
-        ]
+        for _, channel, value in step.pending_writes or ():
+            if channel == "messages":
+                messages += value if isinstance(value, list) else [value]
         found += [message for message in messages if message.text == text]
     return found
 

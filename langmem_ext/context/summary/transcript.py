@@ -64,7 +64,7 @@ def _speaker(message: BaseMessage, called: Mapping[str, str]) -> str:
     ) or str(message.type)
     return (
         f"{speaker} {_in_line(message.name)}"
-        if message.name and isinstance(message, HumanMessage)
+        if message.name and isinstance(message, HumanMessage) and not is_marked(vars(message))
         else speaker
     )
 

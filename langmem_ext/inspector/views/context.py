@@ -162,7 +162,8 @@ def whole_request(part: Conversation, costs: Sequence[MessageCost], masks: Masks
 
 
 def _entry(message: BaseMessage, masks: Masks, tokens: int, fate: Fate) -> Entry:
-    role, who = who_of(message)
-    calls = ", ".join(f"{call['name']}()" for call in getattr(message, "tool_calls", ()))
+    shown = masks.shown(message)
+    role, who = who_of(shown)
+    calls = ", ".join(f"{call['name']}()" for call in getattr(shown, "tool_calls", ()))
     text = " ".join(masks.message_text(message).split()) or calls
     return Entry(who, role, short(text, 280), tokens, fate)

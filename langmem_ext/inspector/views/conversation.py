@@ -114,29 +114,32 @@ def conversation_of(part: Conversation, masks: Masks) -> list[ShownMessage]:
 
 
 def _shown(message: BaseMessage, place: int, at: datetime | None, masks: Masks) -> ShownMessage:
+    hidden, stored, message = masks.hides_data(message), message, masks.shown(message)
     role, who = who_of(message)
-    message, hidden = masks.seen(message), masks.hides_data(message)
-    text = masks.message_text(message)
     usage = message.usage_metadata if isinstance(message, AIMessage) else None
     return ShownMessage(
         id=message.id or str(place),
         place=place,
         role=role,
         who=who,
-        html=_plain(_result(message, masks)) if role == "tool" else rendered(text),
+        html=(
+            _plain(_result(stored, masks))
+            if role == "tool"
+            else rendered(masks.message_text(stored))
+        ),
         calls=(
-            [_call(call, masks, hidden) for call in message.tool_calls]
+            [_call(call, masks) for call in message.tool_calls]
             if isinstance(message, AIMessage)
             else []
         ),
         pictures=(
             [Picture(HIDDEN)]
-            if hidden and not isinstance(message.content, str)
+            if hidden and not isinstance(stored.content, str)
             else _pictures(message)
         ),
         at=at,
         holds=tuple(sorted(marked_for(vars(message)))),
-        tokens=approximate_tokens(message),
+        tokens=approximate_tokens(stored),
         model=(
             str(message.response_metadata.get("model_name") or "")
             if isinstance(message, AIMessage)
@@ -165,32 +168,12 @@ def who_of(message: BaseMessage) -> tuple[str, str]:
     return "other", message.role if isinstance(message, ChatMessage) else message.type
 
 
-def _call(call: Any, masks: Masks, hidden: bool) -> ToolUse:
-    arguments = (
-        HIDDEN
-        if hidden
-        else _set_out(
-            {
-                key: HIDDEN if masks.hides_name(key) else value
-                for key, value in call["args"].items()
-            },
-            masks,
-        )
+def _call(call: Any, masks: Masks) -> ToolUse:
+    args = {key: HIDDEN if masks.hides_name(key) else value for key, value in call["args"].items()}
+    gist = ", ".join(
+        f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in args.items()
     )
-    flat = (
-        HIDDEN
-        if hidden
-        else ", ".join(
-            f"{key}={json.dumps(value, ensure_ascii=False, default=str)}"
-            for key, value in call["args"].items()
-        )
-    )
-    flat = (
-        masks.text(", ".join(f"{key}={HIDDEN}" for key in call["args"]))
-        if any(map(masks.hides_name, call["args"]))
-        else masks.text(flat)
-    )
-    return ToolUse(call["name"], call["id"], arguments, short(flat, 120))
+    return ToolUse(call["name"], call["id"], _set_out(args, masks), short(masks.text(gist), 120))
 
 
 def _result(message: BaseMessage, masks: Masks) -> str:

@@ -15,8 +15,10 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from langmem_ext.inspector.sources.source import Path
 from langmem_ext.messages.annotations import HIDDEN, NAMESPACE, is_marked, shown_text
+from langmem_ext.messages.shown import shown
 from langmem_ext.messages.text import words_of
-from langmem_ext.waiting.sensitive import KNOWN, Known, Secrets, secrets_in
+from langmem_ext.messages.token_costs.media import encoded_in
+from langmem_ext.waiting.sensitive import IDS, KNOWN, Known, Secrets, secrets_in
 
 DECLARED: Final = "sensitive_params"
 """The channel in which a thread says which of its parameters are sensitive."""
@@ -110,6 +112,25 @@ class Masks:
         """The message as it was marked at last."""
         return message if self.revealed else self.later.get(message.id, message)
 
+    def shown(self, message: BaseMessage) -> BaseMessage:
+        """The message as views show it: all that they show besides its text is read from here."""
+        if self.revealed:
+            return message
+        message = shown(self.seen(message))
+        fields = {name: value for name, value in vars(message).items() if name != "type"}
+        return message.model_copy(update=self._masked(fields))
+
+    def _masked(self, value: Any) -> Any:
+        """Nested data without the values that are known; what is encoded shows none."""
+        if isinstance(value, str):
+            return value if encoded_in(value) else self.text(value)
+        if isinstance(value, Mapping):
+            return {
+                self._masked(key): part if key in IDS else self._masked(part)
+                for key, part in value.items()
+            }
+        return [*map(self._masked, value)] if isinstance(value, list | tuple) else value
+
     def message_text(self, message: BaseMessage) -> str:
         """What a message says, as views show it."""
         if self.revealed:
@@ -154,13 +175,18 @@ def later_of(
     for message in messages:
         if _is_unread(message, held):
             last = read(message.id) if message.id else None
-            notes = {NAMESPACE: {"sensitive": ["not read yet"]}}
             later[message.id] = (
                 last
                 if isinstance(last, BaseMessage) and not _is_unread(last, newest)
-                else message.model_copy(update={"additional_kwargs": notes})
+                else as_unread(message)
             )
     return later
+
+
+def as_unread(message: BaseMessage) -> BaseMessage:
+    """A message of which all is hidden, as nothing says yet what it holds."""
+    notes = {NAMESPACE: {"sensitive": ["not read yet"]}}
+    return message.model_copy(update={"additional_kwargs": notes})
 
 
 def _is_unread(message: BaseMessage, held: Container[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -15,7 +14,8 @@ from pydantic import BaseModel
 
 from langmem_ext.inspector.sources.source import MessageList, Path
 from langmem_ext.inspector.views.masks import Masks
-from langmem_ext.messages.annotations import HIDDEN, NAMESPACE
+from langmem_ext.messages.annotations import HIDDEN
+from langmem_ext.messages.token_costs.media import encoded_in
 
 WIDEST: Final = 60
 """Entries of a dict or list that are shown."""
@@ -31,11 +31,6 @@ LINES: Final = 20
 
 CHANGES: Final = 200
 """Differences that are shown."""
-
-BINARY: Final = 256
-"""Characters from which on a text of base64 alone is shown as its size."""
-
-_BINARY: Final = re.compile(r"(?:data:([\w.+/-]+);base64,)?([A-Za-z0-9+/_-]+)={0,2}")
 
 Kind: TypeAlias = Literal[
     "text", "number", "word", "hidden", "list", "dict", "message", "other", "more"
@@ -105,58 +100,52 @@ def tree_of(
     node = Node(label, where, _kind_of(value), _summary(value, masks), count=len(parts))
     if isinstance(value, MessageList) and (earlier := value.total - len(value.last)):
         node.children.append(Node("", where, "more", f"{earlier:,} earlier"))
-    for at, (key, part, is_hidden) in enumerate(parts):
+    for at, (key, part) in enumerate(parts):
         if at == WIDEST:
             node.children.append(Node("", where, "more", f"{len(parts) - WIDEST:,} more"))
             break
-        node.children.append(tree_of(part, masks, str(key), (*path, key), is_hidden))
+        node.children.append(tree_of(part, masks, str(key), (*path, key)))
     return node
 
 
-def _parts_of(value: Any, masks: Masks) -> list[tuple[str | int, Any, bool]] | None:
-    """The parts of a value, each with its key and whether it is hidden; None without parts."""
+def _parts_of(value: Any, masks: Masks) -> list[tuple[str | int, Any]] | None:
+    """The parts of a value, each with its key; None without parts."""
     if isinstance(value, BaseMessage):
         return [*_fields_of(value, masks)]
     if isinstance(value, MessageList):
         return [
-            (message.id or at, message, False)
+            (message.id or at, message)
             for at, message in enumerate(value.last, value.total - len(value.last))
         ]
     if isinstance(value, Mapping):
         return [
-            (key if isinstance(key, str | int) else str(key), part, False)
-            for key, part in value.items()
+            (key if isinstance(key, str | int) else str(key), part) for key, part in value.items()
         ]
     if isinstance(value, list | tuple):
         return [
-            (item.id if isinstance(item, BaseMessage) and item.id else at, item, False)
+            (item.id if isinstance(item, BaseMessage) and item.id else at, item)
             for at, item in enumerate(value)
         ]
     if isinstance(value, AbstractSet):
-        return [(at, item, False) for at, item in enumerate(sorted(value, key=repr))]
+        return [*enumerate(sorted(value, key=repr))]
     if isinstance(value, Interrupt):
-        return [("id", value.id, False), ("value", value.value, False)]
+        return [("id", value.id), ("value", value.value)]
     if isinstance(value, BaseModel):
-        return [(name, part, False) for name, part in value]
+        return [*value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [
-            (attribute.name, getattr(value, attribute.name), False)
+            (attribute.name, getattr(value, attribute.name))
             for attribute in dataclasses.fields(value)
         ]
     return None
 
 
-def _fields_of(message: BaseMessage, masks: Masks) -> Iterator[tuple[str, Any, bool]]:
+def _fields_of(message: BaseMessage, masks: Masks) -> Iterator[tuple[str, Any]]:
     """What a page shows of a message: not what is empty."""
-    message, hidden = masks.seen(message), masks.hides_data(message)
-    if isinstance(message.content, str) or hidden:
-        yield "content", masks.message_text(message), False
-    else:
-        yield "content", message.content, False
-    if isinstance(message, AIMessage) and message.tool_calls:
-        calls = [{**call, "args": HIDDEN} if hidden else dict(call) for call in message.tool_calls]
-        yield "tool_calls", calls, False
+    text, message = masks.message_text(message), masks.shown(message)
+    yield "content", text if isinstance(message.content, str) else message.content
     for name in (
+        "tool_calls",
         "id",
         "name",
         "tool_call_id",
@@ -164,17 +153,11 @@ def _fields_of(message: BaseMessage, masks: Masks) -> Iterator[tuple[str, Any, b
         "artifact",
         "usage_metadata",
         "response_metadata",
+        "additional_kwargs",
     ):
         value = getattr(message, name, None)
         if value not in (None, {}, []):
-            yield name, value, hidden and name == "artifact"
-    noted = {
-        key: value
-        for key, value in message.additional_kwargs.items()
-        if not hidden or key == NAMESPACE
-    }
-    if noted:
-        yield "additional_kwargs", noted, False
+            yield name, value
 
 
 def _kind_of(value: Any) -> Kind:
@@ -192,7 +175,7 @@ def _summary(value: Any, masks: Masks) -> str:
             if isinstance(value, AIMessage)
             else ""
         )
-        return f"{value.type}: {short(text or calls, 90)}"
+        return f"{value.type}: {short(text or masks.text(calls), 90)}"
     if isinstance(value, MessageList):
         return f"{value.total:,} {'message' if value.total == 1 else 'messages'}"
     if isinstance(value, list | tuple | AbstractSet):
@@ -204,7 +187,7 @@ def _summary(value: Any, masks: Masks) -> str:
 
 def _leaf(value: Any, masks: Masks) -> tuple[Kind, str]:
     if isinstance(value, str):
-        if len(value) >= BINARY and (binary := _BINARY.fullmatch(value)):
+        if binary := encoded_in(value):
             return "other", f"{binary[1] or 'base64'}, {len(binary[2]) * 3 // 4:,} bytes"
         return "text", short(masks.text(value), LONGEST)
     if isinstance(value, bool) or value is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +20,15 @@ _NAMES: Final = (
     "file_url",
     "file_id",
 )
+
+
+_ENCODED: Final = re.compile(r"(?:data:([\w.+/-]+);base64,)?([A-Za-z0-9+/_-]+)={0,2}")
+_SHORTEST_ENCODED: Final = 256
+
+
+def encoded_in(text: str) -> re.Match[str] | None:
+    """The media type and the data, if a text is base64 alone, and too long for a word."""
+    return _ENCODED.fullmatch(text) if len(text) >= _SHORTEST_ENCODED else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from langmem_ext.context.govern import govern
 from langmem_ext.context.governor import EVENTS
+from langmem_ext.messages.shown import shown
 from langmem_ext.server import wire
 from langmem_ext.server.guard import AtDesk
 from langmem_ext.server.routes.threads import Body, Note, ThreadId
@@ -103,7 +104,7 @@ async def context(
     counts = {
         name: getattr(plan, name) for name in ("limit", "before", "after", "messages", "sent")
     }
-    request = list(map(wire.shown, governed.messages))
+    request = list(map(shown, governed.messages))
     return await wire.answer({**counts, "rows": plan.rows, "request": request})
 
 

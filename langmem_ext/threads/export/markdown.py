@@ -71,13 +71,13 @@ def hidden(seconds: int) -> str:
 
 def _parts(fields: Mapping[str, Any], seconds: int, include_sensitive: bool) -> Iterator[str]:
     kind = str(fields.get("type", ""))
-    name = fields.get("name")
+    secret = bool(notes_of(fields).get("sensitive")) and not include_sensitive
+    name = None if secret and kind not in _RESULTS else fields.get("name")
     who = _WHO.get(kind, kind or "Message")
     yield (
         f"\n## {_inline(who)}{f' ({_inline(name)})' if isinstance(name, str) and name else ''},"
         f" {_when(seconds)}\n"
     )
-    secret = bool(notes_of(fields).get("sensitive")) and not include_sensitive
     content = fields.get("content")
     text = words_of(fields) if include_sensitive else shown_text(fields)
     if text and kind in _RESULTS:
@@ -87,7 +87,7 @@ def _parts(fields: Mapping[str, Any], seconds: int, include_sensitive: bool) -> 
     for block in content if isinstance(content, list) else ():
         elsewhere = words_in(block) is not None or is_a(block, "call", "piece", "mark")
         if isinstance(block, dict) and not elsewhere:
-            yield f"- attached: {_attachment(block)}\n"
+            yield f"- attached: {HIDDEN if secret else _attachment(block)}\n"
     calls = fields.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         if isinstance(call, dict):

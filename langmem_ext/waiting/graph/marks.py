@@ -26,6 +26,7 @@ from langmem_ext.waiting.sensitive import (
     Known,
     Secrets,
     annotated,
+    held_beside,
     marked,
     plan_spans,
     secrets_in,
@@ -115,8 +116,9 @@ def noted(
     """
     declared, places = playbook.catalog.params, heard.known.find(heard.text)
     names = (playbook.sensitive & {*mentioned, *read, before.waiting_for}) | places.keys()
+    beside = held_beside(message, heard.known)
     risky = risks_of(playbook, before) | risks_of(playbook, after)
-    if not names and not risky:
+    if not (names or risky or beside):
         return message
     # Nothing says which words may be the value of another graph's parameter; nor which of those
     # that were not read, as a document's.
@@ -134,7 +136,7 @@ def noted(
             else (),
         )
     unread = sensitive_names(message) in ({before.waiting_for}, risks_of(playbook, before))
-    return marked(message, names or (risky if spans else ()), spans, anew=unread)
+    return marked(message, (names or (risky if spans else set())) | beside, spans, anew=unread)
 
 
 def answer_hidden(message: M, known: Known) -> M:
