@@ -4,9 +4,10 @@ LangGraph's own default restores whatever callable a row names, so that whoever 
 run code; its strict mode turns an application's own state classes into plain data. The policy here
 does neither. A *data type* is a pydantic model, a dataclass, a named tuple or an enum: something
 that holds values and runs nothing. Functions, `Runnable`s and classes whose instances can be called
-are never built, nor are those of a library that have validators or other code of their own: many
-are clients. Nothing is ever imported for a row, and nothing is unpickled. What is refused comes
-back as inert data, with one warning that says how to allow it.
+are never built, nor are those of a library that have, or whose fields' types have, validators or
+other code of their own: many are clients, or read files. Nothing is ever imported for a row, and
+nothing is unpickled. What is refused comes back as inert data, with one warning that says how to
+allow it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from __future__ import annotations
 import dataclasses
 import enum
 import importlib
+import inspect
 import logging
 import os
+import re
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.metadata import distributions
+from pathlib import Path
 from typing import Any, Final
 
 from langchain_core.runnables import Runnable
@@ -56,10 +61,8 @@ FEW: Final = 50
 
 _SECRETS: Final = frozenset({("pydantic.types", "SecretStr"), ("pydantic.types", "SecretBytes")})
 
-_V1: Any = getattr(
-    sys.modules.get("pydantic.v1.main"), "BaseModel", None
-)  # where something has imported it
-_MODELS: Final[tuple[type, ...]] = (BaseModel,) if _V1 is None else (BaseModel, _V1)
+_V1: Final = sys.modules.get("pydantic.v1.main")  # where something has imported it
+_MODELS: Final[tuple[type, ...]] = (BaseModel, getattr(_V1, "BaseModel", BaseModel))
 
 _warned: set[tuple[str, str]] = set()
 
@@ -91,9 +94,12 @@ class RestorePolicy:
             except (ImportError, AttributeError):
                 return None
         if not self.strict:
-            kind = getattr(sys.modules.get(module), name, None)
-            if _is_data_type(kind, module):
-                return kind
+            kind = getattr(sys.modules.get(module), "__dict__", {}).get(name)  # imports nothing
+            try:
+                if _is_data_type(kind, module):
+                    return kind
+            except Exception as error:  # a library's metaclass, or its annotations, may raise any
+                pass_on(error)
         _warn_refused(module, name, strict=self.strict)
         return None
 
@@ -101,11 +107,9 @@ class RestorePolicy:
         """A numpy array; None for an array of objects, which is serialized as mere addresses."""
         numpy = importlib.import_module("numpy")
         kind = numpy.dtype(dtype)
-        return (
-            None
-            if kind.hasobject
-            else numpy.frombuffer(data, dtype=kind).reshape(shape, order=order)
-        )
+        if kind.hasobject:
+            return None
+        return numpy.frombuffer(data, dtype=kind).reshape(shape, order=order)
 
 
 def _is_data_type(kind: Any, module: str) -> bool:
@@ -115,55 +119,111 @@ def _is_data_type(kind: Any, module: str) -> bool:
     """
     if not isinstance(kind, type) or kind.__module__ != module:
         return False
-    if issubclass(kind, Runnable) or "__call__" in {
-        name for cls in kind.__mro__ for name in vars(cls)
-    }:
+    if issubclass(kind, Runnable) or any("__call__" in vars(cls) for cls in kind.__mro__):
         return False
     if any(cls.__name__ == "BaseSettings" for cls in kind.__mro__):
         return False  # building one reads the environment and files
-    if _is_installed(module) and _runs_code(kind):
-        return False  # as a client does, which reads its key
     named_tuple = issubclass(kind, tuple) and hasattr(kind, "_fields")
-    return named_tuple or issubclass(kind, (*_MODELS, enum.Enum)) or dataclasses.is_dataclass(kind)
+    members = issubclass(kind, enum.Enum) and kind.__members__  # without any, it makes enums
+    if not (named_tuple or members or issubclass(kind, _MODELS) or dataclasses.is_dataclass(kind)):
+        return False
+    data: Any = kind  # a class; mypy finds `type[object]` unfit for a cache
+    return module.startswith(_CONVERTING) or not _is_installed(module) or _runs_nothing(data)
 
 
-_INSTALLED: Final = tuple(
-    os.path.join(path, "")
-    for name, path in sysconfig.get_paths().items()
-    if name in ("stdlib", "platstdlib", "purelib", "platlib")
+_CONVERTING: Final = (
+    "langchain_core.agents",
+    "langchain_core.outputs.",
+    "langchain_core.prompt_values",
 )
-_PLAIN: Final = ("langchain_core.", "langgraph.", "langmem_ext.")
-"""Packages whose data types are known to run nothing else when they are built."""
+"""Modules whose data types have code of their own, which only checks and converts values."""
 
-_MAKERS: Final = frozenset({"builtins", "datetime", "time", "uuid"})
+_MAKERS: Final = frozenset({"builtins", "collections", "datetime", "time", "uuid"})
+_HOOKS: Final = (
+    *("__new__", "__init__", "__post_init__", "__setattr__", "__getattribute__", "__getattr__"),
+    *("__del__", "_missing_"),
+)
+_KNOWN: Final = frozenset(
+    {"builtins", "enum", "typing", "typing_extensions", "pydantic.main", "pydantic.root_model"}
+    | {"pydantic._internal._dataclasses", "<string>"}  # the last is the file of generated code
+)
+_CHECKS: Final = """
+any none bool int float decimal complex str bytes date time datetime timedelta uuid url enum literal
+multi-host-url list tuple set frozenset dict typed-dict typed-dict-field model model-fields
+model-field dataclass dataclass-args dataclass-field default nullable union tagged-union chain json
+lax-or-strict json-or-python definitions definition-ref
+"""  # the parts of a pydantic schema that run no function
 
 
+@cache
 def _is_installed(module: str) -> bool:
     """Whether a module is of a library, not of the application."""
-    file = getattr(sys.modules.get(module), "__file__", None) or ""
-    return file.startswith(_INSTALLED) and not module.startswith(_PLAIN)
+    file = Path(getattr(sys.modules[module], "__file__", None) or "").absolute()
+    return any(
+        folder.name in ("site-packages", "dist-packages")
+        or folder == Path(os.__file__).parent
+        or file.relative_to(folder).parts[0] in _installed_in(folder)
+        for folder in file.parents
+    )
 
 
-def _runs_code(kind: type) -> bool:
-    """Whether building a data type runs more than the checks of its fields' types."""
-    hooks = getattr(kind, "__pydantic_decorators__", None)
-    kinds = ("validators", "field_validators", "root_validators", "model_validators")
-    if hooks is not None and any(getattr(hooks, name) for name in kinds):
-        return True
-    marks = ("__pydantic_custom_init__", "__pydantic_post_init__", "__post_init__")
-    if any(getattr(kind, name, None) for name in marks):
-        return True
-    if _V1 is not None and issubclass(kind, _V1):
-        return True
-    fields = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", {})
-    return any(not _is_plain_maker(field.default_factory) for field in fields.values())
+@cache
+def _installed_in(folder: Path) -> frozenset[str]:
+    """What `pip install --target` put into a folder, where the application may be, too."""
+    records = [found.read_text("RECORD") or "" for found in distributions(path=[str(folder)])]
+    return frozenset(re.split("[/,]", line)[0] for text in records for line in text.splitlines())
+
+
+@cache
+def _runs_nothing(kind: Any) -> bool:
+    """Whether building a library's data type runs only checks of its fields' types."""
+    if issubclass(kind, BaseModel):
+        kind.model_rebuild(raise_errors=False)
+    schema = getattr(kind, "__pydantic_core_schema__", {})  # a placeholder, where that failed
+    return _is_bare(kind) and isinstance(schema, dict) and _only_checks(schema)
+
+
+def _is_bare(kind: type) -> bool:
+    """Whether a class has no code of its own that runs when one is built or thrown away."""
+    fields = getattr(kind, "__dataclass_fields__", {})
+    held = [inspect.getattr_static(kind, name, None) for name in fields]
+    return (
+        all(_is_known(kind, name) for name in _HOOKS)
+        and _is_known(type(kind), "__call__")
+        and not getattr(kind, "__pydantic_post_init__", None)
+        and all(_is_plain_maker(field.default_factory) for field in fields.values())
+        and all(inspect.ismemberdescriptor(x) or not inspect.isdatadescriptor(x) for x in held)
+    )
+
+
+def _is_known(kind: type, name: str) -> bool:
+    """Whether a method is of a known base, or generated."""
+    owner = next((cls for cls in kind.__mro__ if name in vars(cls)), object)
+    method = getattr(owner, name, None)
+    file = getattr(getattr(method, "__code__", None), "co_filename", None)
+    module = getattr(method, "__globals__", {}).get("__name__")
+    return not _KNOWN.isdisjoint((owner.__module__, module, file))
+
+
+def _only_checks(schema: Any) -> bool:
+    """Whether a part of a pydantic schema runs no function."""
+    if isinstance(schema, list | tuple):
+        return all(map(_only_checks, schema))
+    if not isinstance(schema, dict):
+        return not callable(schema) or _is_plain_maker(schema)
+    part = schema.get("type")  # where it is no text, these are fields by their names
+    if isinstance(part, str):
+        if part not in _CHECKS.split() or not _is_bare(schema.get("cls", int)):
+            return False
+        schema = {key: schema[key] for key in schema.keys() - {"cls", "metadata"}}
+    return all(map(_only_checks, schema.values()))
 
 
 def _is_plain_maker(made_by: object) -> bool:
     return (
         made_by in (None, dataclasses.MISSING)
-        or isinstance(made_by, type)
         or getattr(made_by, "__module__", None) in _MAKERS
+        or (isinstance(made_by, type) and _is_data_type(made_by, made_by.__module__))
     )
 
 
@@ -266,11 +326,12 @@ def _build_model(kind: Any, payload: Any) -> Any:
         return kind(**payload)
     except Exception as error:
         pass_on(error)
-        return (
-            kind.model_construct(**payload)
-            if hasattr(kind, "model_construct")
-            else kind.construct(**payload)
-        )
+        if issubclass(kind, BaseModel):
+            base: Any = BaseModel if _is_installed(kind.__module__) else kind
+            return base.model_construct.__func__(kind, **payload)  # a library's own may do more
+        if not issubclass(kind, _MODELS):
+            raise
+        return kind.construct(**payload)
 
 
 _BUILDERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
