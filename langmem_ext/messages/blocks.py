@@ -17,7 +17,10 @@ Block: TypeAlias = Mapping[str, Any]
 
 
 class Ways(NamedTuple):
-    """Who takes a medium by where it is: in base64, in a `data:` URL, …, in Google's storage."""
+    """Who takes a medium by where it is: in base64, in a `data:` URL, …, in Google's storage.
+
+    And under which keys of the block that is said, at all.
+    """
 
     data: str = ""
     uri: str = ""
@@ -25,6 +28,7 @@ class Ways(NamedTuple):
     id: str = ""
     text: str = ""
     gs: str = ""
+    keys: tuple[str, ...] = ("base64", "url", "file_id")
 
 
 class Kind(NamedTuple):
@@ -68,9 +72,17 @@ _TEXT: Final = ("text",)
 _FOUND: Final = Kind("found", ai="A", id="tool_use_id", words=("content",))
 _ITEM: Final = Kind("item", ai="R")
 _PIECE: Final = Kind("piece")
-_CLAUDE: Final = Ways("A", "", "A", "A", "A")
+_SOURCE: Final = ("source.data", "source.url", "source.file_id")
+_CLAUDE: Final = Ways("A", "", "A", "A", "A", keys=_SOURCE)
 _GEMINI: Final = Ways("G", "", "G", "G", gs="G")
-_RESPONSES: Final = Ways("", "R", "R", "R")
+_FILE_KEYS: Final = ("file_data", "file_url", "file_id")
+_RESPONSES: Final = Ways("", "R", "R", "R", keys=_FILE_KEYS)
+_RESPONSES_IMAGE: Final = _RESPONSES._replace(keys=("image_url", "file_id"))
+_NESTED: Final = Ways("", "CR", "R", "CR", keys=tuple(f"file.{key}" for key in _FILE_KEYS))
+_OTHERS: Final = Ways("ACR", "", "ACR", "A", keys=_SOURCE)
+_GOOGLE: Final = _GEMINI._replace(keys=("data", "file_uri"))
+_PICTURE: Final = Ways("", "ACRG", "ACRG", gs="G", keys=("image_url.url",))
+_SOUND: Final = Ways("C", keys=("input_audio.data",))
 _FILE: Final = Ways("ACRG", "", "ARG", "ACRG", "A", "G")
 _AUDIO: Final = Ways("CG", "", "G", "G", gs="G")
 _GOOGLES: Final = "image/(?:png|jpeg|webp|heic|heif)"
@@ -90,16 +102,22 @@ TYPES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """The media types that a provider takes of a medium, and of what is given as a text."""
 
+ALL_KEYS: Final = (
+    *(*Ways().keys, *_CLAUDE.keys, *_NESTED.keys, *_PICTURE.keys, *_SOUND.keys),
+    *(*_RESPONSES.keys, *_GOOGLE.keys, "source.bytes", "image_url", "video_url.url", "id"),
+)
+"""Where the data, the place or the id of a medium may be."""
+
 KINDS: Final[Mapping[str, Kind]] = {
     # LangChain's and those that several providers share
     "text": Kind("words", "ACRG", "ACRG", "ACRG", "ACRG", words=_TEXT),
     "refusal": Kind("words", ai="CR", words=("refusal",)),
     "text-plain": Kind("file", "A", tool="A", words=_TEXT, ways=Ways(text="A")),
     "image": Kind("image", "ACRG", "rG", "ARG", ways=Ways("ACRG", "ACR", "ACRG", "AG", gs="G")),
-    "image source": Kind("image", "ACR", tool="AR", ways=Ways("ACR", "", "ACR", "A")),
-    "image_url": Kind("image", "ACRG", "G", "ARG", ways=Ways("", "ACRG", "ACRG", gs="G")),
+    "image source": Kind("image", "ACR", tool="AR", ways=_OTHERS),
+    "image_url": Kind("image", "ACRG", "G", "ARG", ways=_PICTURE),
     "file": Kind("file", "ACRG", "G", "ARG", words=_TEXT, ways=_FILE),
-    "file file": Kind("file", "CR", tool="R", ways=Ways("", "CR", "R", "CR")),
+    "file file": Kind("file", "CR", tool="R", ways=_NESTED),
     "audio": Kind("audio", "CG", "G", "G", words=("transcript",), ways=_AUDIO),
     "video": Kind("video", "G", "G", "G", ways=_GEMINI),
     "reasoning": Kind(
@@ -132,12 +150,12 @@ KINDS: Final[Mapping[str, Kind]] = {
     "compaction": Kind("item", ai="ar"),
     "input_json_delta": _PIECE,
     # OpenAI's Chat Completions
-    "input_audio": Kind("audio", "C", ways=Ways("C")),
+    "input_audio": Kind("audio", "C", ways=_SOUND),
     "video_url": Kind("video"),
     # OpenAI's Responses API
     "input_text": Kind("words", "R", tool="R", words=_TEXT),
     "output_text": Kind("words", ai="R", words=_TEXT),
-    "input_image": Kind("image", "R", tool="R", ways=_RESPONSES),
+    "input_image": Kind("image", "R", tool="R", ways=_RESPONSES_IMAGE),
     "input_file": Kind("file", "R", tool="R", ways=_RESPONSES),
     "input_video": Kind("video"),
     "output_audio": Kind("audio", words=("transcript",)),
@@ -165,7 +183,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "mcp_list_tools": _ITEM,
     "image_generation_call": Kind("image", ai="R"),
     # Google
-    "media": Kind("file", "G", "G", "G", ways=_GEMINI),
+    "media": Kind("file", "G", "G", "G", ways=_GOOGLE),
     "executable_code": Kind("item", ai="G"),
     "code_execution_result": Kind("item", ai="G"),
     "function_call_signature": Kind("mark", ai="G"),

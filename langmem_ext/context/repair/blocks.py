@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langmem_ext.context.repair.provider import ProviderRules
 from langmem_ext.context.tool_output.output_text import as_json, output_text
 from langmem_ext.messages.blocks import (
+    ALL_KEYS,
     ANSWERS,
     KINDS,
     blocks_of,
@@ -205,7 +206,7 @@ def _block(block: Any, message: BaseMessage, rules: ProviderRules) -> Any:
     proven = not kind.proof or fields.get(kind.proof) or _is_signed(fields)
     if rules.signed and not proven and (rules.letters or "A" in kind.ai):
         return None
-    given = None if own or kind.ways is None else given_of(fields)
+    given = None if own or kind.ways is None else given_of(fields, kind.ways.keys)
     if not rules.takes(message, role, kind, given) or ("type" not in native and rules.letters):
         return _instead(native, role, rules, message)
     return block if native is block or own or not rules.letters else native
@@ -220,7 +221,7 @@ def _instead(
     if (text := words_in(block)) is not None:
         return _text_block(text)
     plain = in_plain_form(block)
-    if plain and rules.takes(message, role, KINDS[plain["type"]], given_of(plain)):
+    if plain and rules.takes(message, role, KINDS[plain["type"]], given_of(plain, ALL_KEYS)):
         return plain
     return None if role == "ai" and not medium_of(block) else _text_block(output_text([block]).text)
 

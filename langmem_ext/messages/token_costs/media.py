@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from langmem_ext.messages.blocks import MEDIA, TYPES, Block, Kind, places_of, read_block
+from langmem_ext.messages.blocks import ALL_KEYS, MEDIA, TYPES, Block, Kind, places_of, read_block
 
 _INNER: Final = ("source", "file", "input_audio", "image_url", "video_url")
 _NAMES: Final = (
@@ -21,7 +21,6 @@ _NAMES: Final = (
     "file_uri",
     "file_id",
 )
-_PLACES: Final = ("url", "image_url", "file_url", "file_uri", "file_id", "id")
 _SAME: Final = {"image/jpg": "image/jpeg", "audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav"}
 """What providers call the types that have several names."""
 _SUFFIXES: Final = {
@@ -31,6 +30,7 @@ _SUFFIXES: Final = {
     **{name: f"application/{name}" for name in ("pdf", "json", "docx", "xlsx", "pptx")},
     **{"jpg": "image/jpeg", "tif": "image/tiff", "heic": "image/heic", "txt": "text/plain"},
 }
+_URL: Final = re.compile(r"https?://[^/]")
 _SUFFIX: Final = re.compile(r"\.(\w+)(?:[?#].*)?$")
 _STORES: Final = (("file-", "CR"), ("file_", "A"), ("files/", "G"), ("https:", "G"))
 """Whose file an id names, by how it begins."""
@@ -102,21 +102,32 @@ class Given(NamedTuple):
         return unseen or re.fullmatch(types, self.media_type) is not None
 
 
-def given_of(block: Block) -> Given:
-    """How a block of a medium gives it."""
+def given_of(block: Block, keys: Sequence[str]) -> Given:
+    """How a block of a medium gives it, under one of the keys."""
     source, said = source_of(block), media_type_of(block)
     media_type = said if "/" in said else _SUFFIXES.get(said, "")
-    form = source.get("type") if source is not block else source.get("source_type")
+    form = source.get("type") if source is not block else block.get("source_type")
     if form in ("text", "content") or isinstance(block.get("text"), str):
-        return Given("text", "", media_type)
-    if isinstance(data := data_of(block), str):
-        return Given("uri" if data.startswith("data:") else "data", data, media_type)
-    keys = _PLACES if source.get("source_type") == "id" else _PLACES[:-1]
-    key = next((key for key in keys if isinstance(source.get(key), str)), "")
-    value = str(source.get(key, ""))
-    way = "gs" if value.startswith("gs://") else "url" if value.startswith("http") else ""
+        apart = source is not block
+        told = apart == ("source.data" in keys) and (form or block.get("type") != "file")
+        return Given("text" if told else "", "", media_type)
+    outdated = ("data", "id") if form and "base64" in keys else ()
+    found = ((key, _at(block, key)) for key in (*keys, *outdated))
+    key, value = next(((key, at) for key, at in found if isinstance(at, str) and at), ("", ""))
+    if value.startswith("data:"):
+        start = value[5:200].partition(";base64,")
+        return Given("uri" if start[1] else "", value, start[0].lower())
+    if key.endswith(("data", "base64")):
+        return Given("data", value, media_type)
+    way = "gs" if value.startswith("gs://") else "url" if _URL.match(value) else ""
     way = "id" if key.endswith("id") else way
     return Given(way, value, media_type or _type_by(name_of(block)))
+
+
+def _at(block: Block, key: str) -> Any:
+    outer, _, inner = key.rpartition(".")
+    holder = block.get(outer) if outer else block
+    return holder.get(inner) if isinstance(holder, Mapping) else None
 
 
 def _type_by(name: str) -> str:
@@ -130,7 +141,7 @@ def in_plain_form(block: Block) -> dict[str, str] | None:
         return None
     fields = read_block(block)[1]
     kind = "file" if medium.kind == "document" else medium.kind
-    way, value, media_type = given_of(fields)
+    way, value, media_type = given_of(fields, ALL_KEYS)
     media_type = media_type.partition(";")[0] or _type_by(name_of(fields))
     plain = {"type": kind, "mime_type": _SAME.get(media_type, media_type)}
     if way not in ("data", "uri"):
