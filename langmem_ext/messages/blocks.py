@@ -4,7 +4,8 @@ This is the one place that knows blocks by name: LangChain's own (`langchain_cor
 and each provider's. A block whose type is not here is passed on as it is.
 
 A provider is a letter: `A` Anthropic, `C` OpenAI's Chat Completions, `R` OpenAI's Responses API,
-`G` Google; a small letter takes the block only in messages that it wrote itself.
+`G` Google; a small letter takes the block only in messages that it wrote itself. What they take is
+what their documentation lists and LangChain's integrations translate.
 """
 
 from __future__ import annotations
@@ -13,6 +14,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 Block: TypeAlias = Mapping[str, Any]
+
+
+class Ways(NamedTuple):
+    """Who takes a medium by where it is: in base64, in a `data:` URL, …, in Google's storage.
+
+    And under which keys of the block that is said, at all.
+    """
+
+    data: str = ""
+    uri: str = ""
+    url: str = ""
+    id: str = ""
+    text: str = ""
+    gs: str = ""
+    keys: tuple[str, ...] = ("base64", "url", "file_id")
 
 
 class Kind(NamedTuple):
@@ -29,6 +45,7 @@ class Kind(NamedTuple):
         words: The keys under which its words are.
         proof: The key of what proves a thought to Anthropic.
         secret: The key of what only the provider reads.
+        ways: Of a medium: who takes it in which way; None: whoever takes the block.
     """
 
     what: str
@@ -40,6 +57,7 @@ class Kind(NamedTuple):
     words: tuple[str, ...] = ()
     proof: str = ""
     secret: str = ""
+    ways: Ways | None = None
 
     def is_only_of(self, letter: str) -> bool:
         """Whether nobody else knows such a block."""
@@ -54,17 +72,54 @@ _TEXT: Final = ("text",)
 _FOUND: Final = Kind("found", ai="A", id="tool_use_id", words=("content",))
 _ITEM: Final = Kind("item", ai="R")
 _PIECE: Final = Kind("piece")
+_SOURCE: Final = ("source.data", "source.url", "source.file_id")
+_CLAUDE: Final = Ways("A", "", "A", "A", "A", keys=_SOURCE)
+_GEMINI: Final = Ways("G", "", "G", "G", gs="G")
+_FILE_KEYS: Final = ("file_data", "file_url", "file_id")
+_RESPONSES: Final = Ways("", "R", "R", "R", keys=_FILE_KEYS)
+_RESPONSES_IMAGE: Final = _RESPONSES._replace(keys=("image_url", "file_id"))
+_NESTED: Final = Ways("", "CR", "R", "CR", keys=tuple(f"file.{key}" for key in _FILE_KEYS))
+_OTHERS: Final = Ways("ACR", "", "ACR", "A", keys=_SOURCE)
+_GOOGLE: Final = _GEMINI._replace(keys=("data", "file_uri"))
+_PICTURE: Final = Ways("", "ACRG", "ACRG", gs="G", keys=("image_url.url",))
+_SOUND: Final = Ways("C", keys=("input_audio.data",))
+_FILE: Final = Ways("ACRG", "", "ARG", "ACRG", "A", "G")
+_AUDIO: Final = Ways("CG", "", "G", "G", gs="G")
+_GOOGLES: Final = "image/(?:png|jpeg|webp|heic|heif)"
+
+TYPES: Final[Mapping[str, Mapping[str, str]]] = {
+    "image": {**dict.fromkeys("ACR", "image/(?:png|jpeg|gif|webp)"), "G": _GOOGLES},
+    "audio": {"C": "audio/(?:wav|mp3)", "G": "audio/.+"},
+    "video": {"G": "video/.+"},
+    "file": {
+        "A": "(?:application/pdf)?",  # a file is a PDF to its integration if nothing is said
+        "C": "application/pdf",
+        "R": "(?:application|text)/.+",
+        "G": f"(?:audio|video|text)/.+|application/(?:pdf|json)|{_GOOGLES}",
+    },
+    "document": {"A": "application/pdf"},
+    "text": {"A": "(?:text/plain)?"},
+}
+"""The media types that a provider takes of a medium, and of what is given as a text."""
+
+ALL_KEYS: Final = (
+    *(*Ways().keys, *_CLAUDE.keys, *_NESTED.keys, *_PICTURE.keys, *_SOUND.keys),
+    *(*_RESPONSES.keys, *_GOOGLE.keys, "source.bytes", "image_url", "video_url.url", "id"),
+)
+"""Where the data, the place or the id of a medium may be."""
 
 KINDS: Final[Mapping[str, Kind]] = {
     # LangChain's and those that several providers share
     "text": Kind("words", "ACRG", "ACRG", "ACRG", "ACRG", words=_TEXT),
     "refusal": Kind("words", ai="CR", words=("refusal",)),
-    "text-plain": Kind("file", "A", tool="A", words=_TEXT),
-    "image": Kind("image", "ACRG", "rG", "ARG"),
-    "image_url": Kind("image", "ACRG", "G", "ARG"),
-    "file": Kind("file", "ACRG", "G", "ARG", words=_TEXT),
-    "audio": Kind("audio", "CG", "G", "G", words=("transcript",)),
-    "video": Kind("video", "G", "G", "G"),
+    "text-plain": Kind("file", "A", tool="A", words=_TEXT, ways=Ways(text="A")),
+    "image": Kind("image", "ACRG", "rG", "ARG", ways=Ways("ACRG", "ACR", "ACRG", "AG", gs="G")),
+    "image source": Kind("image", "ACR", tool="AR", ways=_OTHERS),
+    "image_url": Kind("image", "ACRG", "G", "ARG", ways=_PICTURE),
+    "file": Kind("file", "ACRG", "G", "ARG", words=_TEXT, ways=_FILE),
+    "file file": Kind("file", "CR", tool="R", ways=_NESTED),
+    "audio": Kind("audio", "CG", "G", "G", words=("transcript",), ways=_AUDIO),
+    "video": Kind("video", "G", "G", "G", ways=_GEMINI),
     "reasoning": Kind(
         "thought",
         ai="aCrG",
@@ -79,7 +134,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "server_tool_result": Kind("found", ai="arg", id="tool_call_id", words=("output",)),
     "server_tool_call_chunk": _PIECE,
     # Anthropic
-    "document": Kind("document", "A", tool="A", words=("text", "source")),
+    "document": Kind("document", "A", tool="A", words=("text", "source"), ways=_CLAUDE),
     "search_result": Kind("words", "A", tool="A", words=("title", "source", "content")),
     "container_upload": Kind("item", "A"),
     "tool_reference": Kind("item", tool="A"),
@@ -95,13 +150,13 @@ KINDS: Final[Mapping[str, Kind]] = {
     "compaction": Kind("item", ai="ar"),
     "input_json_delta": _PIECE,
     # OpenAI's Chat Completions
-    "input_audio": Kind("audio", "C"),
+    "input_audio": Kind("audio", "C", ways=_SOUND),
     "video_url": Kind("video"),
     # OpenAI's Responses API
     "input_text": Kind("words", "R", tool="R", words=_TEXT),
     "output_text": Kind("words", ai="R", words=_TEXT),
-    "input_image": Kind("image", "R", tool="R"),
-    "input_file": Kind("file", "R", tool="R"),
+    "input_image": Kind("image", "R", tool="R", ways=_RESPONSES_IMAGE),
+    "input_file": Kind("file", "R", tool="R", ways=_RESPONSES),
     "input_video": Kind("video"),
     "output_audio": Kind("audio", words=("transcript",)),
     "computer_screenshot": Kind("image"),
@@ -128,7 +183,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "mcp_list_tools": _ITEM,
     "image_generation_call": Kind("image", ai="R"),
     # Google
-    "media": Kind("file", "G", "G", "G"),
+    "media": Kind("file", "G", "G", "G", ways=_GOOGLE),
     "executable_code": Kind("item", ai="G"),
     "code_execution_result": Kind("item", ai="G"),
     "function_call_signature": Kind("mark", ai="G"),
@@ -155,7 +210,7 @@ def unwrapped(block: Block) -> Block:
 def read_block(block: Block) -> tuple[Kind | None, Block]:
     """What a block is, None if that is not in the table, and the fields that say more."""
     name = block.get("type")
-    if type(name) is str and (known := KINDS.get(name)) is not None:
+    if type(name) is str and (known := _kind(name, block)) is not None:
         return known, block  # nearly all of them
     fields = unwrapped(block)
     name = fields.get("type")
@@ -165,8 +220,17 @@ def read_block(block: Block) -> tuple[Kind | None, Block]:
         fields = inner if isinstance(inner, dict) else fields
     if not isinstance(name, str):
         return None, fields
-    kind = KINDS.get(name)
+    kind = _kind(name, fields)
     return (_FOUND if kind is None and name.endswith("_tool_result") else kind), fields
+
+
+def _kind(name: str, fields: Block) -> Kind | None:
+    """The kind of a name; of a medium, also of a form that another provider calls the same."""
+    kind = KINDS.get(name)
+    if kind is None or kind.ways is None:
+        return kind
+    forms = (f"{name} {key}" for key in ("source", "file") if isinstance(fields.get(key), dict))
+    return next((KINDS[form] for form in forms if form in KINDS), kind)
 
 
 def is_a(block: object, *what: str) -> bool:

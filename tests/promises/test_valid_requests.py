@@ -26,6 +26,7 @@ from langchain_core.messages import (
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from payloads import CLAUDE, RESPONSES, anthropic, google, openai_chat, openai_responses
+from rounds import DATA, PIECES, ROUNDS, SAID, round_of
 
 from langmem_ext import ApproximateCounter, ContextMiddleware, ContextOverflow, govern
 
@@ -52,39 +53,6 @@ def ai(writer: str, *blocks: Any) -> AIMessage:
 
 
 # -- conversations over all kinds of blocks --------------------------------------------------------
-
-
-READ = json.dumps(yaml.safe_load(Path(__file__).with_name("rounds.yaml").read_text("utf-8")))
-
-
-def data_of(number: int) -> dict[str, Any]:
-    """What the file of rounds holds, with the number of a round."""
-    return dict(json.loads(READ.replace("<n>", str(number))))
-
-
-def message_of(writer: str, line: dict[str, Any]) -> BaseMessage:
-    """A message of a round."""
-    beside = line.get("beside", {})
-    if "user" in line:
-        return HumanMessage(line["user"])
-    if "result" in line:
-        name, content = line.get("name", "look"), line.get("content", "found")
-        call = line["result"]
-        return ToolMessage(content, tool_call_id=call, name=name, additional_kwargs=beside)
-    calls = [{"name": "look", "args": {"q": "x"}, "id": name} for name in line.get("calls", ())]
-    made = {"model_provider": line.get("by", writer)}
-    made |= {"output_version": "v1"} if line.get("v1") else {}
-    return AIMessage(line["ai"], tool_calls=calls, response_metadata=made, additional_kwargs=beside)
-
-
-DATA = [data_of(number) for number in range(10)]
-SAID, PIECES = DATA[0]["user"], DATA[0]["pieces"]
-ROUNDS = [(who, name) for who in ("anthropic", "openai", "others") for name in DATA[0][who]]
-
-
-def round_of(who: str, name: str, number: int = 1) -> list[BaseMessage]:
-    """A round of a conversation; its ids hold the number."""
-    return [message_of(who, line) for line in DATA[number][who][name]]
 
 
 @st.composite
@@ -149,6 +117,44 @@ def test_what_nobody_knows_is_passed_on() -> None:
     hers = [HumanMessage("Hello"), ai("anthropic", block, TEXT), HumanMessage("And?")]
     assert sent(hers, "anthropic") == hers
     assert sent(hers, "openai")[1].content == [TEXT]
+
+
+MEDIA = yaml.safe_load(Path(__file__).with_name("media.yaml").read_text("utf-8"))
+LETTERS = dict(zip(PROVIDERS, "ACRGN", strict=True))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("name", MEDIA)
+def test_a_medium_is_sent_to_those_who_take_it(name: str, provider: str | None) -> None:
+    """To others goes a text that says what it was; what is stored stays as it is."""
+    block, takers = MEDIA[name]
+    messages = [HumanMessage([block, TEXT])]
+    before = json.dumps(block)
+    request = sent(messages, provider)
+    assert [problem for check in PROVIDERS[provider] for problem in check(request)] == []
+    first = request[0].content[0]
+    assert (first["type"] != "text") == (LETTERS[provider] in takers), first
+    assert first.get("text", "-").strip()
+    assert sent(request, provider) == request
+    assert json.dumps(block) == before
+    result = ToolMessage([block, TEXT], tool_call_id="c1")
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
+    request = sent([HumanMessage("Look"), call, result], provider)
+    assert [problem for check in PROVIDERS[provider] for problem in check(request)] == []
+
+
+def test_four_marks_are_sent_and_an_id_of_a_providers_own_tool_once() -> None:
+    marked = {**TEXT, "cache_control": {"type": "ephemeral"}}
+    messages = [HumanMessage([marked, marked, marked]), AIMessage([marked]), HumanMessage([marked])]
+    request = sent(messages, "anthropic")
+    assert anthropic(request) == []
+    assert ["cache_control" in block for block in request[0].content] == [False, True, True]
+    assert request[1:] == messages[1:]
+    search = round_of("anthropic", "search")
+    twice = [HumanMessage("Search"), *search, HumanMessage("Again"), *search, HumanMessage("So")]
+    assert anthropic(sent(twice, "anthropic")) == []
+    assert sent(twice, "anthropic")[:3] == twice[:3]
 
 
 def test_what_no_client_can_send_is_sent_in_another_form() -> None:

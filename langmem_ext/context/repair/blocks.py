@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langmem_ext.context.repair.provider import ProviderRules
 from langmem_ext.context.tool_output.output_text import as_json, output_text
 from langmem_ext.messages.blocks import (
+    ALL_KEYS,
     ANSWERS,
     KINDS,
     blocks_of,
@@ -27,7 +28,7 @@ from langmem_ext.messages.blocks import (
 )
 from langmem_ext.messages.pairing import call_ids
 from langmem_ext.messages.text import words_in, words_of
-from langmem_ext.messages.token_costs.media import data_of, media_type_of, medium_of, name_of
+from langmem_ext.messages.token_costs.media import given_of, in_plain_form, medium_of
 from langmem_ext.messages.turns import is_users
 
 EMPTY: Final = "(empty message)"
@@ -35,6 +36,10 @@ EMPTY: Final = "(empty message)"
 
 UNANSWERED: Final = "(no answer)"
 """What the model says where it said nothing: before the user continued, or but in thought."""
+
+_MARK: Final = "cache_control"
+_MOST_MARKS: Final = 4
+"""How many ends of what it is to cache Anthropic takes in a request."""
 
 _ROLES: Final[Mapping[type[BaseMessage], str]] = {
     HumanMessage: "human",
@@ -84,12 +89,17 @@ def paired(messages: Sequence[BaseMessage], rules: ProviderRules) -> list[BaseMe
     it may be open, where the model was paused or its program waits for the results.
     """
     asks: dict[tuple[int, int], str] = {}
+    used: set[str] = set()
     opened: dict[str, tuple[int, int]] = {}
     void: set[tuple[int, int]] = set()
     for at, message in enumerate(messages):
         for place, what, name in _wanting(message, rules):
             if what in ANSWERS.values():
                 void |= {opened[name]} if name in opened else set()
+                if name in used and name not in opened:
+                    void.add((at, place))  # an id is used once
+                    continue
+                used.add(name)
                 opened[name] = at, place
                 asks[at, place] = name
             elif opened.pop(name, None) is None:
@@ -125,7 +135,7 @@ def _without(
 ) -> BaseMessage:
     content = blocks_of(message.content)
     blocks = [
-        block if caller_of(block) in alive else _uncalled(block)
+        block if caller_of(block) in alive else _bare(block, "caller")
         for place, block in enumerate(content)
         if (at, place) not in void
     ]
@@ -133,11 +143,26 @@ def _without(
     return message if same else message.model_copy(update={"content": blocks})
 
 
-def _uncalled(block: dict[str, Any]) -> dict[str, Any]:
-    """A call as if the model had made it itself: the program that did is gone."""
-    bare = {key: value for key, value in block.items() if key != "caller"}
+def _bare(block: dict[str, Any], key: str) -> dict[str, Any]:
+    """A block without what a key says: a caller that is gone, a mark too many."""
+    bare = {name: value for name, value in block.items() if name != key}
     extras = block.get("extras")
-    return bare | ({"extras": _uncalled(extras)} if isinstance(extras, dict) else {})
+    return bare | ({"extras": _bare(extras, key)} if isinstance(extras, dict) else {})
+
+
+def with_few_marks(messages: list[BaseMessage], rules: ProviderRules) -> list[BaseMessage]:
+    """The messages with the last of their marks: what ends later holds all that is before."""
+    marks = [
+        (at, place)
+        for at, message in enumerate(messages)
+        for place, block in enumerate(blocks_of(message.content))
+        if isinstance(block, dict) and (_MARK in block or _MARK in (block.get("extras") or ()))
+    ]
+    for at, place in marks[:-_MOST_MARKS] if "A" in rules.letters else ():
+        content = blocks_of(messages[at].content).copy()
+        content[place] = _bare(content[place], _MARK)
+        messages[at] = messages[at].model_copy(update={"content": content})
+    return messages
 
 
 def _content(message: BaseMessage, rules: ProviderRules) -> Any:
@@ -172,6 +197,7 @@ def _block(block: Any, message: BaseMessage, rules: ProviderRules) -> Any:
     if kind is None:
         # Nobody knows it but who wrote it; of users and tools that is who sends it.
         known = "type" in block and (role != "ai" or own is not False)
+        known = known and (own or block["type"] != "non_standard")
         return block if known or not rules.letters else _instead(block, role, rules, message)
     if kind.what == "words" and kind.words == ("text",):
         says = isinstance(fields.get("text"), str) and fields["text"].strip()
@@ -180,11 +206,10 @@ def _block(block: Any, message: BaseMessage, rules: ProviderRules) -> Any:
     proven = not kind.proof or fields.get(kind.proof) or _is_signed(fields)
     if rules.signed and not proven and (rules.letters or "A" in kind.ai):
         return None
-    if native.get("type") == "image" and "file_id" in native and {*rules.letters} & {"C", "R"}:
-        return _instead(native, role, rules, message)  # OpenAI's clients know files by other blocks
-    if not rules.takes(message, role, kind) or ("type" not in native and rules.letters):
+    given = None if own or kind.ways is None else given_of(fields, kind.ways.keys)
+    if not rules.takes(message, role, kind, given) or ("type" not in native and rules.letters):
         return _instead(native, role, rules, message)
-    return block if native is block or own or "A" not in rules.letters else native
+    return block if native is block or own or not rules.letters else native
 
 
 def _instead(
@@ -195,26 +220,10 @@ def _instead(
         return None
     if (text := words_in(block)) is not None:
         return _text_block(text)
-    file = _as_file(block) if is_a(block, "document") else None
-    if file is not None and rules.takes(message, role, KINDS["file"]):
-        return file
+    plain = in_plain_form(block)
+    if plain and rules.takes(message, role, KINDS[plain["type"]], given_of(plain, ALL_KEYS)):
+        return plain
     return None if role == "ai" and not medium_of(block) else _text_block(output_text([block]).text)
-
-
-def _as_file(block: Mapping[str, Any]) -> dict[str, Any] | None:
-    """An Anthropic file block in LangChain's form; None for a file stored elsewhere.
-
-    Every integration translates that form.
-    """
-    data = data_of(block)
-    if not isinstance(data, str):
-        return None
-    return {
-        "type": "file",
-        "base64": data,
-        "mime_type": media_type_of(block) or "application/pdf",
-        "filename": name_of(block) or "document.pdf",
-    }
 
 
 def _in_order(blocks: list[Any], rules: ProviderRules, *, calls: bool) -> list[Any]:

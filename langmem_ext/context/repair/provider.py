@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from langchain_core.messages import BaseMessage
 
 from langmem_ext.messages.blocks import Kind
+from langmem_ext.messages.token_costs.media import Given
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -66,14 +67,18 @@ class ProviderRules:
             return None
         return all(writer in _WRITERS[letter] for letter in self.letters)
 
-    def takes(self, message: BaseMessage, role: str, kind: Kind) -> bool:
-        """Whether a message of the type `role` may hold a block of this kind."""
+    def takes(
+        self, message: BaseMessage, role: str, kind: Kind, given: Given | None = None
+    ) -> bool:
+        """Whether a message of the type `role` may hold a block of this kind, a medium so given."""
         if kind.what == "piece" or not self.letters:
             return kind.what != "piece"
         takers: str = getattr(kind, role, "")
         writer = message.response_metadata.get("model_provider")
 
         def taken(letter: str) -> bool:
+            if given is not None and not given.suits(kind, letter, self.letters):
+                return False
             return letter in takers or (letter.lower() in takers and writer in _WRITERS[letter])
 
         return all(map(taken, self.letters)) or any(

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from langmem_ext.context.repair.blocks import paired, sent_message
+from langmem_ext.context.repair.blocks import paired, sent_message, with_few_marks
 from langmem_ext.context.repair.characters import carried
 from langmem_ext.context.repair.legacy_messages import in_sent_forms, is_sent_form
 from langmem_ext.context.repair.provider import BOTH, ProviderRules
@@ -67,8 +68,8 @@ def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repa
     """The messages as the provider takes them; the messages given and their list stay as they are.
 
     The same messages give the same result, down to the ids of what is added, and what is made of
-    the first of them does not depend on what follows, but for a result that comes late and roles
-    that alternate. A repaired conversation is repaired no further.
+    the first of them does not depend on what follows, but for a result that comes late, marks that
+    are too many and roles that alternate. A repaired conversation is repaired no further.
 
     Args:
         messages: A conversation, oldest first.
@@ -82,7 +83,7 @@ def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repa
         rounds.take(message)
     answered = list(rounds.answered())
     sent = [result for message in answered if (result := sent_message(message, rules)) is not None]
-    ordered, added, moved = in_order(sent, rules)
+    ordered, added, moved = in_order(with_few_marks(sent, rules), rules)
     if len(ordered) == len(messages) and all(
         new is old for new, old in zip(ordered, messages, strict=True)
     ):
@@ -250,6 +251,7 @@ def _is_sound(
     """
     waiting: list[str] = []
     used: set[str] = set()
+    rich: list[BaseMessage] = []
     for at, (message, role) in enumerate(zip(messages, roles, strict=True)):
         fields = message.__dict__
         content = fields["content"]
@@ -268,9 +270,12 @@ def _is_sound(
             plain = plain and not fields["invalid_tool_calls"]
         else:
             plain = plain and content and not content.isspace()
-        if not plain and not _is_sent_as_it_is(messages, at, rules):
-            return False
-    return not waiting
+        if not plain:
+            if not _is_sent_as_it_is(messages, at, rules):
+                return False
+            rich.append(message)
+    together = with_few_marks(paired(rich, rules), rules)
+    return not waiting and all(map(is_, together, rich))
 
 
 def _take_calls(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from langmem_ext.messages.blocks import MEDIA, Block, places_of, read_block
+from langmem_ext.messages.blocks import ALL_KEYS, MEDIA, TYPES, Block, Kind, places_of, read_block
 
 _INNER: Final = ("source", "file", "input_audio", "image_url", "video_url")
 _NAMES: Final = (
@@ -18,8 +18,22 @@ _NAMES: Final = (
     "url",
     "image_url",
     "file_url",
+    "file_uri",
     "file_id",
 )
+_SAME: Final = {"image/jpg": "image/jpeg", "audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav"}
+"""What providers call the types that have several names."""
+_SUFFIXES: Final = {
+    **{name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp", "bmp", "svg", "tiff")},
+    **{name: f"audio/{name}" for name in ("wav", "mp3", "ogg", "flac")},
+    **{name: f"text/{name}" for name in ("csv", "html", "xml")},
+    **{name: f"application/{name}" for name in ("pdf", "json", "docx", "xlsx", "pptx")},
+    **{"jpg": "image/jpeg", "tif": "image/tiff", "heic": "image/heic", "txt": "text/plain"},
+}
+_URL: Final = re.compile(r"https?://[^/]")
+_SUFFIX: Final = re.compile(r"\.(\w+)(?:[?#].*)?$")
+_STORES: Final = (("file-", "CR"), ("file_", "A"), ("files/", "G"), ("https:", "G"))
+"""Whose file an id names, by how it begins."""
 
 
 _ENCODED: Final = re.compile(r"(?:data:([\w.+/-]+);base64,)?([A-Za-z0-9+/_-]+)={0,2}")
@@ -75,6 +89,80 @@ def medium_of(block: Block) -> Medium | None:
     )
 
 
+class Given(NamedTuple):
+    """How a medium is given: in which way (`Ways`), its data, place or id, and of which type.
+
+    What nothing says is empty, and the way if no provider could read it.
+    """
+
+    way: str
+    value: str
+    media_type: str
+
+    def suits(self, kind: Kind, letter: str, letters: str) -> bool:
+        """Whether a provider takes a medium of the kind that is given so, of several that must."""
+        if letter not in getattr(kind.ways, self.way, ()):
+            return False
+        owners = next((who for start, who in _STORES if self.value.startswith(start)), letters)
+        if self.way == "id" and owners != letter and (letter not in owners or letters[1:]):
+            return False
+        types = TYPES["text" if self.way == "text" else kind.what].get(letter, "")
+        unseen = not self.media_type and self.way in ("url", "id", "gs")
+        return unseen or re.fullmatch(types, self.media_type) is not None
+
+
+def given_of(block: Block, keys: Sequence[str]) -> Given:
+    """How a block of a medium gives it, under one of the keys."""
+    source, said = source_of(block), media_type_of(block)
+    media_type = said if "/" in said else _SUFFIXES.get(said, "")
+    form = source.get("type") if source is not block else block.get("source_type")
+    if form in ("text", "content") or isinstance(block.get("text"), str):
+        apart = source is not block
+        told = apart == ("source.data" in keys) and (form or block.get("type") != "file")
+        return Given("text" if told else "", "", media_type)
+    outdated = ("data", "id") if form and "base64" in keys else ()
+    found = ((key, _at(block, key)) for key in (*keys, *outdated))
+    key, value = next(((key, at) for key, at in found if isinstance(at, str) and at), ("", ""))
+    if value.startswith("data:"):
+        start = value[5:200].partition(";base64,")
+        return Given("uri" if start[1] else "", value, start[0].lower())
+    if key.endswith(("data", "base64")):
+        return Given("data", value, media_type)
+    way = "gs" if value.startswith("gs://") else "url" if _URL.match(value) else ""
+    way = "id" if key.endswith("id") else way
+    return Given(way, value, media_type or _type_by(name_of(block)))
+
+
+def _at(block: Block, key: str) -> Any:
+    outer, _, inner = key.rpartition(".")
+    holder = block.get(outer) if outer else block
+    return holder.get(inner) if isinstance(holder, Mapping) else None
+
+
+def _type_by(name: str) -> str:
+    suffix = _SUFFIX.search(name)
+    return _SUFFIXES.get(suffix[1].lower(), "") if suffix else ""
+
+
+def in_plain_form(block: Block) -> dict[str, str] | None:
+    """A medium in LangChain's own form, which every integration translates; None if it has none."""
+    if (medium := medium_of(block)) is None:
+        return None
+    fields = read_block(block)[1]
+    kind = "file" if medium.kind == "document" else medium.kind
+    way, value, media_type = given_of(fields, ALL_KEYS)
+    media_type = media_type.partition(";")[0] or _type_by(name_of(fields))
+    plain = {"type": kind, "mime_type": _SAME.get(media_type, media_type)}
+    if way not in ("data", "uri"):
+        plain["file_id" if way == "id" else "url"] = value
+    else:
+        plain["base64"] = value[value.find(",", 0, 200) + 1 :]
+        if kind == "file":
+            plain["filename"] = name_of(fields) or "document.pdf"
+            plain["mime_type"] = plain["mime_type"] or "application/pdf"
+    return {key: value for key, value in plain.items() if value}
+
+
 def source_of(block: Block) -> Block:
     """Where the data of a block is: in the block, or in a field of it."""
     for name in _INNER:
@@ -104,7 +192,7 @@ def media_type_of(block: Block) -> str:
                 return kind.lower()
     data = data_of(block)
     return (
-        data[5:].partition(";")[0].lower()
+        data[5:200].partition(";")[0].lower()
         if isinstance(data, str) and data.startswith("data:")
         else ""
     )

@@ -111,7 +111,7 @@ NOTES: list[tuple[dict[str, Any], str]] = [
     ({"type": "document", "source": PLAIN}, "plain"),
     ({"type": "file", "file": PDF}, "[file, a.pdf, 3 bytes]"),
     ({"type": "file", **PLAN}, "[file, A plan.pdf, application/pdf, 3 bytes]"),
-    ({"type": "file", "file_id": "file-1"}, "[file, file-1]"),
+    ({"type": "file", "file_id": "file_1"}, "[file, file_1]"),
     ({"type": "media", "mime_type": "video/mp4", "data": b"1234"}, "[video, video/mp4, 4 bytes]"),
     ({"type": "text-plain", "text": "plain", "mime_type": "text/plain"}, "plain"),
     ({"image": {"format": "png", "source": {"bytes": b"1234"}}}, "[image, png, 4 bytes]"),

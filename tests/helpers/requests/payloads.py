@@ -6,11 +6,15 @@ returns one sentence for each rule that it breaks.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from unittest.mock import patch
 
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import BaseMessage
+from langchain_google_genai._image_utils import ImageBytesLoader
 from langchain_google_genai.chat_models import _parse_chat_history
 from langchain_openai import ChatOpenAI
 
@@ -31,9 +35,42 @@ _MODEL = {"text", "thinking", "redacted_thinking", "compaction"} | {
 _INSIDE = {"text", "image", "document", "search_result", "tool_reference"}
 
 
+_URL = re.compile(r"https?://[^/]+/\S*")
+_OFFICE = re.compile(r"\.(docx?|xlsx?|pptx?|csv)\b")
+_CLAUDES = {
+    ("image", "base64"): "image/(jpeg|png|gif|webp)",
+    ("document", "base64"): "application/pdf",
+    ("document", "text"): "text/plain",
+}
+"""`Base64ImageSourceParam`, `Base64PDFSourceParam` and `PlainTextSourceParam` of `anthropic`."""
+_MOST_MARKS = 4
+"""https://platform.claude.com/docs/en/build-with-claude/prompt-caching: four breakpoints."""
+
+
 def anthropic(messages: Sequence[BaseMessage]) -> list[str]:
     """What Anthropic's Messages API refuses."""
-    return list(_anthropic(CLAUDE._get_request_payload(list(messages))["messages"]))
+    payload = CLAUDE._get_request_payload(list(messages))
+    marks = json.dumps(payload).count('"cache_control"')
+    return [
+        *_anthropic(payload["messages"]),
+        *([f"{marks} blocks with cache_control"] if marks > _MOST_MARKS else []),
+    ]
+
+
+def _anthropic_source(block: Mapping[str, Any]) -> Iterator[str]:
+    kind, source = block["type"], block.get("source") or {}
+    way = source.get("type")
+    wanted = _CLAUDES.get((kind, way))
+    if way == "url":
+        good = _URL.fullmatch(source["url"]) and not _OFFICE.search(source["url"])
+    elif way == "file":
+        good = not re.match("file-|files/|http", source["file_id"])
+    elif way == "content":
+        good = kind == "document"
+    else:
+        good = wanted and re.fullmatch(wanted, source.get("media_type") or "") and source["data"]
+    if not good:
+        yield f"source of {block}"
 
 
 def _anthropic(turns: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -42,6 +79,9 @@ def _anthropic(turns: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "the first message must be the user's"
     open_work: set[str] = set()
     calls: list[str] = []
+    work = [block["id"] for _, blocks in joined for block in blocks if "_tool_use" in block["type"]]
+    if len(work) > len({*work}):
+        yield f"ids must be unique: {work}"
     for at, (role, blocks) in enumerate(joined):
         yield from _anthropic_blocks(role, blocks)
         if role == "user":
@@ -79,6 +119,8 @@ def _anthropic_blocks(role: str, blocks: Sequence[Mapping[str, Any]]) -> Iterato
         found = role != "user" and kind.endswith("_tool_result")
         if kind not in (_USER if role == "user" else _MODEL) and not found:
             yield f"{role}: unknown block {block}"
+        if kind in ("image", "document"):
+            yield from _anthropic_source(block)
         if kind == "text" and not str(block.get("text") or "").strip():
             yield f"{role}: empty text"
         if kind == "thinking" and not block.get("signature"):
@@ -87,6 +129,8 @@ def _anthropic_blocks(role: str, blocks: Sequence[Mapping[str, Any]]) -> Iterato
         for inner in inside if isinstance(inside, list) else ():
             if inner.get("type") not in _INSIDE:
                 yield f"a result holds {inner}"
+            elif inner["type"] in ("image", "document"):
+                yield from _anthropic_source(inner)
 
 
 def _anthropic_results(blocks: Sequence[Mapping[str, Any]], calls: list[str]) -> Iterator[str]:
@@ -128,6 +172,38 @@ _CHAT_PARTS = {
 }
 
 
+_PICTURE = re.compile(r"data:image/(png|jpe?g|gif|webp);base64,.+")
+"""https://developers.openai.com/api/docs/guides/images-vision: or a URL."""
+_PDF = re.compile(r"data:application/pdf;base64,.+")
+"""The answer of Chat Completions to any other: "Expected a base64-encoded data URL with an
+application/pdf MIME type". The Responses API takes more, and by URL
+(https://developers.openai.com/api/docs/guides/file-inputs)."""
+
+
+def _openai_media(part: Mapping[str, Any]) -> Iterator[str]:
+    kind = part.get("type")
+    picture = part.get("image_url")
+    url = str(picture["url"] if isinstance(picture, dict) else picture or "")
+    good: object = True
+    if kind == "image_url" or (kind == "input_image" and url):
+        good = _PICTURE.fullmatch(url) or (_URL.fullmatch(url) and "tiff" not in url)
+    elif kind == "input_image":
+        good = not re.match("file_|files/|http", part["file_id"])
+    elif kind == "input_audio":  # `ChatCompletionContentPartInputAudioParam`
+        good = part["input_audio"]["format"] in ("wav", "mp3")
+    elif kind in ("file", "input_file"):
+        file = part["file"] if kind == "file" else part
+        if "file_id" in file:
+            good = not re.match("file_|files/|http", file["file_id"])
+        elif kind == "file":
+            good = _PDF.fullmatch(file["file_data"])
+        else:
+            data = file.get("file_data")
+            good = data.startswith("data:") if data else _URL.fullmatch(file["file_url"])
+    if not good:
+        yield f"medium {part}"
+
+
 def openai_chat(messages: Sequence[BaseMessage]) -> list[str]:
     """What OpenAI's Chat Completions refuse."""
     return list(_openai_chat(CHAT._get_request_payload(list(messages))["messages"]))
@@ -140,6 +216,8 @@ def _openai_chat(sent: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for part in content if isinstance(content, list) else ():
             if not isinstance(part, dict) or part.get("type") not in _CHAT_PARTS[role]:
                 yield f"{role}: unknown part {part}"
+            else:
+                yield from _openai_media(part)
         calls = [call["id"] for call in message.get("tool_calls") or ()]
         if content in (None, []) and not calls and "audio" not in message:
             yield f"{role}: no content"
@@ -225,14 +303,30 @@ def _parts(content: object, allowed: set[str]) -> Iterator[str]:
     for part in content if isinstance(content, list) else ():
         if part.get("type") not in allowed:
             yield f"unknown part {part}"
+        else:
+            yield from _openai_media(part)
 
 
 # -- Google ----------------------------------------------------------------------------------------
 
 
+_GEMINIS = re.compile(
+    r"image/(png|jpeg|webp|heic|heif)|(audio|video|text)/.+|application/(pdf|json)"
+)
+"""https://ai.google.dev/gemini-api/docs/image-understanding#supported-formats, and its pages of
+audio, video and documents."""
+
+
+def _load(_: object, url: str) -> bytes:
+    if not _URL.fullmatch(url):
+        raise ValueError(url)
+    return b"\x89PNG\r\n\x1a\n" + bytes(32)
+
+
 def google(messages: Sequence[BaseMessage]) -> list[str]:
-    """What Gemini's API refuses."""
-    return list(_google(_parse_chat_history(list(messages), model="gemini-2.5-pro")[1]))
+    """What Gemini's API refuses; what it is to load by URL is a PNG."""
+    with patch.object(ImageBytesLoader, "_bytes_from_url", _load):
+        return list(_google(_parse_chat_history(list(messages), model="gemini-2.5-pro")[1]))
 
 
 def _google(contents: Sequence[Any]) -> Iterator[str]:
@@ -251,5 +345,10 @@ def _google(contents: Sequence[Any]) -> Iterator[str]:
         for part in parts:
             if part.text is not None and part.text.startswith("{'"):
                 yield f"a block as text: {part.text[:80]}"
+            data, file = part.inline_data, part.file_data
+            if data is not None and not _GEMINIS.fullmatch(data.mime_type or ""):
+                yield f"medium {data.mime_type}"
+            if file is not None and not re.match("gs://|https://|files/|f1$", file.file_uri):
+                yield f"file {file.file_uri}"
     if calls:
         yield f"{calls} calls without results"
