@@ -27,7 +27,7 @@ from langmem_ext.server import by_token, create_app
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 OLD = "canary of a deleted conversation"
-PROCESS = [sys.executable, str(Path(__file__).with_name("outliving.py"))]
+PROCESS = [sys.executable, str(Path(__file__).parents[1] / "helpers/programs/outliving.py")]
 
 
 def config(thread: str = "t") -> Any:
