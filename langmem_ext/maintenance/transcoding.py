@@ -89,7 +89,8 @@ def find_message(module: str, name: str) -> type[BaseMessage] | None:
 
     It is one of LangChain's, or the application's own if that is loaded.
     """
-    kind = _CLASSES.get((module, name)) or getattr(sys.modules.get(module), name, None)
+    loaded = getattr(sys.modules.get(module), "__dict__", {})  # looking further may import
+    kind = _CLASSES.get((module, name)) or loaded.get(name)
     if (
         not isinstance(kind, type)
         or not issubclass(kind, BaseMessage)
