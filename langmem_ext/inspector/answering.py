@@ -8,10 +8,12 @@ from typing import Any, Final
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 
-from langmem_ext.errors import ConversationError, LangmemExtError
+from langmem_ext.errors import ConversationError, LangmemExtError, StaleAnswer
 from langmem_ext.inspector.sources.source import config_for
 from langmem_ext.threads.states.rewind import COPY
 from langmem_ext.waiting.converse import aconverse, leases_of
+from langmem_ext.waiting.interrupts.foreign import question_of
+from langmem_ext.waiting.turn import asked_of
 
 RECURSION_LIMIT: Final = 60
 
@@ -46,7 +48,13 @@ class Answering:
                 error, "the message is stored, and sending it again goes on with it"
             ) from error
 
-    async def replay(self, thread_id: str, checkpoint: str, text: str | None = None) -> None:
+    async def replay(
+        self,
+        thread_id: str,
+        checkpoint: str,
+        text: str | None = None,
+        interrupt_id: str | None = None,
+    ) -> None:
         """Run a thread again from one of its steps, as a branch that becomes the newest state.
 
         The step is copied first: the original keeps what it was answered.
@@ -54,16 +62,19 @@ class Answering:
         Args:
             thread_id: The thread.
             checkpoint: The step.
-            text: Another answer to the question that waited there; None: the step is run as it
+            text: Another answer to a question that waited there; None: the step is run as it
                 stands.
+            interrupt_id: The question; its branch's interrupt has another id, and the same words.
 
         Raises:
+            StaleAnswer: The branch does not ask this question.
             ThreadBusy: Another caller drives the thread.
             LangmemExtError: As `converse` has it, or the graph failed.
         """
         saver: Any = self.graph.checkpointer
         try:
             async with leases_of(saver).alease(thread_id, wait=10):
+                then = (await self.graph.aget_state(config_for(thread_id, checkpoint))).interrupts
                 await self.graph.aupdate_state(
                     config_for(thread_id, checkpoint), None, as_node=COPY
                 )
@@ -75,7 +86,11 @@ class Answering:
         except Exception as error:  # as above
             raise _failed(error, "the branch ends there") from error
         if text:
-            await self.reply(thread_id, text, asked[0].id if asked else "")
+            shown = [question_of(asked_of(one)) for one in then if one.id == interrupt_id]
+            same = [one.id for one in asked if question_of(asked_of(one)) in shown]
+            if not same:
+                raise StaleAnswer("the step was run again, and does not ask what was answered")
+            await self.reply(thread_id, text, same[0])
 
 
 def _failed(error: Exception, then: str) -> ConversationError:

@@ -51,6 +51,8 @@ _OWN: Final = frozenset(
 """What a client's config must not set: the server does. Names that begin with two underscores are
 LangGraph's."""
 
+WAITS: Final = "waiting_for_param"
+"""The channel by which a waiting graph is known: there, a message of an input may be an answer."""
 PLANS: Final = ("plan", "suspended")
 """Channels of a waiting graph: the requests under way, with what the user said yes to."""
 
@@ -224,8 +226,9 @@ async def _drive(
 
 
 async def _asked(graph: Graph, work: Work) -> frozenset[str]:
-    """The ids of the questions that wait, for a command that resumes; none for any other work."""
-    if not isinstance(work.input, Command) or work.input.resume is None:
+    """The ids of the questions that wait, for what may answer one; none for any other work."""
+    answers = isinstance(work.input, Command) and work.input.resume is not None
+    if not answers and (not isinstance(work.input, dict) or WAITS not in graph.channels):
         return frozenset()
     try:
         return frozenset(asked.id for asked in (await graph.aget_state(work.config)).interrupts)
@@ -427,7 +430,7 @@ async def check(
             rebuilt = (await graph.aget_state(held.config)).values
     subject: Any = graph if inner is None else inner[1]
     graphs = [subject, *(found for _, found in subject.get_subgraphs(recurse=True))]
-    kept = PLANS if any("waiting_for_param" in one.channels for one in graphs) else ()
+    kept = PLANS if any(WAITS in one.channels for one in graphs) else ()
     await asyncio.to_thread(
         require_taken, subject, held, value, as_node=as_node, rebuilt=rebuilt, kept=kept
     )

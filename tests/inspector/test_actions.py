@@ -57,13 +57,15 @@ def test_the_waiting_question_is_answered_there(client: TestClient, graph: Any) 
 def test_a_question_of_the_past_is_answered_otherwise_on_a_branch(
     client: TestClient, graph: Any
 ) -> None:
-    asked = graph.get_state(config("trip")).config["configurable"]["checkpoint_id"]
+    state = graph.get_state(config("trip"))
+    asked, question = state.config["configurable"]["checkpoint_id"], state.interrupts[0].id
     send(client, "reply", text="Oslo")
     old = graph.get_state(config("trip")).config
-    answer = send(client, "replay", at=asked, text="Rome")
+    assert send(client, "replay", at=asked, text="Rome", interrupt_id="?").status_code == 409
+    answer = send(client, "replay", at=asked, text="Rome", interrupt_id=question)
     assert "Off to Rome" in read(answer.text)
     assert "Oslo" not in read(answer.text).replace("Rome or Oslo?", "")
-    assert "2 branches" in read(answer.text)
+    assert "3 branches" in read(answer.text)
     assert graph.get_state(old).values["city"] == "Oslo", "the branch of before is as it was"
 
 
@@ -123,9 +125,10 @@ async def test_pages_and_answers_block_no_event_loop(saver: DeltaSaver, graph: A
 
 @pytest.mark.parametrize("what", ["words", "marked"])
 def test_a_bundle_can_be_imported_anywhere(client: TestClient, graph: Any, what: str) -> None:
-    asked = graph.get_state(config("trip")).config["configurable"]["checkpoint_id"]
+    state = graph.get_state(config("trip"))
+    asked, question = state.config["configurable"]["checkpoint_id"], state.interrupts[0].id
     send(client, "reply", text="Oslo")
-    send(client, "replay", at=asked, text="Rome")
+    send(client, "replay", at=asked, text="Rome", interrupt_id=question)
     answer = client.get(f"/ui/thread/bundle?id=trip&what={what}")
     assert "attachment" in answer.headers["Content-Disposition"]
     assert ("Where to?" in answer.text) == (what == "marked")

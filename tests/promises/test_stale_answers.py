@@ -133,10 +133,13 @@ async def test_a_run_that_resumes_answers_what_waited_when_it_was_sent(tmp_path:
         app = create_app(saver, graph=graph, sweep_every=None)
         async with calling(app) as caller:
 
-            async def resume(answer: Any, thread: str = "t") -> int:
-                body = {"assistant_id": "agent", "command": {"resume": answer}}
+            async def run(thread: str, **work: Any) -> int:
+                body = {"assistant_id": "agent", **work}
                 path = f"/threads/{thread}/runs/wait"
                 return (await caller.http.post(path, json=body)).status_code
+
+            async def resume(answer: Any, thread: str = "t") -> int:
+                return await run(thread, command={"resume": answer})
 
             async def reply(text: str) -> str:
                 answer = await caller.http.post("/langmem/threads/t/reply", json={"text": text})
@@ -154,10 +157,11 @@ async def test_a_run_that_resumes_answers_what_waited_when_it_was_sent(tmp_path:
                 await aconverse(graph, text, thread_id="u")
             begun = asyncio.create_task(resume("yes", "u"))
             assert await asyncio.to_thread(desk.refunding.wait, PATIENCE_S)
-            waited = asyncio.create_task(resume("yes", "u"))
+            yes = {"messages": [("user", "yes")]}
+            waited = [*map(asyncio.create_task, (resume("yes", "u"), run("u", input=yes)))]
             await asyncio.sleep(0.3)
             desk.may_end.set()
-            assert [await begun, await waited] == [200, 409]
+            assert await asyncio.gather(begun, *waited) == [200, 409, 409]
     assert desk.ran == [("paid", 5000), ("refunded", "O-777")]
 
 

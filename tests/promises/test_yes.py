@@ -329,6 +329,7 @@ async def test_over_http_a_yes_is_said_not_written() -> None:
                 {"update": written, "goto": "call_tool"},
                 {"update": [*written.items()]},
                 {"goto": {"node": "call_tool", "input": {**before["values"], **written}}},
+                {"goto": {"node": "call_tool", "input": before["values"]}},
                 {},
             ):
                 body = {"assistant_id": "agent", "command": command}

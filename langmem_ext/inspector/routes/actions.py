@@ -44,11 +44,12 @@ async def reply(site: AtSite, request: Request) -> Response:
 async def replay(site: AtSite, request: Request) -> Response:
     """Run a thread again from one of its steps."""
     form = await site.guard.form(request)
-    await _answering(site).replay(
-        await _visible_thread_id(site, request, form),
-        form.get("at", ""),
-        (form.get("text") or "").strip() or None,
-    )
+    thread_id = await _visible_thread_id(site, request, form)
+    text = (form.get("text") or "").strip() or None
+    try:
+        await _answering(site).replay(thread_id, form.get("at", ""), text, form.get("interrupt_id"))
+    except StaleAnswer:
+        return await run_in_threadpool(_as_it_is, site, request, thread_id)
     return _redirect(site.links(request)("thread", id=form["id"]) + "#latest")
 
 

@@ -241,6 +241,8 @@ async def _begin(
 
 def _work(run: Run, assistant: Assistant, body: NewRun) -> Work:
     at = body.checkpoint.model_dump(exclude_none=True) if body.checkpoint is not None else {}
+    if at.pop("checkpoint_ns", ""):
+        raise HTTPException(422, "a run begins at a checkpoint of the graph, not of a subgraph")
     if body.checkpoint_id is not None:
         at["checkpoint_id"] = body.checkpoint_id
     client_config = {} if body.config is None else body.config.model_dump(exclude_none=True)

@@ -57,7 +57,8 @@ def require_taken(
         value: The input or command; None to continue the thread.
         as_node: The node that an update is written as; None for the one that ran last.
         rebuilt: Values that the checkpoint does not hold (those of `DeltaChannel`s), by channel.
-        kept: Channels that may be emptied, and get no other value than they have.
+        kept: Channels that may be emptied, and get no other value than they have; what is sent to a
+            node has none of them.
 
     Raises:
         InvalidInput: The graph does not take it.
@@ -144,14 +145,14 @@ class _Rehearsal:
         self.require_read(by_channel)
         for sent in by_channel.get(SENT, ()):
             if isinstance(sent, Send) and (node := self._graph.nodes.get(sent.node)) is not None:
-                for name in self._kept if isinstance(sent.arg, Mapping) else ():
-                    self._require_kept(name, [sent.arg.get(name)])
+                if isinstance(sent.arg, Mapping) and any(map(sent.arg.get, self._kept)):
+                    raise _not_written(next(filter(sent.arg.get, self._kept)))
                 self._map(f"the node {sent.node!r}", node.mapper, sent.arg)
 
     def _require_kept(self, name: str, values: Iterable[Any]) -> None:
         """Require that a channel gets no value but the one that it has."""
         if name in self._kept and any(value and value != self._kept[name] for value in values):
-            raise InvalidInput(f"only the graph itself writes the channel {name!r}: leave it out")
+            raise _not_written(name)
 
     def take_input(self, value: Any) -> None:
         """Apply an input, and what the graph's beginning makes of it."""
@@ -228,6 +229,10 @@ def _refusing(where: str) -> Iterator[None]:
         raise InvalidInput(
             f"the graph does not take this: {where} refuses it ({_reason(error)})"
         ) from cause(error)
+
+
+def _not_written(name: str) -> InvalidInput:
+    return InvalidInput(f"only the graph itself writes the channel {name!r}: leave it out")
 
 
 def _reason(error: Exception) -> str:
