@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+)
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -202,6 +210,7 @@ class Desk:
         config: RunnableConfig,
         *,
         interrupt_id: str | None = None,
+        seen: Collection[str] | None = None,
     ) -> Turn:
         """Deliver a message to a thread, whatever state it is in; the turn that follows.
 
@@ -211,6 +220,7 @@ class Desk:
             message_id: The message's id; sent again with the same id, it is not delivered twice.
             config: The part of a run's config that the graph sees.
             interrupt_id: The question that it answers, if that is known.
+            seen: Of a queued message: the interrupts that waited when it was accepted.
 
         Raises:
             NotServed: The server has no graph.
@@ -225,6 +235,7 @@ class Desk:
             thread_id=thread_id,
             message_id=message_id,
             interrupt_id=interrupt_id,
+            seen=seen,
             config=config,
             wait=wait,
         )

@@ -85,7 +85,9 @@ async def deliver(desk: Desk, task: Task) -> dict[str, Any]:
         "configurable": allowed_of(payload.get("config") or {}),
         "callbacks": [seen],
     }
-    turn = await desk.converse(payload["content"], thread_id, message_id, config)
+    turn = await desk.converse(
+        payload["content"], thread_id, message_id, config, seen=payload["seen"]
+    )
     reply = _answer_in(await desk.threads.amessages(thread_id), message_id)
     answer = {
         "id": None if reply is None else reply.id,

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import (
     AsyncIterator,
+    Collection,
     Generator,
     Iterator,
     Mapping,
@@ -82,6 +83,7 @@ def converse(
     resume: object = None,
     message_id: str | None = None,
     interrupt_id: str | None = None,
+    seen: Collection[str] | None = None,
     config: RunnableConfig | None = None,
     now: datetime | None = None,
     wait: float = 10,
@@ -116,6 +118,8 @@ def converse(
         message_id: The message's id; pass one to be able to send it again. Default: a random one.
         interrupt_id: The question that the message answers (`Turn.interrupt_id`); empty if none was
             seen. Default: whichever waits when this is called.
+        seen: Of a message that was queued: the ids of the interrupts that waited when it was
+            written. A yes to any other counts for nothing, and is asked for again.
         config: Additional configuration for the graph, without a `checkpoint_id`.
         now: When the message was written, in the user's time zone: what "tomorrow" counts from. It
             is noted on the message, so it is the same after a crash. Default: now, in the time zone
@@ -138,11 +142,12 @@ def converse(
         thread_id=thread_id,
         message_id=message_id,
         interrupt_id=interrupt_id,
+        seen=seen,
         config=config,
         now=now,
     )
-    with _leased(job, wait) as seen:
-        steps = job.steps(seen)
+    with _leased(job, wait) as asked:
+        steps = job.steps(asked)
         here: Any = None
         while True:
             try:
@@ -177,6 +182,7 @@ async def aconverse(
     resume: object = None,
     message_id: str | None = None,
     interrupt_id: str | None = None,
+    seen: Collection[str] | None = None,
     config: RunnableConfig | None = None,
     now: datetime | None = None,
     wait: float = 10,
@@ -191,11 +197,12 @@ async def aconverse(
         thread_id=thread_id,
         message_id=message_id,
         interrupt_id=interrupt_id,
+        seen=seen,
         config=config,
         now=now,
     )
-    async with _aleased(job, wait) as seen:
-        steps = job.steps(seen)
+    async with _aleased(job, wait) as asked:
+        steps = job.steps(asked)
         here: Any = None
         while True:
             try:
@@ -340,6 +347,7 @@ class _Job:
     whole: bool
     resume: object
     interrupt_id: str | None
+    seen: Collection[str] | None
     written: datetime
     config: RunnableConfig
     used: UsageMetadataCallbackHandler
@@ -354,6 +362,7 @@ class _Job:
         thread_id: object,
         message_id: object,
         interrupt_id: str | None,
+        seen: Collection[str] | None,
         config: RunnableConfig | None,
         now: datetime | None,
     ) -> _Job:
@@ -380,6 +389,7 @@ class _Job:
             whole=isinstance(text, HumanMessage) and text != HumanMessage(text.text, id=text.id),
             resume=resume,
             interrupt_id=interrupt_id,
+            seen=seen,
             written=written,
             config=merge_configs({"recursion_limit": RECURSION_LIMIT}, config, own),
             used=used,
@@ -394,7 +404,9 @@ class _Job:
         here = yield Look()
         delivered, failed, tried = self._holds_message(here.snapshot), False, False
         asks_again = False
-        seen = pending_interrupts(here.snapshot) if before is None else before
+        seen: Sequence[Interrupt] = pending_interrupts(here.snapshot) if before is None else before
+        if self.seen is not None:
+            seen, before = [one for one in seen if one.id in self.seen], None
         for _ in range(RUNS):
             snapshot = here.snapshot
             answered = not tried and self._holds_failed_answer(snapshot)

@@ -165,6 +165,25 @@ async def test_a_run_that_resumes_answers_what_waited_when_it_was_sent(tmp_path:
     assert desk.ran == [("paid", 5000), ("refunded", "O-777")]
 
 
+async def test_a_queued_message_says_yes_to_nothing_that_was_asked_since(tmp_path: Path) -> None:
+    desk = Payments(tmp_path)
+    async with await DeltaSaver.aopen(tmp_path / "m.db") as saver:
+        app = create_app(saver, graph=desk.graph(saver), sweep_every=None)
+        async with calling(app) as caller:
+
+            async def send(text: str) -> str:
+                path = "/langmem/conversations/t/messages"
+                sent = (await caller.http.post(path, json={"content": text})).json()
+                return f"/langmem/messages/{sent['message']['id']}/response"
+
+            for text in ("cancel my order O-123", "yes"):
+                last = await send(text)
+            asked = (await caller.http.get(last)).json()
+            assert (asked["waiting_for"], desk.ran) == ("confirmation", [])
+            await caller.http.get(await send("yes"))
+            assert desk.ran == [("cancelled", "O-123")]
+
+
 async def test_an_answer_to_what_another_caller_has_answered_begins_no_turn() -> None:
     heard: list[str] = []
     at_work, may_end = threading.Event(), threading.Event()

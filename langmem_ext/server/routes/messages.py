@@ -75,10 +75,13 @@ async def send(thread_id: ThreadId, body: NewMessage, desk: AtDesk) -> Response:
     if state is None:
         thread = await desk.threads.acreate(thread_id, exist_ok=True)
         source = SourceThread(thread.id, began(thread))
-        task = Task(DELIVER, payload, desk.owner, task_id, line=thread_id, thread=source)
+        asked = await desk.state(thread_id, checkpoint_id=None, namespace="", subgraphs=False)
+        seen = [one.id for one in asked.interrupts] if asked is not None else []
+        accepted = {**payload, "seen": seen}
+        task = Task(DELIVER, accepted, desk.owner, task_id, line=thread_id, thread=source)
         await desk.queue.put(task)
         state = await desk.queue.get(task_id) or TaskState(task)
-    if state.task.payload != payload:
+    if {**state.task.payload, **payload} != state.task.payload:
         raise HTTPException(
             409, f"another message was sent with the id {message_id!r}: send this one with its own"
         )
