@@ -51,8 +51,8 @@ class _Attempts:
 
     @contextmanager
     def heeded(self) -> Iterator[None]:
-        """Note how an attempt ends."""
-        self.reason = "no answer yet"
+        """Note how an attempt ends; while another lasts, why the one before it failed."""
+        self.reason = self.reason or "no answer yet"
         try:
             yield
         except psycopg.Error as error:
