@@ -21,6 +21,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 
 from langmem_ext._internal.stepping import aperform, perform
+from langmem_ext.messages.blocks import blocks_of
 from langmem_ext.messages.text import words_of
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.playbook import Playbook
@@ -404,10 +405,10 @@ def _now(state: SessionState) -> datetime:
 
 def _says_more(messages: Sequence[AnyMessage]) -> bool:
     """Whether the user says more than what is read: in a message before, or in a picture."""
-    blocks = messages[-1].content_blocks if isinstance(messages[-1].content, list) else ()
-    return any(block["type"] != "text" for block in blocks) or any(
-        isinstance(message, HumanMessage) for message in messages[-2:-1]
-    )
+    return any(
+        isinstance(block, dict) and block.get("type") != "text"
+        for block in blocks_of(messages[-1].content)
+    ) or any(isinstance(message, HumanMessage) for message in messages[-2:-1])
 
 
 def _local_now(config: RunnableConfig) -> datetime:
