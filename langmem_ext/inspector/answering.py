@@ -88,7 +88,7 @@ class Answering:
         if text:
             shown = [question_of(asked_of(one)) for one in then if one.id == interrupt_id]
             same = [one.id for one in asked if question_of(asked_of(one)) in shown]
-            if not same:
+            if len(same) != 1:  # nor is it guessed which of two that look alike is meant
                 raise StaleAnswer("the step was run again, and does not ask what was answered")
             await self.reply(thread_id, text, same[0])
 

@@ -184,6 +184,22 @@ async def test_a_queued_message_says_yes_to_nothing_that_was_asked_since(tmp_pat
             assert desk.ran == [("cancelled", "O-123")]
 
 
+async def test_a_message_may_say_what_was_asked_when_it_was_written(
+    tmp_path: Path, calls: Calls
+) -> None:
+    desk = Payments(tmp_path)
+    graph = desk.graph(InMemorySaver())
+
+    async def say(text: str, **given: Any) -> Any:
+        return await calls.call(langmem_ext, "converse", graph, text, thread_id="t", **given)
+
+    await say("cancel my order O-123")
+    asked = await say("yes", seen=[])
+    assert (asked.waiting_for, desk.ran) == ("confirmation", [])
+    await say("yes", seen=[asked.interrupt_id])
+    assert desk.ran == [("cancelled", "O-123")]
+
+
 async def test_an_answer_to_what_another_caller_has_answered_begins_no_turn() -> None:
     heard: list[str] = []
     at_work, may_end = threading.Event(), threading.Event()
