@@ -8,6 +8,7 @@ from typing import Any, Final
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 
+from langmem_ext._internal.calls import uncut
 from langmem_ext.errors import ConversationError, LangmemExtError, StaleAnswer
 from langmem_ext.inspector.sources.source import config_for
 from langmem_ext.threads.states.rewind import COPY
@@ -79,7 +80,7 @@ class Answering:
                     config_for(thread_id, checkpoint), None, as_node=COPY
                 )
                 here: RunnableConfig = {**config_for(thread_id), "recursion_limit": RECURSION_LIMIT}
-                await self.graph.ainvoke(None, here, durability="sync")
+                await uncut(self.graph.ainvoke(None, here, durability="sync"))
                 asked = (await self.graph.aget_state(here)).interrupts
         except LangmemExtError:
             raise

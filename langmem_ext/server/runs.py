@@ -24,6 +24,7 @@ from langgraph.errors import GraphRecursionError, InvalidUpdateError
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Send
 
+from langmem_ext._internal.calls import uncut
 from langmem_ext.errors import LangmemExtError, StaleAnswer, logged, safe_text
 from langmem_ext.log.message_log import MessageLog
 from langmem_ext.threads.states.held import is_interrupt_id
@@ -205,7 +206,7 @@ async def _drive(
             run.become("running")
             begun.set_result(None)
             await emit("metadata", {"run_id": run.id, "attempt": 1})
-            await _stream(run, graph, work, emit)
+            await uncut(_stream(run, graph, work, emit))
             run.become("success")
     except asyncio.CancelledError:
         run.become("interrupted")

@@ -41,6 +41,7 @@ from langgraph.constants import START
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Interrupt, StateSnapshot
 
+from langmem_ext._internal.calls import uncut
 from langmem_ext._internal.json import whole_characters
 from langmem_ext.errors import (
     ConversationError,
@@ -218,7 +219,7 @@ async def aconverse(
                     await job.saver.aput_writes(*put)
             elif isinstance(call, Run):
                 try:
-                    await graph.ainvoke(call.value, job.config, durability="sync")
+                    await uncut(graph.ainvoke(call.value, job.config, durability="sync"))
                 except Exception as error:  # as above
                     taken = None
                     with job.taking_back():

@@ -20,6 +20,7 @@ from langchain_core.tools import ToolException
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 
+from langmem_ext._internal.calls import between_calls, called
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.messages.blocks import blocks_of
 from langmem_ext.messages.text import words_of
@@ -110,6 +111,7 @@ class Nodes:
 
     async def aclassify(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Async twin of `classify`."""
+        between_calls()
         return await aperform(self._decide(state, config), self._aserve)
 
     def _serve(self, request: ClassifyRequest | AskedQuestion) -> Classification | str | None:
@@ -250,12 +252,13 @@ class Nodes:
 
     async def acall_tool(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Async twin of `call_tool`."""
+        between_calls()
         call = self._call(state, config)
         if call is None:
             return {}
         began = monotonic()
         try:
-            answer = returned(call, await call.tool.ainvoke(call.invocation, config))
+            answer = returned(call, await called(call.tool.ainvoke(call.invocation, config)))
         except Exception as error:
             answer = self._failure(call, error)
         return self._called(state, call, answer, began, config)
@@ -343,6 +346,7 @@ class Nodes:
 
     async def asummarize(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Async twin of `summarize`."""
+        between_calls()
         part = plan_part(state["messages"], read_summary(state), self.summarize_above)
         if part is None:
             return {}
