@@ -53,6 +53,9 @@ AT_ONCE: Final = 4
 EVERY: Final = 15.0
 """Seconds between two searches for tasks that another process has left, or that must be retried."""
 
+BUSY: Final = 1.0
+"""Seconds after which a task is tried again whose thread others are using."""
+
 PATIENCE: Final = 30.0
 """Seconds that a task waits for others that are taken into its line."""
 
@@ -89,7 +92,7 @@ class TaskState:
     Attributes:
         task: The task.
         status: `queued`, `running`, `done` or `failed`.
-        attempts: How often it was begun.
+        attempts: How often it was begun; not when others were using its thread.
         result: Its result, as JSON.
         error: Why it failed, or must be retried.
         created_at, updated_at: When it was queued, and when its state last changed; with a time
@@ -152,7 +155,7 @@ class StoreQueue:
 
     async def put(self, task: Task) -> None:
         """Take a task, at the end of its line; one that is known is not taken again."""
-        line = blake2b((task.line or task.id).encode(), digest_size=16).hexdigest()
+        line = _line_of(task)
         # One at a time, for a lease is a connection on PostgreSQL.
         async with self._taking, self._lease("end", line, wait=PATIENCE):
             if await self.get(task.id) is None:
@@ -245,13 +248,16 @@ class StoreQueue:
         if state.attempts >= ATTEMPTS:
             ended = "every process that tried it has ended in the midst of it"
             return _moved(state, "failed", error=state.error or ended)
-        state = _moved(state, "running", attempts=state.attempts + 1)
-        await self._write(state)
+        begun = _moved(state, "running", attempts=state.attempts + 1)
+        await self._write(begun)
         try:
             result = await self._perform(state.task)
+        except ThreadBusy as error:  # it has to wait, and was not tried
+            asyncio.get_running_loop().call_later(BUSY, self._list, _line_of(state.task))
+            return _moved(state, "queued", error=safe_text(error))
         except Exception as error:  # whatever a model or a graph raises
-            return _failed(state, error)
-        return _moved(state, "done", result=result)
+            return _failed(begun, error)
+        return _moved(begun, "done", result=result)
 
     async def _write(
         self,
@@ -274,6 +280,10 @@ class StoreQueue:
         """A put whose item is deleted with a thread, if both are in one database."""
         own = isinstance(self._store, DeltaStore) and self._store.log is self._log
         return with_sources(self._store, put, [thread]) if own and thread is not None else put
+
+
+def _line_of(task: Task) -> str:
+    return blake2b((task.line or task.id).encode(), digest_size=16).hexdigest()
 
 
 def _failed(state: TaskState, error: Exception) -> TaskState:

@@ -220,7 +220,8 @@ class Desk:
             message_id: The message's id; sent again with the same id, it is not delivered twice.
             config: The part of a run's config that the graph sees.
             interrupt_id: The question that it answers, if that is known.
-            seen: Of a queued message: the interrupts that waited when it was accepted.
+            seen: Of a queued message: the interrupts that waited when it was accepted. It waits in
+                its queue, not here: its thread may be deleted meanwhile.
 
         Raises:
             NotServed: The server has no graph.
@@ -228,7 +229,7 @@ class Desk:
         """
         graph = self.graph
         aconverse = await asyncio.to_thread(_import_converse)
-        wait = self.limits.wait
+        wait = self.limits.wait if seen is None else 0
         return await aconverse(
             graph,
             text,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from calling import Caller, another, calling
 from patience import auntil
 from served import greeter, notebook, speaker
 
-from langmem_ext.server import Task, TaskState, by_token, create_app
+from langmem_ext import DeltaSaver
+from langmem_ext.server import Limits, Task, TaskState, by_token, create_app
 
 ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
 
@@ -27,6 +29,13 @@ async def send(caller: Caller, thread_id: str, content: str) -> Any:
     )
     assert answer.status_code == 202, answer.text
     return answer.json()["message"]
+
+
+async def said(caller: Caller, thread_id: str, number: int) -> list[str]:
+    """What was said in a conversation, once it is so much."""
+    values: Any = (await caller.sdk.threads.get(thread_id))["values"] or {}
+    texts = [one["content"] for one in values.get("messages", ())]
+    return texts if len(texts) >= number else []
 
 
 async def test_a_message_is_answered_and_its_prompt_can_be_read(caller: Caller) -> None:
@@ -89,12 +98,33 @@ async def test_a_message_that_was_taken_is_delivered_once_though_the_server_ends
     async with calling(create_app(url, graph=speaker("well met"))) as caller:
         answer = await caller.http.get(f"/langmem/messages/{message['id']}/response")
         assert answer.json()["content"] == "well met"
+        assert await auntil(partial(said, caller, "t1", 2)) == ["Hello", "well met"]
 
-        async def said() -> Any:
-            values: Any = (await caller.sdk.threads.get("t1"))["values"]
-            return [one["content"] for one in values["messages"]]
 
-        assert await auntil(said) == ["Hello", "well met"]
+async def test_a_message_waits_for_who_is_using_the_conversation_however_long(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langmem_ext.server.queue.EVERY", 0.01)
+    tries = set[str]()
+    async with DeltaSaver.from_conn_string(url) as saver:
+        app = create_app(
+            saver, graph=speaker("well met"), limits=Limits(rate=None), sweep_every=None
+        )
+        async with calling(app) as caller, saver.alease("t"), saver.alease("u"):
+            sent = [(await send(caller, thread, "one"))["id"] for thread in ("t", "u")]
+
+            async def tried() -> bool:
+                for name in sent:
+                    task = (await caller.http.get(f"/langmem/tasks/{name}")).json()
+                    assert task["status"] != "failed", task
+                    tries.add(task["updated_at"])
+                return len(tries) > 24
+
+            await auntil(tried)
+            await caller.sdk.threads.delete("u")
+        async with calling(app) as caller:
+            assert await auntil(partial(said, caller, "t", 2)) == ["one", "well met"]
+            assert await caller.sdk.threads.count() == 1
 
 
 async def test_another_owners_messages_are_not_there(url: str) -> None:
