@@ -20,14 +20,16 @@ from fastapi import HTTPException
 from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.errors import GraphRecursionError, InvalidUpdateError
 from langgraph.pregel import Pregel
-from langgraph.types import Command, Send
+from langgraph.types import Command, Interrupt, Send
 
 from langmem_ext._internal.calls import uncut
-from langmem_ext.errors import LangmemExtError, StaleAnswer, logged, safe_text
+from langmem_ext.errors import LangmemExtError, logged, safe_text
 from langmem_ext.log.message_log import MessageLog
-from langmem_ext.threads.states.held import is_interrupt_id
+from langmem_ext.storage.driver import aleased
+from langmem_ext.threads.states.held import asked_in, is_interrupt_id, require_seen
 from langmem_ext.threads.states.taken import AS_INPUT, require_taken
 
 Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
@@ -199,10 +201,14 @@ async def _drive(
 ) -> None:
     """Run a run; the only error raised is its cancellation."""
     try:
-        seen = await _asked(graph, work)
-        async with log.driver.alease(run.thread_id, wait=wait):
-            await check(graph, work.config, work.input)
-            _require_seen(work, seen, await _asked(graph, work))
+        saver: Any = graph.checkpointer
+
+        async def look() -> list[Interrupt]:
+            return asked_in(await saver.aget_tuple(work.config))
+
+        async with aleased(log.driver, run.thread_id, wait=wait, look=look) as seen:
+            held = await check(graph, work.config, work.input)
+            _require_asked(graph, work.input, asked_in(held), seen)
             run.become("running")
             begun.set_result(None)
             await emit("metadata", {"run_id": run.id, "attempt": 1})
@@ -226,39 +232,29 @@ async def _drive(
         await emit("", None)
 
 
-async def _asked(graph: Graph, work: Work) -> frozenset[str]:
-    """The ids of the questions that wait, for what may answer one; none for any other work."""
-    answers = isinstance(work.input, Command) and work.input.resume is not None
-    if not answers and (not isinstance(work.input, dict) or WAITS not in graph.channels):
-        return frozenset()
-    try:
-        return frozenset(asked.id for asked in (await graph.aget_state(work.config)).interrupts)
-    except Exception:  # a thread that cannot be read: `check` says so
-        return frozenset()
-
-
-def _require_seen(work: Work, seen: frozenset[str], asked: frozenset[str]) -> None:
+def _require_asked(
+    graph: Graph, value: Any, asked: Sequence[Interrupt], seen: Sequence[Interrupt] | None
+) -> None:
     """Require that an answer is for what waits.
 
     LangGraph would drop an answer to a question that waits no more, and take one that names none
     for whatever waits.
 
     Args:
-        work: What is to be done.
-        seen: What waited before the wait for the thread.
-        asked: What waits now.
+        graph: The graph.
+        value: The input or command.
+        asked: What waits.
+        seen: What waited before the wait for the thread; None if there was none.
 
     Raises:
         StaleAnswer: It is not.
     """
-    resume = work.input.resume if isinstance(work.input, Command) else None
-    names = resume.keys() if isinstance(resume, dict) else ()
-    named = bool(names) and all(map(is_interrupt_id, names))
-    if not (asked.issuperset(names) if named else asked == seen):
-        raise StaleAnswer(
-            "what waits now is not what was answered, and nothing was changed: read the thread's"
-            " state, and answer one of its interrupts"
-        )
+    resume = value.resume if isinstance(value, Command) else None
+    if isinstance(resume, dict) and resume and all(map(is_interrupt_id, resume)):
+        ids = [one.id for one in asked]
+        require_seen([name for name in resume if name in ids], resume)
+    elif resume is not None or (isinstance(value, dict) and WAITS in graph.channels):
+        require_seen(asked, asked if seen is None else seen)
 
 
 async def _stream(run: Run, graph: Graph, work: Work, emit: Emit) -> None:
@@ -411,10 +407,11 @@ def reason_of(error: Exception) -> str:
 
 async def check(
     graph: Graph, config: RunnableConfig, value: Any, *, as_node: str | None = AS_INPUT
-) -> None:
-    """Require that a graph takes an input, a command or an update; see `require_taken`.
+) -> CheckpointTuple | None:
+    """Require that a graph takes an input, a command or an update; the checkpoint that it follows.
 
-    A client of a waiting graph changes no plan, where a yes is kept: a yes is said.
+    A client of a waiting graph changes no plan, where a yes is kept: a yes is said. See
+    `require_taken`.
 
     Raises:
         InvalidInput: It does not.
@@ -424,7 +421,7 @@ async def check(
     names = (configurable.get("checkpoint_ns") or "").split("|")
     path = "|".join(name.partition(":")[0] for name in names if not name.isdigit())
     inner = next(iter(graph.get_subgraphs(namespace=path, recurse=True)), None) if path else None
-    held = await saver.aget_tuple(config)
+    held: CheckpointTuple | None = await saver.aget_tuple(config)
     rebuilt: Any = None
     if held is not None and any(isinstance(one, DeltaChannel) for one in graph.channels.values()):
         with suppress(Exception):  # a state that cannot be rebuilt tells nothing about the value
@@ -435,6 +432,7 @@ async def check(
     await asyncio.to_thread(
         require_taken, subject, held, value, as_node=as_node, rebuilt=rebuilt, kept=kept
     )
+    return held
 
 
 async def update_state(

@@ -12,15 +12,17 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
+    AsyncExitStack,
+    ExitStack,
     asynccontextmanager,
     contextmanager,
 )
 from functools import partial
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 from weakref import WeakMethod
 
 from langmem_ext.errors import StorageError, StorageUnavailable, ThreadBusy
@@ -356,6 +358,49 @@ class Leases:
             and (token := taking.result()) is not None
         ):
             self.give_back(token)
+
+
+@runtime_checkable
+class SupportsLease(Protocol):
+    """What lets one caller at a time drive a thread, sync and async."""
+
+    def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
+        """Hold the thread while the block runs; `ThreadBusy` if not free after `wait` seconds."""
+        ...
+
+    def alease(self, thread_id: str, *, wait: float) -> AbstractAsyncContextManager[None]:
+        """Async twin of `lease`."""
+        ...
+
+
+@contextmanager
+def leased(
+    leases: SupportsLease, thread_id: str, *, wait: float, look: Callable[[], T]
+) -> Iterator[T | None]:
+    """Hold a lease; what `look` saw before the wait for it, None if there was none."""
+    seen = None
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(leases.lease(thread_id, wait=0))
+        except ThreadBusy:
+            seen = look()
+            stack.enter_context(leases.lease(thread_id, wait=wait))
+        yield seen
+
+
+@asynccontextmanager
+async def aleased(
+    leases: SupportsLease, thread_id: str, *, wait: float, look: Callable[[], Awaitable[T]]
+) -> AsyncIterator[T | None]:
+    """Async twin of `leased`."""
+    seen = None
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(leases.alease(thread_id, wait=0))
+        except ThreadBusy:
+            seen = await look()
+            await stack.enter_async_context(leases.alease(thread_id, wait=wait))
+        yield seen
 
 
 def _give_up_after(deadline: float, thread_id: str, wait: float) -> None:

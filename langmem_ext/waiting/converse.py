@@ -10,25 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import (
-    AsyncIterator,
-    Collection,
-    Generator,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-    ExitStack,
-    asynccontextmanager,
-    contextmanager,
-)
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 from weakref import WeakKeyDictionary
 
@@ -47,13 +33,11 @@ from langmem_ext.errors import (
     ConversationError,
     InvalidInput,
     LangmemExtError,
-    StaleAnswer,
-    ThreadBusy,
 )
 from langmem_ext.log.message_log import thread_key
 from langmem_ext.messages.annotations import asked_in
-from langmem_ext.storage.driver import Leases
-from langmem_ext.threads.states.held import HELD, Standing
+from langmem_ext.storage.driver import Leases, SupportsLease, aleased, leased
+from langmem_ext.threads.states.held import HELD, Standing, require_seen
 from langmem_ext.threads.states.rewind import COPY, arewind, finished_again, rewind
 from langmem_ext.waiting.interrupts.foreign import plan_answers, plan_resume
 from langmem_ext.waiting.sensitive import marked, written_at
@@ -120,7 +104,8 @@ def converse(
         interrupt_id: The question that the message answers (`Turn.interrupt_id`); empty if none was
             seen. Default: whichever waits when this is called.
         seen: Of a message that was queued: the ids of the interrupts that waited when it was
-            written. A yes to any other counts for nothing, and is asked for again.
+            written. It answers no other: a waiting graph asks again for a yes, and any other graph
+            begins a turn with it.
         config: Additional configuration for the graph, without a `checkpoint_id`.
         now: When the message was written, in the user's time zone: what "tomorrow" counts from. It
             is noted on the message, so it is the same after a crash. Default: now, in the time zone
@@ -230,30 +215,19 @@ async def aconverse(
             here = Standing.of(snapshot, stored)
 
 
-@contextmanager
-def _leased(job: _Job, wait: float) -> Iterator[tuple[Interrupt, ...] | None]:
+def _leased(job: _Job, wait: float) -> AbstractContextManager[tuple[Interrupt, ...] | None]:
     """Hold the thread's lease; what was asked before the wait for it, None if there was none."""
-    leases, seen = leases_of(job.saver), None
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(leases.lease(job.thread_id, wait=0))
-        except ThreadBusy:
-            seen = pending_interrupts(_state_of(job))
-            stack.enter_context(leases.lease(job.thread_id, wait=wait))
-        yield seen
+    look = lambda: pending_interrupts(_state_of(job))  # noqa: E731
+    return leased(leases_of(job.saver), job.thread_id, wait=wait, look=look)
 
 
-@asynccontextmanager
-async def _aleased(job: _Job, wait: float) -> AsyncIterator[tuple[Interrupt, ...] | None]:
+def _aleased(job: _Job, wait: float) -> AbstractAsyncContextManager[tuple[Interrupt, ...] | None]:
     """Async twin of `_leased`."""
-    leases, seen = leases_of(job.saver), None
-    async with AsyncExitStack() as stack:
-        try:
-            await stack.enter_async_context(leases.alease(job.thread_id, wait=0))
-        except ThreadBusy:
-            seen = pending_interrupts(await _astate_of(job))
-            await stack.enter_async_context(leases.alease(job.thread_id, wait=wait))
-        yield seen
+
+    async def look() -> tuple[Interrupt, ...]:
+        return pending_interrupts(await _astate_of(job))
+
+    return aleased(leases_of(job.saver), job.thread_id, wait=wait, look=look)
 
 
 def _state_of(job: _Job, at: RunnableConfig | None = None) -> StateSnapshot:
@@ -437,7 +411,7 @@ class _Job:
                 asked = pending_interrupts(snapshot)
                 seen = asked if asks_again else seen
                 self._require_seen(asked, seen, before)
-                if not asked:
+                if not asked or self._begins_anew(asked, seen):
                     here = yield Run(self._request(snapshot, self.message))
                     delivered, failed = not self._records, False
                 else:
@@ -510,6 +484,15 @@ class _Job:
         """Whether the thread will show the message that answers what is asked."""
         return self._records and len(asked) == 1 and bool(asked_by(asked[0]))
 
+    def _begins_anew(self, asked: Sequence[Interrupt], seen: Sequence[Interrupt]) -> bool:
+        """Whether the message was queued before anything of this was asked.
+
+        It begins a turn, as any input of LangGraph's does. A waiting graph hears it where it is.
+        """
+        named = self.interrupt_id is not None or self.resume is not None
+        unseen = self.seen is not None and not any(question in seen for question in asked)
+        return unseen and not named and not self._recorded(asked)
+
     def _answers(
         self, here: Standing, message: HumanMessage, seen: Sequence[Interrupt]
     ) -> tuple[dict[str, Any], bool]:
@@ -517,7 +500,11 @@ class _Job:
         interrupts = pending_interrupts(here.snapshot)
         ours = {question.id for question in interrupts if asked_by(question)}
         recorded = self._recorded(interrupts)
-        waiting = {question.id: asked_of(question) for question in interrupts}
+        waiting = {
+            question.id: asked_of(question)
+            for question in interrupts
+            if recorded or self.seen is None or question in seen
+        }
         if self.interrupt_id is not None:
             waiting = {self.interrupt_id: waiting[self.interrupt_id]}
         if self.resume is not None:
@@ -549,7 +536,7 @@ class _Job:
         """Require that the message is for what waits.
 
         A waiting graph hears a message behind a fork, an edit or a turn that was cut off, and takes
-        it for no yes to what it asks only now.
+        it for no yes to what it asks only now. What was queued is heard by every graph.
 
         Args:
             asked: What waits.
@@ -560,20 +547,13 @@ class _Job:
             StaleAnswer: It is not.
         """
         if self.interrupt_id is not None:
-            if self.interrupt_id in ([question.id for question in asked] or [""]):
-                return
-            raise StaleAnswer(
-                "the question that this answers is no longer asked, or another one waits, and"
-                " nothing was changed: an empty message shows what waits"
-            )
-        unseen = any(question not in seen for question in asked)
-        heard = before is None and self.resume is None and self._recorded(asked)
-        if (unseen and not heard) or any(question not in asked for question in before or ()):
-            raise StaleAnswer(
-                "others used the thread meanwhile, or a turn was finished first, and what waits is"
-                " not what waited before. The message was not delivered: an empty message shows"
-                " what waits, then answer that"
-            )
+            named = [self.interrupt_id]
+            ids = [question.id for question in asked] or [""]
+            require_seen([name for name in named if name in ids], named)
+        elif before is not None:
+            require_seen(asked, before)
+        elif self.resume is not None or not (self._recorded(asked) or self.seen is not None):
+            require_seen(asked, [question for question in asked if question in seen])
 
     def _answered(
         self, here: Standing, answers: Mapping[str, Any]
@@ -717,19 +697,6 @@ def _check_config(config: RunnableConfig | None, thread_id: str) -> None:
         raise InvalidInput(
             f"config names the thread {str(named)!r}, the call {thread_id!r}: pass one"
         )
-
-
-@runtime_checkable
-class SupportsLease(Protocol):
-    """What lets one caller at a time drive a thread, sync and async."""
-
-    def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
-        """Hold the thread while the block runs; `ThreadBusy` if not free after `wait` seconds."""
-        ...
-
-    def alease(self, thread_id: str, *, wait: float) -> AbstractAsyncContextManager[None]:
-        """Async twin of `lease`."""
-        ...
 
 
 _within_process: WeakKeyDictionary[object, Leases] = WeakKeyDictionary()

@@ -17,9 +17,10 @@ from langmem_ext.server import wire
 from langmem_ext.server.guard import AtDesk
 from langmem_ext.server.queue import Task, TaskState
 from langmem_ext.server.routes.threads import Body, Note, ThreadId
-from langmem_ext.server.service import Desk
+from langmem_ext.server.service import Desk, place
 from langmem_ext.server.tasks import DELIVER, MESSAGES
 from langmem_ext.store.operations import SourceThread
+from langmem_ext.threads.states.held import asked_in
 
 MessageId: TypeAlias = Annotated[str, Path(description="A message's id.", max_length=1000)]
 
@@ -75,9 +76,8 @@ async def send(thread_id: ThreadId, body: NewMessage, desk: AtDesk) -> Response:
     if state is None:
         thread = await desk.threads.acreate(thread_id, exist_ok=True)
         source = SourceThread(thread.id, began(thread))
-        asked = await desk.state(thread_id, checkpoint_id=None, namespace="", subgraphs=False)
-        seen = [one.id for one in asked.interrupts] if asked is not None else []
-        accepted = {**payload, "seen": seen}
+        held = await desk.saver.aget_tuple(place(thread_id))
+        accepted = {**payload, "seen": [one.id for one in asked_in(held)]}
         task = Task(DELIVER, accepted, desk.owner, task_id, line=thread_id, thread=source)
         await desk.queue.put(task)
         state = await desk.queue.get(task_id) or TaskState(task)

@@ -8,13 +8,15 @@ copied, exported and deleted with the checkpoint.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from langgraph.checkpoint.base import CheckpointTuple, PendingWrite
-from langgraph.checkpoint.serde.types import RESUME
+from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 from langgraph.types import Interrupt, StateSnapshot
+
+from langmem_ext.errors import StaleAnswer
 
 HELD: Final = "held-answers"
 """The task under whose id they are stored."""
@@ -51,6 +53,26 @@ class Standing:
 def is_interrupt_id(name: object) -> bool:
     """Whether a text has the form of an interrupt's id."""
     return isinstance(name, str) and re.fullmatch(r"[0-9a-f]{32}", name) is not None
+
+
+def asked_in(checkpoint: CheckpointTuple | None) -> list[Interrupt]:
+    """The questions of a checkpoint's step, those whose answers are held among them."""
+    writes = (checkpoint.pending_writes if checkpoint is not None else None) or ()
+    return [one for _, name, value in writes if name == INTERRUPT for one in value]
+
+
+def require_seen(asked: Collection[object], seen: Collection[object]) -> None:
+    """Require that what waits for an answer is what was seen when it was given.
+
+    Raises:
+        StaleAnswer: It is not.
+    """
+    if any(one not in seen for one in asked) or any(one not in asked for one in seen):
+        raise StaleAnswer(
+            "what was answered is no longer asked, or another question waits by now, and nothing"
+            " was changed: see what waits (the thread's state or an empty message shows it), then"
+            " answer that"
+        )
 
 
 def held_in(writes: Iterable[PendingWrite], asked: Iterable[Interrupt]) -> dict[str, Any]:
