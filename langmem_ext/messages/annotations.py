@@ -13,6 +13,9 @@ They say what may be shown of it.
 | `metadata` | what the handle's caller knows of it besides, as JSON |
 | `files` | what the turn refers to: `FileReference.note` each |
 | `context` | why an inserted message is in a request: a summary, a nudge, a missing result |
+| `at` | when the user wrote it, if `converse` delivered it: the clock of what expires |
+| `answer` | what a client's answer to a question means, if it is no words |
+| `important` | whether it stays in a request when others are summed up |
 
 The notes are a part of the message: stored once with it, copied, exported and forked with it. No
 provider is sent them.
@@ -28,6 +31,13 @@ from typing import Any, Final
 from langmem_ext.messages.text import text_of, words_of
 
 NAMESPACE: Final = "langmem_ext"
+
+WRITABLE: Final = frozenset(
+    {"sensitive", "spans", "asks", "risks", "tool", "timestamp", "metadata", "files"}
+    | {"answer", "important"}
+)
+"""Keys of notes that a client over HTTP may write: they hide, name or pin, and nothing is believed
+that they say."""
 
 INSERTED: Final = "context"
 """Key, among the notes, of why a message was put into a request."""
@@ -48,6 +58,20 @@ def notes_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     kwargs = fields.get("additional_kwargs")
     notes = kwargs.get(NAMESPACE) if isinstance(kwargs, dict) else None
     return notes if isinstance(notes, dict) else {}
+
+
+def as_sent(value: Any) -> Any:
+    """What a client has sent, as JSON, without notes that it may not write; changed in place."""
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            if isinstance(notes := part.get(NAMESPACE), dict):
+                part[NAMESPACE] = {key: notes[key] for key in notes if key in WRITABLE}
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return value
 
 
 def moment_in(noted: object) -> datetime | None:

@@ -56,8 +56,9 @@ LangGraph's."""
 
 WAITS: Final = "waiting_for_param"
 """The channel by which a waiting graph is known: there, a message of an input may be an answer."""
-PLANS: Final = ("plan", "suspended")
-"""Channels of a waiting graph: the requests under way, with what the user said yes to."""
+KEPT: Final = {"plan": True, "suspended": True, "known_secrets": False, "sensitive_params": False}
+"""Channels of a waiting graph that no client writes, each with whether one may empty it: the
+requests under way, with what the user said yes to; and what its views hide."""
 
 _log = logging.getLogger(__name__)
 
@@ -410,8 +411,8 @@ async def check(
 ) -> CheckpointTuple | None:
     """Require that a graph takes an input, a command or an update; the checkpoint that it follows.
 
-    A client of a waiting graph changes no plan, where a yes is kept: a yes is said. See
-    `require_taken`.
+    A client of a waiting graph changes no plan, where a yes is kept: a yes is said. Nor does it
+    take from the thread which values are hidden. See `require_taken`.
 
     Raises:
         InvalidInput: It does not.
@@ -428,7 +429,7 @@ async def check(
             rebuilt = (await graph.aget_state(held.config)).values
     subject: Any = graph if inner is None else inner[1]
     graphs = [subject, *(found for _, found in subject.get_subgraphs(recurse=True))]
-    kept = PLANS if any(WAITS in one.channels for one in graphs) else ()
+    kept = KEPT if any(WAITS in one.channels for one in graphs) else {}
     await asyncio.to_thread(
         require_taken, subject, held, value, as_node=as_node, rebuilt=rebuilt, kept=kept
     )

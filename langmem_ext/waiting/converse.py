@@ -35,7 +35,7 @@ from langmem_ext.errors import (
     LangmemExtError,
 )
 from langmem_ext.log.message_log import thread_key
-from langmem_ext.messages.annotations import asked_in
+from langmem_ext.messages.annotations import NAMESPACE, asked_in
 from langmem_ext.storage.driver import Leases, SupportsLease, aleased, leased
 from langmem_ext.threads.states.held import HELD, Standing, require_seen
 from langmem_ext.threads.states.rewind import COPY, arewind, finished_again, rewind
@@ -518,8 +518,10 @@ class _Job:
             answers = plan_answers(waiting, message.text, message.content if self.whole else None)
         noted: dict[str, Any] = {
             "id": message.id,
-            "at": self.written.replace(tzinfo=None).isoformat(),
-            **({} if self.interrupt_id or interrupts[0] in seen else {"unseen": True}),
+            NAMESPACE: {
+                "at": self.written.replace(tzinfo=None).isoformat(),
+                **({} if self.interrupt_id or interrupts[0] in seen else {"unseen": True}),
+            },
             **({"message": message} if self.whole else {}),
         }
         return {

@@ -339,11 +339,9 @@ async def test_a_message_may_claim_any_time(tmp_path: Path) -> None:
     graph = Payments(tmp_path).graph(DeltaSaver())
     async with calling(create_app(graph.checkpointer, graph=graph, sweep_every=None)) as caller:
         for moment in ("0001-01-01T00:00:00", "9999-12-31T23:59:59+00:00", 5, "x"):
-            await caller.http.post("/threads", json={"thread_id": f"t{moment}"})
             noted = {"langmem_ext": {"at": moment}}
             message = {"role": "user", "content": "pay tomorrow", "additional_kwargs": noted}
-            body = {"assistant_id": "agent", "input": {"messages": [message]}}
-            await caller.http.post(f"/threads/t{moment}/runs/wait", json=body)
+            await graph.ainvoke({"messages": [message]}, config(f"t{moment}"))
             for text in ("50", "no", "start over"):
                 path = f"/langmem/threads/t{moment}/reply"
                 answer = await caller.http.post(path, json={"text": text})

@@ -7,6 +7,7 @@ confirmation, in four languages: plain yeses, and messages that are none.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from langgraph.types import Command
 from langmem_ext import (
     Classification,
     ClassifyRequest,
+    DeltaSaver,
     IntentCatalog,
     InvalidInput,
     Turn,
@@ -349,6 +351,35 @@ async def test_over_http_a_yes_is_said_not_written() -> None:
         assert "80" in asked["__interrupt__"][0]["value"]["prompt"]
         await runs.wait("t", "agent", command={"resume": "yes"})
     assert RAN == [("pay", {"amount": 80, "recipient": "Ann"})]
+
+
+async def test_over_http_no_yes_says_when_it_was_said() -> None:
+    """It comes when it comes: a question of last week has expired."""
+    catalog = CATALOG.model_copy(update={"timeout": 3600})
+    graph = build_waiting_graph(catalog, [pay, cancel_order]).compile(checkpointer=DeltaSaver())
+    then = datetime.now().astimezone() - timedelta(days=7)
+    moment = {"at": then.isoformat()}
+    note = {"langmem_ext": moment}
+    noted = {"content": "yes", "additional_kwargs": note}
+    messages: list[Any] = [
+        {"role": "user", **noted},
+        {"type": "human", "content": "yes", **note},
+        {"lc": 1, "type": "constructor", "id": ["HumanMessage"], "kwargs": noted},
+    ]
+    works: list[Any] = [{"input": {"messages": [message]}} for message in messages]
+    works += [{"command": {"resume": {"text": "yes", **more}}} for more in (note, moment)]
+    works += [{"command": {"update": {"messages": messages[:1]}, "goto": "classify"}}]
+    async with calling(create_app(graph.checkpointer, graph=graph, sweep_every=None)) as caller:
+        for at, work in enumerate(works):
+            await aconverse(graph, "cancel my order O-123", thread_id=str(at), now=then)
+            body = {"assistant_id": "agent", **work}
+            await caller.http.post(f"/threads/{at}/runs/wait", json=body)
+            assert RAN == [], work
+        await aconverse(graph, "cancel my order O-123", thread_id="u", now=then)
+        await caller.sdk.threads.update_state("u", {"messages": messages[:1]}, as_node="ask_user")
+        await caller.sdk.runs.wait("u", "agent", input=None)
+        await aconverse(graph, "yes", thread_id="u", now=then)
+        assert RAN == []
 
 
 def test_words_beside_a_yes_count_wherever_they_stand() -> None:

@@ -23,7 +23,16 @@ from langmem_ext.errors import ThreadNotFound
 from langmem_ext.server import wire
 from langmem_ext.server.guard import AtDesk
 from langmem_ext.server.problems import NotServed
-from langmem_ext.server.routes.threads import Body, Checkpoint, Limit, Note, Offset, ThreadId
+from langmem_ext.server.routes.threads import (
+    Body,
+    Checkpoint,
+    Limit,
+    Note,
+    Offset,
+    Sent,
+    SentNote,
+    ThreadId,
+)
 from langmem_ext.server.runs import Run, Work, check, command_of, config_of
 from langmem_ext.server.service import Assistant, Desk
 
@@ -52,10 +61,10 @@ class NewRun(Body):
     """A run of the graph on an input, or on a command that answers an interrupt."""
 
     assistant_id: str = Field(examples=["agent"])
-    input: Any = Field(
+    input: Sent = Field(
         None, examples=[{"messages": [{"role": "user", "content": "Where is my order?"}]}]
     )
-    command: Note | None = Field(None, examples=[{"resume": "O-12345"}])
+    command: SentNote | None = Field(None, examples=[{"resume": "O-12345"}])
     config: Config | None = None
     context: Note | None = None
     metadata: Note | None = None

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Header, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from langmem_ext.messages.annotations import as_sent
 from langmem_ext.server import runs, wire
 from langmem_ext.server.guard import AtDesk
 from langmem_ext.server.problems import NotServed
@@ -29,6 +30,8 @@ Select: TypeAlias = Annotated[
     list[str] | None, Query(description="Only these values, by name.", max_length=1000)
 ]
 Note: TypeAlias = dict[str, Any]
+Sent: TypeAlias = Annotated[Any, AfterValidator(as_sent)]
+SentNote: TypeAlias = Annotated[Note, AfterValidator(as_sent)]
 Limit: TypeAlias = Annotated[int, Field(ge=1, le=1000)]
 Offset: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Status: TypeAlias = Literal["idle", "busy", "interrupted", "error"]
@@ -114,7 +117,7 @@ class History(Body):
 class StateUpdate(Body):
     """What to write to a thread's state, as if a node had returned it."""
 
-    values: Any = None
+    values: Sent = None
     as_node: str | None = None
     checkpoint: Checkpoint | None = None
     checkpoint_id: str | None = Field(None, max_length=1000)

@@ -6,9 +6,10 @@ state's schema then raises, the thread keeps what cannot be applied: reading its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from langgraph.channels.base import BaseChannel
@@ -47,7 +48,7 @@ def require_taken(
     *,
     as_node: str | None = AS_INPUT,
     rebuilt: Mapping[str, Any] | None = None,
-    kept: Collection[str] = (),
+    kept: Mapping[str, bool] = MappingProxyType({}),
 ) -> None:
     """Require that a graph takes an input, a `Command`, or an update of its state.
 
@@ -57,8 +58,8 @@ def require_taken(
         value: The input or command; None to continue the thread.
         as_node: The node that an update is written as; None for the one that ran last.
         rebuilt: Values that the checkpoint does not hold (those of `DeltaChannel`s), by channel.
-        kept: Channels that may be emptied, and get no other value than they have; what is sent to a
-            node has none of them.
+        kept: Channels that get no other value than they have, each with whether it may be emptied;
+            what is sent to a node has none of those that may, and the others as they are.
 
     Raises:
         InvalidInput: The graph does not take it.
@@ -119,12 +120,12 @@ class _Rehearsal:
         graph: Graph,
         held: CheckpointTuple | None,
         rebuilt: Mapping[str, Any],
-        kept: Collection[str] = (),
+        kept: Mapping[str, bool] = MappingProxyType({}),
     ) -> None:
         stored = {} if held is None else held.checkpoint["channel_values"]
         values = {**stored, **rebuilt}
         self._graph = graph
-        self._kept = {name: deepcopy(values.get(name)) for name in kept}
+        self._kept = {name: (deepcopy(values.get(name)), kept[name]) for name in kept}
         self._channels: dict[str, BaseChannel[Any, Any, Any]] = {
             name: spec.from_checkpoint(values[name]) if name in values else spec.copy()
             for name, spec in graph.channels.items()
@@ -145,14 +146,19 @@ class _Rehearsal:
         self.require_read(by_channel)
         for sent in by_channel.get(SENT, ()):
             if isinstance(sent, Send) and (node := self._graph.nodes.get(sent.node)) is not None:
-                if isinstance(sent.arg, Mapping) and any(map(sent.arg.get, self._kept)):
-                    raise _not_written(next(filter(sent.arg.get, self._kept)))
+                for name in self._kept if isinstance(sent.arg, Mapping) else ():
+                    self._require_kept(name, (sent.arg.get(name),), sent=True)
                 self._map(f"the node {sent.node!r}", node.mapper, sent.arg)
 
-    def _require_kept(self, name: str, values: Iterable[Any]) -> None:
-        """Require that a channel gets no value but the one that it has."""
-        if name in self._kept and any(value and value != self._kept[name] for value in values):
-            raise _not_written(name)
+    def _require_kept(self, name: str, values: Iterable[Any], *, sent: bool = False) -> None:
+        """Require that a channel gets no value but the one that it has, or none if it may."""
+        held, may_be_empty = self._kept.get(name, (None, True))
+        allowed = ([] if sent and may_be_empty else [held or None]) + [None] * may_be_empty
+        if name in self._kept and any((value or None) not in allowed for value in values):
+            raise InvalidInput(
+                f"only the graph itself writes the channel {name!r}:"
+                f" {'leave it out' if may_be_empty else 'pass it as it is, or no state at all'}"
+            )
 
     def take_input(self, value: Any) -> None:
         """Apply an input, and what the graph's beginning makes of it."""
@@ -229,10 +235,6 @@ def _refusing(where: str) -> Iterator[None]:
         raise InvalidInput(
             f"the graph does not take this: {where} refuses it ({_reason(error)})"
         ) from cause(error)
-
-
-def _not_written(name: str) -> InvalidInput:
-    return InvalidInput(f"only the graph itself writes the channel {name!r}: leave it out")
 
 
 def _reason(error: Exception) -> str:

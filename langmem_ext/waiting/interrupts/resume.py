@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from langmem_ext._internal.json import json_value
 from langmem_ext._internal.names import in_words
 from langmem_ext.errors import InvalidInput
-from langmem_ext.messages.annotations import moment_in
+from langmem_ext.messages.annotations import NAMESPACE, moment_in, notes_of
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.policy.value_text import in_text
 
@@ -31,7 +31,7 @@ _DEPTH: Final = 8
 _WRAPPERS: Final = ("text", "content", "value", "answer", "args")
 """Keys under which clients put an answer: one, beside nothing that may say something else."""
 _BESIDE: Final = frozenset(
-    {"type", "kind", "role", "id", "at", "unseen", "name", "example", "index", "annotations"}
+    {"type", "kind", "role", "id", NAMESPACE, "name", "example", "index", "annotations"}
     | {"extras", "metadata", "additional_kwargs", "response_metadata", "mediaType", "filename"}
 )
 """What a message, a block of text, or an answer that `converse` passes on has beside its words."""
@@ -135,12 +135,17 @@ def resumed_message(value: object) -> HumanMessage | None:
 
 def resumed_moment(value: object) -> datetime | None:
     """When the answer was written, if the resume value says so."""
-    return moment_in(value.get("at")) if isinstance(value, dict) else None
+    return moment_in(_notes(value).get("at"))
 
 
 def is_unseen(value: object) -> bool:
     """Whether the resume value says that its words were written before the question was asked."""
-    return isinstance(value, dict) and value.get("unseen") is True
+    return _notes(value).get("unseen") is True
+
+
+def _notes(value: object) -> Mapping[str, Any]:
+    """What `converse` notes beside an answer."""
+    return notes_of({"additional_kwargs": value})
 
 
 def _read(value: Any, expected: Expected, depth: int) -> Answer | None:

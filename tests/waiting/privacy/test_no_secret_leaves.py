@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from calling import calling
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
@@ -31,6 +32,7 @@ from langmem_ext import (
 )
 from langmem_ext.messages.annotations import HIDDEN, shown_text
 from langmem_ext.messages.search.spans import squeezed
+from langmem_ext.server import create_app
 
 LETTERS = "bcdfghjkmpqvwxz"
 odd_word = st.text(LETTERS, min_size=6, max_size=9)
@@ -390,6 +392,34 @@ def test_a_request_that_another_interrupted_keeps_its_values_hidden(url: str) ->
             check(desk, [CARD, MAIL], everywhere(desk, CARD, MAIL))
             converse(desk.graph, text, thread_id="t")
         check(desk, [CARD, MAIL], everywhere(desk, CARD, MAIL))
+
+
+async def test_over_http_no_client_takes_a_known_value_from_what_is_hidden(url: str) -> None:
+    with Desk(url) as desk:
+        app = create_app(desk.saver, graph=desk.graph, sweep_every=None)
+        for text in (f"keep my identifier {CARD}", "T-123"):
+            await aconverse(desk.graph, text, thread_id="t")
+        async with calling(app) as caller:
+            values: Any = (await caller.sdk.threads.get_state("t"))["values"]
+            known, declared = values["known_secrets"], values["sensitive_params"]
+            for update in (
+                {"known_secrets": {}},
+                {"known_secrets": None},
+                {"known_secrets": {**known, "values": []}},
+                {"sensitive_params": dict.fromkeys(declared, False)},
+            ):
+                run = {"assistant_id": "agent"}
+                for path, body in (
+                    ("state", {"values": update, "as_node": "classify"}),
+                    ("runs/wait", {**run, "command": {"update": update}}),
+                    ("runs/wait", {**run, "command": {"goto": {"node": "classify", "input": {}}}}),
+                ):
+                    answer = await caller.http.post(f"/threads/t/{path}", json=body)
+                    assert (answer.status_code, "only the graph" in answer.text) == (422, True)
+            back = {name: values[name] for name in ("known_secrets", "sensitive_params", "params")}
+            await caller.sdk.threads.update_state("t", back, as_node="classify")
+        await aconverse(desk.graph, f"keep my email {MAIL} for ticket {CARD}", thread_id="t")
+        await asyncio.to_thread(check, desk, [CARD, MAIL], everywhere(desk, CARD, MAIL))
 
 
 # -- said again where it was not asked for --------------------------------------------------------
