@@ -460,6 +460,7 @@ def prune(
         typer.Option(
             help="Keep only this many of the newest checkpoints of each conversation.",
             min=1,
+            max=10**9,
             metavar="N",
         ),
     ] = None,

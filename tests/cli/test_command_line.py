@@ -156,3 +156,15 @@ def test_a_thread_is_given_to_another_owner(db: str) -> None:
     assert run("threads", "list", db, "--owner", "bob").stdout.startswith("trip\t")
     assert "trip" not in run("threads", "list", db, "--owner", "ann").stdout
     refused("threads", "give", "trip", "ann", "--db", db, "--owner", "ann", says="not found")
+
+
+def test_a_count_beyond_all_counts_is_refused_before_a_database_is_opened() -> None:
+    for line in (
+        "threads list --limit",
+        "threads search x --limit",
+        "threads history x --last",
+        "memory run --limit",
+        "prune --keep-last",
+        "store reindex --embed x --dims",
+    ):
+        refused(*line.split(), "1" + 20 * "0", says="1000000000", code=2)

@@ -78,7 +78,9 @@ def run(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", help="At most so many conversations.", min=1, metavar="N"),
+        typer.Option(
+            "--limit", "-n", help="At most so many conversations.", min=1, max=10**9, metavar="N"
+        ),
     ] = None,
     every: Annotated[
         str | None,

@@ -90,7 +90,9 @@ def import_(
 
 @store.command()
 def reindex(
-    dims: Annotated[int, typer.Option(help="The length of the model's vectors.", metavar="N")],
+    dims: Annotated[
+        int, typer.Option(help="The length of the model's vectors.", min=1, max=10**9, metavar="N")
+    ],
     embed: Annotated[
         str,
         typer.Option(

@@ -134,6 +134,7 @@ def list_(
             "-n",
             help="Maximum number of conversations; 0 for all. Default: the setting list_limit.",
             min=0,
+            max=10**9,
             metavar="N",
         ),
     ] = None,
@@ -187,7 +188,9 @@ def history(
     owner: _Owner = None,
     last: Annotated[
         int | None,
-        typer.Option("--last", "-n", help="Only the last N messages.", min=1, metavar="N"),
+        typer.Option(
+            "--last", "-n", help="Only the last N messages.", min=1, max=10**9, metavar="N"
+        ),
     ] = None,
     times: Annotated[
         bool,
@@ -459,7 +462,10 @@ def search(
         typer.Option(help=f"Only messages stored at this time or later: {_TIME}.", metavar="TIME"),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", help="Maximum number of messages.", min=1, metavar="N")
+        int,
+        typer.Option(
+            "--limit", "-n", help="Maximum number of messages.", min=1, max=10**9, metavar="N"
+        ),
     ] = 20,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON for each message.")
