@@ -68,7 +68,7 @@ class Answering:
             interrupt_id: The question; its branch's interrupt has another id, and the same words.
 
         Raises:
-            StaleAnswer: The branch does not ask this question.
+            StaleAnswer: The step does not ask this question, or its branch no longer does.
             ThreadBusy: Another caller drives the thread.
             LangmemExtError: As `converse` has it, or the graph failed.
         """
@@ -76,6 +76,12 @@ class Answering:
         try:
             async with leases_of(saver).alease(thread_id, wait=10):
                 then = (await self.graph.aget_state(config_for(thread_id, checkpoint))).interrupts
+                shown = [question_of(asked_of(one)) for one in then if one.id == interrupt_id]
+                alike = [one for one in then if question_of(asked_of(one)) in shown]
+                if text and len(alike) != 1:  # nor is it guessed which of two is meant
+                    raise StaleAnswer(
+                        "the step does not ask what was answered; nothing was changed"
+                    )
                 await self.graph.aupdate_state(
                     config_for(thread_id, checkpoint), None, as_node=COPY
                 )
@@ -87,9 +93,8 @@ class Answering:
         except Exception as error:  # as above
             raise _failed(error, "the branch ends there") from error
         if text:
-            shown = [question_of(asked_of(one)) for one in then if one.id == interrupt_id]
             same = [one.id for one in asked if question_of(asked_of(one)) in shown]
-            if len(same) != 1:  # nor is it guessed which of two that look alike is meant
+            if len(same) != 1:
                 raise StaleAnswer("the step was run again, and does not ask what was answered")
             await self.reply(thread_id, text, same[0])
 
