@@ -188,7 +188,8 @@ class StoreQueue:
             self._lines.put_nowait(line)
 
     def _lease(self, what: str, line: str, *, wait: float) -> AbstractAsyncContextManager[None]:
-        return self._log.driver.alease(f"langmem-{what}:{line}", wait=wait)
+        # With a NUL character, which no thread's id has: nobody's thread is in its way.
+        return self._log.driver.alease(f"\0{what}:{line}", wait=wait)
 
     async def _look(self) -> None:
         """Find lines that nobody works on, again and again."""

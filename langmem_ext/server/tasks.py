@@ -43,6 +43,7 @@ async def perform_task(service: Service, task: Task) -> Any:
 
     Raises:
         InvalidInput: The kind of task is unknown, or its payload is invalid.
+        ThreadBusy: Others are using the thread: it was not tried.
         Exception: Whatever a model or a graph raises: the task may be tried again.
     """
     desk = await service.desk(task.owner)
