@@ -243,7 +243,7 @@ class StorageUnavailable(StorageError):
 
 
 class NotADatabase(StorageError):
-    """The file, or the schema on PostgreSQL, exists but is not a langmem_ext database."""
+    """The file, or the schema on PostgreSQL, is not a langmem_ext database, or was changed."""
 
 
 class SchemaTooNew(StorageError):

@@ -10,9 +10,11 @@ import io
 import os
 import pickle
 import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from savers import Calls, Mode
 from small_graphs import chain, config
 
 from langmem_ext import DataSerializer, DeltaSaver, MalformedExport, StorageError, Threads, examine
+from langmem_ext.errors import NotADatabase
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 ROUNDS = 1000 if SOAK else 25
@@ -55,10 +58,7 @@ HOSTILE: dict[str, tuple[str, bytes]] = {
     "a function": forged(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, ("os", "getenv", ("PATH",))),
     "a method": forged(jsonplus.EXT_METHOD_SINGLE_ARG, ("os", "environ", "PATH", "get")),
     "a callable": forged(jsonplus.EXT_CONSTRUCTOR_KW_ARGS, (__name__, "Trap", {"name": "x"})),
-    "a runnable": forged(
-        jsonplus.EXT_PYDANTIC_V2,
-        ("langchain_core.runnables.base", "RunnableLambda", {"func": "x"}, "m"),
-    ),
+    "a runnable": forged(jsonplus.EXT_PYDANTIC_V2, RUNNABLE),
     "a process": forged(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, ("subprocess", "Popen", (["true"],))),
     "an import": forged(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, ("this", "s", ())),
     "a pickle": ("pickle", pickle.dumps(Trap())),
@@ -159,6 +159,39 @@ async def test_an_export_that_was_changed_leaves_no_trace_or_a_sound_thread(
         assert all(text.startswith("line ") for text in refused)
         await Calls(mode).call(threads, "import_from", io.BytesIO(export.encode()), keep_ids=True)
         assert len(threads.messages("t")) == 4
+
+
+TRIGGER = "CREATE TRIGGER odd AFTER INSERT ON item BEGIN DELETE FROM thread; END;"
+FORGE = "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = "
+CHANGES = {
+    "a trigger 'odd'": TRIGGER,
+    "a loss 'odd'": TRIGGER.replace("AFTER", "BEFORE").replace(
+        "DELETE FROM thread", "SELECT RAISE(IGNORE)"
+    ),
+    "an index 'odd'": "CREATE UNIQUE INDEX odd ON item (key, role)",
+    "a view 'search'": "CREATE VIEW search AS SELECT 1 AS words",
+    "a table 'thread'": FORGE + "replace(sql, 'NULL UNIQUE', 'NULL UNIQUE ON CONFLICT IGNORE')",
+    "bytes 'odd'": TRIGGER + FORGE + "CAST(sql AS BLOB), type = CAST(type AS BLOB), tbl_name ="
+    " CAST(tbl_name || char(0) || 1 AS BLOB) WHERE name = 'odd'",
+}
+OWN = """CREATE TABLE orders (item, value); CREATE UNIQUE INDEX word_of_mine ON orders (value);
+    CREATE TRIGGER log AFTER INSERT ON orders BEGIN UPDATE orders SET value = item; END;
+    CREATE VIEW mine AS SELECT id FROM thread; CREATE VIRTUAL TABLE notes USING fts5(word)"""
+
+
+def test_sql_that_would_run_with_what_is_stored_is_refused_by_its_name(tmp_path: Path) -> None:
+    for name, change in {"own": OWN, **CHANGES}.items():
+        path = tmp_path / name
+        with DeltaSaver.open(path) as saver:
+            chain(lambda state: {}, saver=saver).invoke({"messages": ["said"]}, config())
+        with closing(sqlite3.connect(path)) as other:
+            other.executescript(change)
+        if name == "own":
+            assert examine(path).ok
+            continue
+        for way in (DeltaSaver.open, examine, lambda path: DeltaSaver(sqlite3.connect(path))):
+            with pytest.raises(NotADatabase, match=f"{name.split()[-1]}.* export"):
+                way(path)
 
 
 def bombs(folder: Path) -> Iterator[Path]:

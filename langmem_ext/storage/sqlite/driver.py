@@ -62,7 +62,14 @@ from langmem_ext.storage.sqlite.connection import (
     storage_error,
 )
 from langmem_ext.storage.sqlite.lease import FileLeases
-from langmem_ext.storage.sqlite.migrate import mark_new, migrate, pending, read_rows, refuse_others
+from langmem_ext.storage.sqlite.migrate import (
+    mark_new,
+    migrate,
+    pending,
+    read_rows,
+    refuse_others,
+    refuse_strange,
+)
 from langmem_ext.storage.sqlite.vectors import has_sqlite_vec
 
 T = TypeVar("T")
@@ -99,7 +106,8 @@ class SqliteDriver:
 
     Raises:
         StorageUnavailable: The file cannot be opened or written.
-        NotADatabase: The file is no database, or with `own` another program's.
+        NotADatabase: The file is no database, or with `own` another program's; or our tables in it
+            were changed.
         SchemaTooNew: A newer release wrote the file.
         ConnectionInUse: The passed connection is inside a transaction.
     """
@@ -158,6 +166,7 @@ class SqliteDriver:
         try:
             # Only read at first: a refused database stays unchanged, byte for byte.
             new = bool(pending(self._connection))
+            refuse_strange(self._connection, self.path)
             if self._owned:
                 refuse_others(self._connection, self.path, complete=read_only, alone=own)
                 if read_only:

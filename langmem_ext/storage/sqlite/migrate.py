@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from langmem_ext.storage.schema.migrations import (
     Migration,
     unknown_migrations,
 )
+from langmem_ext.storage.search import sql as search_sql
 
 SMALLEST_PAGE: Final = 512
 """Bytes."""
@@ -27,6 +29,30 @@ _TABLES: Final = (
     " ORDER BY name"
 )
 _SAVERS_TABLE: Final = _TABLES.replace("ORDER", "AND name = 'checkpoints' ORDER")
+
+_MADE: Final = frozenset(
+    SQLITE.render(statement).replace("IF NOT EXISTS ", "")
+    for statement in (
+        MIGRATION_TABLE,
+        *(statement for migration in MIGRATIONS for statement in migration.sqlite),
+        *search_sql.CREATE,
+    )
+)
+"""All that this package makes, as SQLite keeps it; a migration that alters a table adds to it."""
+
+_FTS5: Final = frozenset(f"search_{end}" for end in ("data", "idx", "content", "config", "docsize"))
+"""The tables that SQLite makes for the search index, whichever its release writes."""
+
+_NAMES: Final = _FTS5.union(
+    re.findall(r"^CREATE (?:VIRTUAL )?(?:TABLE|VIEW) (\w+)", "\n".join(_MADE), re.MULTILINE)
+)
+
+# SQLite itself reads blobs here, too, and texts to their first NUL, and that type and names are
+# those of the SQL it checks.
+_OBJECTS: Final = (
+    "SELECT lower(printf('%s', type)), printf('%s', name), lower(printf('%s', tbl_name)),"
+    " CAST(sql AS TEXT) FROM sqlite_master WHERE sql IS NOT NULL"
+)
 
 Again = Callable[[Callable[[], Any]], Any]
 
@@ -112,6 +138,32 @@ def pending(connection: sqlite3.Connection) -> list[Migration]:
     if (error := unknown_migrations([str(name) for name in applied])) is not None:
         raise error
     return [migration for migration in MIGRATIONS if migration.name not in applied]
+
+
+def refuse_strange(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse tables of ours that are not, or not only, as this package makes them.
+
+    A stranger's trigger, index or constraint would delete or drop what is written. Other tables in
+    the file, with all that is theirs, are an application's.
+
+    Raises:
+        NotADatabase: There are such.
+    """
+    found = [row for row in read_rows(connection, _OBJECTS) if row[2] in _NAMES]
+    if not any(table == "langmem_migration" for *_, table, _ in found):
+        return  # nothing was made here yet
+    strange = [
+        f"{kind} {name!r}" + (f" on {table!r}" if kind in ("trigger", "index") else "")
+        for kind, name, table, sql in found
+        if sql not in _MADE and (kind, table in _FTS5) != ("table", True)
+    ]
+    if strange:
+        raise NotADatabase(
+            f"{path or 'the database'} holds what this package did not make, and what could change"
+            f" or drop what is stored: {', '.join(strange)}. Drop your own triggers and indexes"
+            " there (DROP TRIGGER, DROP INDEX); of a stranger's file, ask for an export"
+            " (`langmem-ext threads export --all`) instead"
+        )
 
 
 def refuse_others(
