@@ -285,7 +285,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         caches, codec = self.log.caches, self.codec
         # A checkpoint that must follow an expected head is refused anyway if that is gone.
         origin = (
-            origin_of(configurable, *place, writes=False)
+            origin_of(configurable, *place, task=None)
             if of_run and EXPECTED_HEAD not in configurable
             else None
         )
@@ -362,7 +362,7 @@ class DeltaSaver(Closing, BaseCheckpointSaver[Any]):
         for index, (channel, value) in enumerate(checked_writes(writes)):
             value = codec.pack_value(value, texts=texts_of(channel))
             packed.append(PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, value))
-        origin = origin_of(configurable, namespace, checkpoint_id, writes=True) if of_run else None
+        origin = origin_of(configurable, namespace, checkpoint_id, task=task) if of_run else None
         known: Any = {
             "now": now_ms(),
             "caches": self.log.caches,

@@ -69,7 +69,7 @@ def run_of(log: MessageLog) -> Run | None:
     if not isinstance(of_run, MessageLog) or not of_run.has_database_of(log):
         return None
     namespace = configurable.get("checkpoint_ns") or ""
-    origin = origin_of(configurable, namespace, None, writes=True)
+    origin = origin_of(configurable, namespace, None, task=None)
     if origin is None:
         return None
     owner = getattr(saver, "owner", None)

@@ -19,6 +19,7 @@ import pytest
 from calling import calling
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 from patience import PATIENCE_S
 from savers import Calls, Mode
 
@@ -28,6 +29,8 @@ from langmem_ext.server import by_token, create_app
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 OLD = "canary of a deleted conversation"
 PROCESS = [sys.executable, str(Path(__file__).parents[1] / "helpers/programs/outliving.py")]
+
+PIPES: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
 def config(thread: str = "t") -> Any:
@@ -98,6 +101,21 @@ async def test_a_conversation_under_a_deleted_threads_id_is_new(url: str, mode: 
         assert [one.text for one in kept.messages] == ["y"]
 
 
+async def test_an_answer_to_a_deleted_thread_begins_a_new_one(url: str, mode: Mode) -> None:
+    """As with LangGraph's savers, the graph asks again."""
+    with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
+        for by, durability in product((saver, other), ("sync", "async", "exit")):
+            graph = chain(lambda state: {"messages": [interrupt("?")]}).compile(checkpointer=by)
+            graph.invoke({"messages": [HumanMessage(OLD)]}, config())
+            other.delete_thread("t")
+            call = graph, "invoke", Command(resume="yes"), config()
+            again = await Calls(mode).call(*call, durability=durability)
+            assert [one.value for one in again["__interrupt__"]] == ["?"]
+            assert OLD not in stored(saver)
+            assert (await Calls(mode).call(*call))["messages"][-1].text == "yes"
+            other.delete_thread("t")
+
+
 @pytest.mark.parametrize("way", ["the thread", "its owner"])
 async def test_what_a_server_kept_of_a_thread_goes_with_it(url: str, way: str) -> None:
     """Its queue has the messages, and its records the prompts."""
@@ -134,12 +152,7 @@ def test_runs_of_another_process_bring_nothing_back(url: str, again: bool) -> No
     chance, refused = random.Random(seed), 0
     with (
         DeltaSaver.open(url, synchronous="normal") as saver,
-        subprocess.Popen(
-            [*PROCESS, url, str(seed), str(count)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process,
+        subprocess.Popen([*PROCESS, url, str(seed), str(count)], **PIPES) as process,
     ):
         assert process.stdin is not None
         assert process.stdout is not None
@@ -168,12 +181,7 @@ def test_what_a_killed_process_had_written_late_does_not_come_back(url: str) -> 
     chance = random.Random(99)
     with DeltaSaver.open(url, synchronous="normal") as saver:
         for number in range(500 if SOAK else 3):
-            with subprocess.Popen(
-                [*PROCESS, url, str(number), "1"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            ) as process:
+            with subprocess.Popen([*PROCESS, url, str(number), "1"], **PIPES) as process:
                 assert process.stdout is not None
                 assert process.stdout.readline() == "begun\n"
                 time.sleep(chance.random() * 0.02)

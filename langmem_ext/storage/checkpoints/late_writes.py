@@ -23,6 +23,7 @@ checkpoints that it has put follow. If the thread was deleted since this process
 checkpoint is either not stored yet, or late: such a write is tried again until that is known
 (`Buried`). With `durability="exit"` the checkpoint comes at the end of its run, however long after
 a subgraph's that names it: then a write is late only if the checkpoint is older than the thread.
+So it is with what a run is given for a thread that it did not find (`NULL_TASK`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ ROOT: Final = ""
 
 DURABILITY: Final = "__pregel_durability"
 """The key of a config under which LangGraph says when its run stores checkpoints."""
+
+NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
+"""The task of what a run is given before its first step, as an answer. In a thread that does not
+exist, its checkpoint is one that LangGraph made up, and never stores."""
 
 BEGUN: Final = 16_384
 """How many threads are remembered that a run was to begin."""
@@ -93,7 +98,7 @@ class Origin:
     Attributes:
         namespace, id: The checkpoint's namespace, and its id.
         stored: Whether it was stored before the write; else it may not be stored yet.
-        at_end: Whether its run puts it only at the run's end.
+        at_end: Whether its run puts it only at the run's end, or never.
     """
 
     namespace: str
@@ -103,7 +108,7 @@ class Origin:
 
 
 def origin_of(
-    configurable: Mapping[str, Any], namespace: str, checkpoint_id: str | None, *, writes: bool
+    configurable: Mapping[str, Any], namespace: str, checkpoint_id: str | None, *, task: str | None
 ) -> Origin | None:
     """The checkpoint that a write builds on, by its config; None if the write may begin a thread.
 
@@ -114,11 +119,12 @@ def origin_of(
         configurable: The config's `configurable`.
         namespace: The namespace that the config names.
         checkpoint_id: The checkpoint that the config names.
-        writes: Whether a task's writes are to be stored, not a checkpoint.
+        task: The task whose writes are to be stored; None: a checkpoint is.
     """
     if checkpoint_id is not None:
         raw = encode_id(checkpoint_id)
-        return Origin(namespace, raw, not writes) if len(raw) == UUID_LENGTH else None
+        known = len(raw) == UUID_LENGTH
+        return Origin(namespace, raw, task is None, task == NULL_TASK) if known else None
     parents = configurable.get("checkpoint_map") if namespace else None
     root = parents.get(ROOT) if isinstance(parents, Mapping) else None
     if not isinstance(root, str) or len(raw := encode_id(root)) != UUID_LENGTH:

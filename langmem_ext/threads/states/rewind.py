@@ -18,11 +18,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 from langgraph.types import StateSnapshot
 
+from langmem_ext.storage.checkpoints.late_writes import NULL_TASK
+
 Put: TypeAlias = tuple[RunnableConfig, list[tuple[str, Any]], str]
 """A checkpoint's config, writes that replace a task's, and the task's id."""
-
-NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
-"""The task under whose id LangGraph stores what a caller passes to the whole step."""
 
 COPY: Final = "__copy__"
 """The node in whose name LangGraph copies a checkpoint (`update_state`): the copy is still to do

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.types import Interrupt, PregelTask, Send, StateSnapshot
 
+from langmem_ext.storage.checkpoints.late_writes import NULL_TASK
 from langmem_ext.threads.states.held import HELD, Standing
-from langmem_ext.threads.states.rewind import NULL_TASK
 
 Status: TypeAlias = Literal["idle", "interrupted", "error"]
 

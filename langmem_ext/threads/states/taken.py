@@ -22,7 +22,7 @@ from langgraph.types import Command, Send
 from pydantic import ValidationError
 
 from langmem_ext.errors import ConversationError, InvalidInput, cause
-from langmem_ext.threads.states.rewind import NULL_TASK
+from langmem_ext.storage.checkpoints.late_writes import NULL_TASK
 from langmem_ext.threads.states.snapshot import BRANCH, INNER, INPUT, RESUME, ROOT, SENT
 
 Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
