@@ -64,6 +64,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "it was renamed": lambda path: path.rename(path.with_name("elsewhere.db")),
     "its log was deleted": lambda path: os.remove(f"{path}-wal"),
     "its index was deleted": lambda path: os.remove(f"{path}-shm"),
+    "another may hold its lease": lambda path: os.remove(f"{path}-lock"),
 }
 
 
@@ -73,7 +74,7 @@ async def test_every_call_says_that_the_file_is_another(
     change: str, tmp_path: Path, calls: Calls
 ) -> None:
     path = tmp_path / "memory.db"
-    with DeltaSaver.open(path) as saver:
+    with DeltaSaver.open(path) as saver, saver.lease("t"):
         say(saver, "before")
         back_up(path)
         CHANGES[change](path)

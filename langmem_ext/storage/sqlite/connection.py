@@ -243,7 +243,7 @@ _SHARED_BYTES: Final = (0x40000002, 510)
 
 
 class FileWatch:
-    """Watches that a database's file, and its write-ahead log, stay the ones at its path.
+    """Watches that a database's file, its write-ahead log and lock file stay those at its path.
 
     SQLite goes on writing into a file that was deleted, or replaced by a backup: all of that is
     lost with the process.
@@ -258,6 +258,16 @@ class FileWatch:
         ends = ("", "-wal", "-shm") if with_log else ("",)
         named = [] if path in {"", ":memory:"} else [f"{path}{end}" for end in ends]
         self._known = {name: known for name in named if (known := _identity(name)) is not None}
+
+    def add(self, name: str, found: os.stat_result) -> None:
+        """Watch one more file, which was opened when this was found of it.
+
+        Raises:
+            StorageUnavailable: It is not the one at its path, or not the one that was watched.
+        """
+        # A new dict: another thread may be going through this one.
+        self._known = {name: (found.st_dev, found.st_ino), **self._known}
+        self.require()
 
     def require(self) -> None:
         """Require it.

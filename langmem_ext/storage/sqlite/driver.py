@@ -160,7 +160,7 @@ class SqliteDriver:
             weakref.finalize(self, self._file.close, self._connection) if self._owned else None
         )
         on_disk = bool(self.path) and self.path != ":memory:"
-        self._leases = FileLeases(self.path) if on_disk else Leases()
+        self._leases = FileLeases(self.path, self._file.add) if on_disk else Leases()
 
     def _prepare(self, synchronous: Synchronous, read_only: bool, own: bool) -> None:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 
 from langmem_ext.errors import StorageUnavailable
@@ -33,12 +34,15 @@ class FileLeases(Leases):
 
     Args:
         database: The file.
+        held: Called with the lock file's path and state when a lease was taken. Others that find
+            another file there can take the same lease.
     """
 
-    def __init__(self, database: str) -> None:
+    def __init__(self, database: str, held: Callable[[str, os.stat_result], None]) -> None:
         super().__init__()
         self._database = database
         self._path = f"{database}-lock"
+        self._held_file = held
 
     def take(self, thread_id: str) -> object | None:
         """Take the lease now; None if another holds it."""
@@ -53,6 +57,7 @@ class FileLeases(Leases):
             ) from error
         try:
             fcntl.fcntl(descriptor, SET_LOCK, _byte_of(thread_id, fcntl.F_WRLCK))
+            self._held_file(self._path, os.fstat(descriptor))
         except BlockingIOError:
             os.close(descriptor)
             return None
