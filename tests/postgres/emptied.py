@@ -36,6 +36,17 @@ _VOLATILE = "{relpages,reltuples,relallvisible,relfrozenxid,relminmxid,relfileno
 
 _RELATIONS = "(SELECT oid FROM pg_class WHERE relnamespace = %(schema)s::regnamespace)"
 
+_CATALOGUES = {
+    "pg_attribute": "attrelid",
+    "pg_index": "indrelid",
+    "pg_attrdef": "adrelid",
+    "pg_constraint": "conrelid",
+    "pg_trigger": "tgrelid",
+    "pg_policy": "polrelid",
+    "pg_rewrite": "ev_class",
+}
+"""What tells of a relation, and its column with the relation."""
+
 # A row of a catalogue that has been changed has another xmin.
 _MADE = f"""
     SELECT to_jsonb(one) || jsonb_build_object('namespace', xmin::text)
@@ -43,30 +54,13 @@ _MADE = f"""
     UNION ALL
     SELECT to_jsonb(one) - '{_VOLATILE}'::text[]
     FROM pg_class AS one WHERE relnamespace = %(schema)s::regnamespace
-    UNION ALL SELECT jsonb_build_object('attribute', attrelid, 'number', attnum, 'xmin', xmin::text)
-        FROM pg_attribute WHERE attrelid IN {_RELATIONS}
-    UNION ALL
-    SELECT jsonb_build_object('index', indexrelid, 'xmin', xmin::text)
-    FROM pg_index WHERE indrelid IN {_RELATIONS}
-    UNION ALL
-    SELECT jsonb_build_object('default', oid, 'xmin', xmin::text)
-    FROM pg_attrdef WHERE adrelid IN {_RELATIONS}
-    UNION ALL
-    SELECT jsonb_build_object('constraint', oid, 'xmin', xmin::text)
-    FROM pg_constraint WHERE conrelid IN {_RELATIONS}
-    UNION ALL
-    SELECT jsonb_build_object('trigger', oid, 'xmin', xmin::text)
-    FROM pg_trigger WHERE tgrelid IN {_RELATIONS}
-    UNION ALL
-    SELECT jsonb_build_object('policy', oid, 'xmin', xmin::text)
-    FROM pg_policy WHERE polrelid IN {_RELATIONS}
-    UNION ALL
-    SELECT jsonb_build_object('rule', oid, 'xmin', xmin::text)
-    FROM pg_rewrite WHERE ev_class IN {_RELATIONS}
-    UNION ALL
-    SELECT jsonb_build_object('function', oid, 'xmin', xmin::text)
+    UNION ALL SELECT jsonb_build_object('function', oid, 'xmin', xmin::text)
     FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace
-"""
+""" + "".join(
+    f" UNION ALL SELECT jsonb_build_object('{catalogue}', ctid::text, 'xmin', xmin::text)"
+    f" FROM {catalogue} WHERE {relation} IN {_RELATIONS}"
+    for catalogue, relation in _CATALOGUES.items()
+)
 
 _CONTENTS = """
     SELECT jsonb_build_object('migration', name) FROM {schema}.langmem_migration

@@ -52,13 +52,8 @@ def program(number: int, length: int = 25) -> list[Step]:
     return [_step(random) for _ in range(length)]
 
 
-def check_program(stores: Stores, number: int, *, shorten: bool = True) -> None:
+def check_program(stores: Stores, number: int) -> None:
     """See that a program ends as on InMemoryStore.
-
-    Args:
-        stores: Where the store comes from.
-        number: The program.
-        shorten: Look for the shortest program that shows a difference.
 
     Raises:
         RuleBroken: It does not; the message has the shortest program found that shows it.
@@ -67,7 +62,7 @@ def check_program(stores: Stores, number: int, *, shorten: bool = True) -> None:
     problem = _difference(stores, steps)
     if problem is None:
         return
-    shorter = shorten
+    shorter = True
     while shorter:
         shorter = False
         for at in reversed(range(len(steps))):
