@@ -8,22 +8,18 @@ database and the shop hold then. A fork costs milliseconds, so does a kill.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import shutil
-import signal
 import sqlite3
-import sys
 import tempfile
-import time
-import traceback
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from dying_database import Steps, dying_log
+from nursery import answer_commands, in_child
 
 from graphs.shop import TOOLS
 from graphs.support import SUMMARIZE_ABOVE, catalog
@@ -127,37 +123,18 @@ def _timeless(cell: Any) -> Any:
     return "time" if isinstance(cell, str) and cell[:2] == "20" and cell[4:5] == "-" else cell
 
 
-def in_child(work: Any) -> int:
-    """Run `work` in a forked process; its exit code, negative for a signal."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            code = work() or 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-
-
 def run(command: dict[str, Any]) -> dict[str, Any]:
     """Converse, die, go on; what came of it."""
     folder, url = Path(tempfile.mkdtemp(dir=MEMORY)), command.get("url")
     try:
-        if command.get("after_s") is None:
-            steps = folder / "steps"
-            died = in_child(
-                lambda: steps.write_text(str(talk(folder, 0, command.get("dies_at"), url))) and 0
-            )
-        else:
-            steps = folder / "none"
-            died = _killed_after(folder, command["after_s"], url)
+        steps, dies_at = folder / "steps", command.get("dies_at")
+        died = in_child(
+            lambda: steps.write_text(str(talk(folder, 0, dies_at, url))), command.get("after_s")
+        )
         answered = folder / "answered"
         first = len(answered.read_text()) if answered.exists() else 0
         if died:
-            code = in_child(lambda: talk(folder, first, None, url) and 0)
+            code = in_child(lambda: talk(folder, first, None, url))
             assert code == 0, f"the second process failed with {code}"
         return {
             "died": died,
@@ -170,30 +147,9 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
         shutil.rmtree(folder)
 
 
-def _killed_after(folder: Path, seconds: float, url: str | None) -> int:
-    child = os.fork()
-    if child == 0:
-        try:
-            talk(folder, 0, None, url)
-        finally:
-            os._exit(0)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-
-
-def main() -> None:
-    """Answer commands until the input ends."""
+if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as warm:
         # Everything is imported, and every pattern compiled, before the first fork.
         talk(Path(warm), 0, None)
         import_module("langmem_ext.storage.postgres.driver")
-    gc.freeze()  # a collection in a fork would copy every page
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        print(json.dumps(run(json.loads(line))), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    answer_commands(run)

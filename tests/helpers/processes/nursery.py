@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +57,35 @@ class Nursery:
         self._process.stdin.close()
         self._process.wait(PATIENCE_S)
         self._process.stdout.close()
+
+
+# -- in the script ---------------------------------------------------------------------------------
+
+
+def in_child(work: Callable[[], object], after_s: float | None = None) -> int:
+    """Run `work` in a forked process, and kill it after a while where that is said; its exit code,
+    negative for a signal.
+    """
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    if after_s is not None:
+        time.sleep(after_s)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def answer_commands(run: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Answer commands until the input ends; everything is imported by now."""
+    gc.freeze()  # a collection in a fork would copy every page
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(run(json.loads(line))), flush=True)

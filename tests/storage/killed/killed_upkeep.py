@@ -8,17 +8,14 @@ that the database takes, or after a while.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
-import signal
-import sys
 import time
-import traceback
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dying_database import Steps, dying_log
+from nursery import answer_commands, in_child
 
 from langmem_ext import DeltaSaver, Event, Retention, Threads
 from langmem_ext.storage.search import catch_up as fill_ops
@@ -97,36 +94,14 @@ def work(command: dict[str, Any]) -> dict[str, Any]:
 def run(command: dict[str, Any]) -> dict[str, Any]:
     """Have a forked process do the work, and kill it where and when the command says."""
     read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            done = work(command)
-            os.write(write, json.dumps(done).encode())
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
+    died = in_child(
+        lambda: os.write(write, json.dumps(work(command)).encode()), command.get("after_s")
+    )
     os.close(write)
-    if "after_s" in command:
-        time.sleep(command["after_s"])
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
     with os.fdopen(read) as answer:
-        done = json.loads(answer.read() or "{}")
-    return {"died": os.waitstatus_to_exitcode(status), **done}
-
-
-def main() -> None:
-    """Answer commands until the input ends."""
-    with_everything_imported = DeltaSaver.open(":memory:", retention=RETENTION)
-    with_everything_imported.close()
-    gc.freeze()  # a collection in a fork would copy every page
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        print(json.dumps(run(json.loads(line))), flush=True)
+        return {"died": died, **json.loads(answer.read() or "{}")}
 
 
 if __name__ == "__main__":
-    main()
+    DeltaSaver.open(":memory:", retention=RETENTION).close()  # everything is imported now
+    answer_commands(run)
