@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from asking import asking
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,8 @@ from langgraph.types import interrupt
 
 from langmem_ext import ConversationError, InvalidInput, LangmemExtError, Turn, converse
 
+CASES = yaml.safe_load(Path(__file__).with_name("structured_answers.yaml").read_text("utf-8"))
+FORM = CASES["form"]
 ALL = ["approve", "edit", "reject", "respond"]
 
 
@@ -65,67 +69,14 @@ APPROVE = {"type": "approve"}
 EDIT = {"type": "edit", "edited_action": {"name": "pay", "args": {"amount": 3}}}
 
 
-@pytest.mark.parametrize(
-    ("text", "decision"),
-    [
-        ("approve", APPROVE),
-        (" Yes! ", APPROVE),
-        ("y", APPROVE),
-        ("OK.", APPROVE),
-        ("reject", {"type": "reject"}),
-        ("No.", {"type": "reject"}),
-        (
-            "no, because it is late\nand dear",
-            {"type": "reject", "message": "because it is late\nand dear"},
-        ),
-        ("no because it is late", {"type": "reject", "message": "because it is late"}),
-        ("reject: too dear", {"type": "reject", "message": "too dear"}),
-        ("reject too dear", {"type": "reject", "message": "too dear"}),
-        ("No — too dear", {"type": "reject", "message": "too dear"}),
-        ("respond: it is paid", {"type": "respond", "message": "it is paid"}),
-        ('edit {"amount": 3}', EDIT),
-        (json.dumps(EDIT), EDIT),
-        (json.dumps(decisions(EDIT)), EDIT),
-        (json.dumps([EDIT]), EDIT),
-    ],
-)
-def test_a_decision_is_said_in_words_or_as_json(text: str, decision: dict[str, Any]) -> None:
-    assert answer(batch("pay"), text) == decisions(decision)
-    assert answer({"type": "tool_approval", "name": "pay", "args": {"amount": 5}}, text) == decision
+def test_a_decision_is_said_in_words_or_as_json() -> None:
+    approval = {"type": "tool_approval", "name": "pay", "args": {"amount": 5}}
+    for text, decision in CASES["decisions"]:
+        assert answer(batch("pay"), text) == decisions(decision), text
+        assert answer(approval, text) == decision, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "maybe",
-        "yes, but only 3",
-        "no problem",
-        "not so fast",
-        "edit",
-        "edit 3",
-        "edit {amount: 3}",
-        "respond",
-        "[]",
-        "{}",
-        "null",
-        "7",
-        '"approve"',
-        '{"decisions": "approve"}',
-        '{"decisions": []}',
-        '{"decisions": [{"type": "approve"}, {"type": "approve"}]}',
-        '{"type": "accept"}',
-        '{"type": "respond"}',
-        '{"type": "reject", "message": 7}',
-        '{"type": "edit", "edited_action": {"name": "refund", "args": {}}}',
-        '{"type": "edit", "edited_action": {"name": "pay", "args": [3]}}',
-        '{"type": "edit", "edited_action": {"name": "pay"}}',
-        '{"type": "edit"}',
-        'edit {"amount": NaN}',
-        'edit {"amount": 1' + "0" * 30 + "}",
-        'edit {"amount": "\\ud800"}',
-        "[" * 100_000,
-    ],
-)
+@pytest.mark.parametrize("text", [*CASES["no decisions"], "[" * 100_000])
 def test_what_is_no_decision_is_refused_with_what_can_be_said(text: str) -> None:
     with pytest.raises(InvalidInput, match="approve.*edit.*reject.*respond.*decisions"):
         answer(batch("pay"), text)
@@ -201,39 +152,14 @@ def test_any_other_question_is_answered_with_the_text(value: Any, text: str) -> 
     assert answer(value, text) == text
 
 
-@pytest.mark.parametrize(
-    ("schema", "taken", "refused"),
-    [
-        (
-            {"type": "object", "required": ["a"]},
-            {'{"a": 1}': {"a": 1}},
-            ["blue", "7", "{}", '[{"a": 1}]'],
-        ),
-        (
-            {"type": "array", "items": {"type": "object"}},
-            {"[{}]": [{}], "{}": [{}]},
-            ["blue", "[1]"],
-        ),
-        ({"type": "integer"}, {"7": 7, " 7 ": 7, "7.0": 7.0}, ["seven", "7.5", "true", "null"]),
-        ({"type": "boolean"}, {"yes": True, "No.": False, "ja bitte": True}, ["maybe", "1"]),
-        ({"type": "string"}, {"7": "7", '{"a": 1}': '{"a": 1}', "null": "null"}, []),
-        ({"enum": ["card", "voucher"]}, {"card": "card", '"voucher"': "voucher"}, ["cash"]),
-        ({"type": ["object", "null"]}, {"null": None, "{}": {}}, ["blue"]),
-        ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "number"}}}, {"1.5": 1.5}, ["blue"]),
-        ({"$ref": "#"}, {"blue": "blue"}, []),
-        ({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, {"blue": "blue"}, []),
-        ({"anyOf": [{"type": "object"}, {"type": "string"}]}, {"{}": {}, "blue": "blue"}, []),
-    ],
-)
-def test_a_declared_schema_is_kept_to(
-    schema: dict[str, Any], taken: dict[str, Any], refused: list[str]
-) -> None:
-    value = {"response_schema": schema}
-    for text, meant in taken.items():
+@pytest.mark.parametrize("case", CASES["schemas"])
+def test_a_declared_schema_is_kept_to(case: dict[str, Any]) -> None:
+    value = {"response_schema": case["schema"]}
+    for text, meant in case["taken"].items():
         said = answer(value, text)
         assert said == meant
         assert isinstance(said, type(meant))
-    for text in refused:
+    for text in case["refused"]:
         with pytest.raises(InvalidInput, match="structured answer"):
             answer(value, text)
 
@@ -303,15 +229,7 @@ def test_of_several_questions_each_is_answered_by_its_id() -> None:
 # -- what people say ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "args"),
-    [
-        ("edit amount to 20", {"amount": 20, "payee": "Bob"}),
-        ("edit the amount to 20, and payee: Ann and Co", {"amount": 20, "payee": "Ann and Co"}),
-        ("change payee to Ann", {"amount": 5, "payee": "Ann"}),
-        ("set amount = 7.5", {"amount": 7.5, "payee": "Bob"}),
-    ],
-)
+@pytest.mark.parametrize(("text", "args"), CASES["edits"])
 def test_arguments_are_changed_in_words(text: str, args: dict[str, Any]) -> None:
     old = {"amount": 5, "payee": "Bob"}
     edited = {"type": "edit", "edited_action": {"name": "pay", "args": args}}
@@ -320,69 +238,18 @@ def test_arguments_are_changed_in_words(text: str, args: dict[str, Any]) -> None
     assert answer(inbox, text) == [{"type": "edit", "args": {"action": "pay", "args": args}}]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "edit amount to much",
-        "edit colour to red",
-        "edit amount",
-        "edit amount to 5 or so, colour red",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["no edits"])
 def test_a_change_that_is_not_understood_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         answer(batch("pay"), text)
 
 
-FORM = {
-    "type": "mcp_elicitation",
-    "tool_name": "book",
-    "requests": [
-        {
-            "key": "seat",
-            "message": "Which seat?",
-            "mode": "form",
-            "requested_schema": {
-                "type": "object",
-                "required": ["row"],
-                "properties": {
-                    "row": {"type": "integer", "minimum": 1, "maximum": 30},
-                    "side": {
-                        "type": "string",
-                        "oneOf": [
-                            {"const": "w", "title": "Window"},
-                            {"const": "a", "title": "Aisle"},
-                        ],
-                    },
-                },
-            },
-        }
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("text", "response"),
-    [
-        ("12", {"action": "accept", "content": {"row": 12}}),
-        (
-            "row: 12, side: the second one",
-            {"action": "accept", "content": {"row": 12, "side": "a"}},
-        ),
-        ("row is 12 and side is window", {"action": "accept", "content": {"row": 12, "side": "w"}}),
-        ('{"row": 12}', {"action": "accept", "content": {"row": 12}}),
-        ('{"action": "cancel"}', {"action": "cancel"}),
-        ("No.", {"action": "decline"}),
-        ("cancel", {"action": "cancel"}),
-    ],
-)
+@pytest.mark.parametrize(("text", "response"), CASES["filled in"])
 def test_a_form_is_filled_in_with_words(text: str, response: dict[str, Any]) -> None:
     assert answer(FORM, text) == {"responses": {"seat": response}}
 
 
-@pytest.mark.parametrize(
-    "text", ["31", "row: 0", "window", "yes", "row: 12, side: roof", '{"row": "x"}']
-)
+@pytest.mark.parametrize("text", CASES["not filled in"])
 def test_a_form_is_not_filled_in_wrongly(text: str) -> None:
     with pytest.raises(InvalidInput, match="JSON that fits"):
         answer(FORM, text)
@@ -406,16 +273,7 @@ def test_a_form_is_shown_with_its_fields() -> None:
     assert answer(link, "done") == {"responses": {"k": {"action": "accept"}}}
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("the second one", "voucher"),
-        ("2nd", "voucher"),
-        ("the last", "voucher"),
-        ("Card!", "card"),
-        ("third", "third"),
-    ],
-)
+@pytest.mark.parametrize(("text", "meant"), CASES["options"])
 def test_a_listed_option_is_chosen_by_its_place(text: str, meant: str) -> None:
     assert answer({"question": "How?", "options": ["card", "voucher"]}, text) == meant
 
