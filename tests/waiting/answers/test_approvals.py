@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import desk
 import pytest
 from asking import CONFIG, Asking, age, agent, asking
 from commands import call
-from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -22,7 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
-from savers import BACKENDS, Backend, Calls, Mode, Saver, brief_saver
+from savers import BACKENDS, Backend, Calls, Mode, Saver
 
 import langmem_ext
 from langmem_ext import (
@@ -347,35 +346,6 @@ SAID = (
     ).map(json.dumps)
 )
 """What a person may type."""
-
-
-RESUMED = (
-    JSON
-    | SAID
-    | DECISIONS
-    | st.sampled_from([{"action": "cancel"}, {"action": "decline"}, {}, [], None, b"x", (1,)])
-)
-"""What a client may send as a resume value."""
-
-
-@given(answers=st.lists(RESUMED, max_size=4))
-def test_no_resume_value_makes_a_waiting_graph_unusable(
-    tmp_path_factory: pytest.TempPathFactory, answers: list[Any]
-) -> None:
-    folder = tmp_path_factory.mktemp("resumed")
-    with brief_saver(FILE, folder) as saver:
-        graph = desk.make_graph(saver, desk.Shop(folder / "shop.db"))
-        converse(graph, "I want to check my order", thread_id="t")
-        for answer in answers:
-            for waiting in graph.get_state(CONFIG).interrupts:
-                with suppress(Exception):  # what no saver can store is refused, in whatever way
-                    graph.invoke(Command(resume={waiting.id: answer}), CONFIG)
-        converse(graph, "/reset", thread_id="t")
-        assert (
-            converse(graph, "where is my order O-1?", thread_id="t").reply
-            == "Order O-1 is on its way."
-        )
-        assert examine(saver).ok
 
 
 # -- from the command line ------------------------------------------------------------------------
