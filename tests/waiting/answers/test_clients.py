@@ -436,6 +436,13 @@ def test_the_same_answer_twice_and_an_answer_to_an_earlier_question_change_nothi
         talk.say(resume=True)
 
 
+def test_an_approval_of_what_was_refused_approves_nothing_else(talk: Talk) -> None:
+    ask(talk, CONFIRM)
+    for value in (edited(order_id="nonsense"), {"order_id": "O-2"}):
+        talk.say(resume=named(value, talk.names))
+    check(talk, {"asks": "confirmation", "params": {"order_id": "O-2"}})
+
+
 def test_a_plain_answer_where_nothing_waits_is_used_by_nothing(talk: Talk) -> None:
     ask(talk, CONFIRM)
     talk.say(resume=True)
