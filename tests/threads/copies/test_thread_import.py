@@ -177,6 +177,7 @@ def test_a_line_that_is_missing_doubled_or_elsewhere_is_noticed(
             assert_refused(target, "".join(lines[:at] + [lines[at]] + lines[at:]), "line")
     assert_refused(target, export + lines[-1], "data after the last line")
     assert_refused(target, "".join([*lines[:-1], *lines[1:]]), "there is twice|appears twice")
+    assert_refused(target, export.replace("vip", "VIP"), "checksum of the thread does not match")
     changed_letter = export.replace("hello from u", "hello from v", 1)
     error = assert_refused(
         target, changed_letter, "file was changed or damaged|not written by an export"
