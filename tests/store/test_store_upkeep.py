@@ -108,9 +108,11 @@ def test_forgetting_an_owner_deletes_its_items_and_their_vectors_alone(
 def test_a_sweep_of_threads_deletes_items_that_have_expired(
     log: MessageLog, store: DeltaStore, clock: Clock
 ) -> None:
-    store.put(A, "short", {}, ttl=1)
+    store.for_owner("anna").put(A, "short", {}, ttl=1)
     store.put(A, "long", {}, ttl=10)
     clock.wait(minutes=2)
+    assert store.for_owner("bert").sweep() == 0
+    assert Threads(log, owner="bert").sweep().store_items == 0
     threads = Threads(log)
     assert threads.sweep(dry_run=True).store_items == 1
     assert threads.sweep().store_items == 1
