@@ -197,7 +197,8 @@ class _Rounds:
                 yield entry
                 continue
             unanswered = [*entry.screens, *(call.id for call in entry.open)]
-            yield without_own_calls(entry.message, unanswered)
+            entry.message = without_own_calls(entry.message, unanswered)
+            yield entry.message
             custom = entry.custom(self._rules)
             for result in (*entry.results, *map(_no_result, entry.open)):
                 yield as_custom(result) if result.tool_call_id in custom else result

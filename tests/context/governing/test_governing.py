@@ -164,8 +164,9 @@ def test_system_prompt_and_tools_are_a_part_of_the_budget() -> None:
         },
     }
     messages = chat(10, words=20)
-    whole = tokens(messages) + 10
+    whole = tokens(messages)
     assert run(messages, whole).events == ()
+    assert run(messages, whole - 1).events
     assert run(messages, whole, tools=[tool]).events
     assert run(messages, whole, system="word " * 100).events
 

@@ -226,6 +226,10 @@ def test_what_a_provider_asked_its_own_tools_is_answered_in_place() -> None:
     talk = [HI, asked, shot, AIMessage("done")]
     assert same(repaired(talk, "openai"), talk)
     assert kinds(repaired([HI, asked, talk[3]], "openai")) == ["human", "ai"]
+    block = {"type": "custom_tool_call", "call_id": "a", "name": "look", "input": "x"}
+    sent = repaired([HI, call("a", content=[block], **own), HI], "openai")
+    assert sent[1].content == [], "without a result it is an ordinary call"
+    assert isinstance(sent[2].content, str), "whose result is no custom tool's"
     assert kinds(repaired(talk, "anthropic")) == ["human", "ai"]
 
 
