@@ -135,6 +135,22 @@ def test_a_forked_child_does_not_keep_its_parents_lease(url: str) -> None:
             os.waitpid(child, 0)
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_that_leaves_does_not_end_its_parents_lease(url: str) -> None:
+    with DeltaSaver.from_conn_string(url) as saver:
+        lease = saver.lease("t")
+        with lease:
+            child = os.fork()
+            if child == 0:
+                try:
+                    lease.__exit__(None, None, None)
+                finally:
+                    os._exit(0)
+            os.waitpid(child, 0)
+            with pytest.raises(ThreadBusy), saver.lease("t"):
+                pass
+
+
 def test_a_link_and_the_file_itself_are_one_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
