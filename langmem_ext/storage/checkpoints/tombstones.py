@@ -15,8 +15,8 @@ KEPT_MS: Final = 7 * 24 * 3_600_000
 """How long a tombstone is kept: a week."""
 
 _LEAVE: Final = (
-    "INSERT INTO tombstone (thread, deleted_at, owner) SELECT :hash, :now, owner FROM thread WHERE"
-    " number = :thread ON CONFLICT DO NOTHING"
+    "INSERT INTO tombstone (thread, deleted_at, owner) SELECT :hash, :now, coalesce(owner, '') FROM"
+    " thread WHERE number = :thread ON CONFLICT DO NOTHING"
 )
 _PURGE: Final = "DELETE FROM tombstone WHERE deleted_at < :before"
 _FIND: Final = "SELECT 1 FROM tombstone WHERE thread = :hash LIMIT 1"

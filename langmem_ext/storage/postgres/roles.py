@@ -58,10 +58,18 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table or a view."""
+    """A table or a view.
+
+    Attributes:
+        name: Its name.
+        view: Whether it is a view.
+        columns: Those to write, if the server numbers the rows: who could write the numbers, too,
+            could take those that come next.
+    """
 
     name: str
     view: bool = False
+    columns: Sequence[str] | None = None
 
 
 def granted(server: Server) -> list[Grant]:
@@ -132,7 +140,10 @@ def settle(connection: psycopg.Connection[Any], schema: str) -> None:
     statements = [
         statement
         for grant in grants
-        for statement in privileges(schema, relations, grant, version=version)
+        for statement in (
+            *withdrawal(schema, relations, grant.role),
+            *privileges(schema, relations, grant, version=version),
+        )
     ]
     _execute(connection, statements + (policies(schema, relations, grants) if bound else []))
 
@@ -265,12 +276,18 @@ def privileges(
         for relation in relations
         if not relation.view or wanted.owner is None or version >= _VIEW_SINCE
     ]
-    written = [
-        relation.name for relation in relations if not relation.view and relation.name not in kept
-    ]
+    written = [one for one in relations if not one.view and one.name not in kept]
+    whole = [relation.name for relation in written if relation.columns is None]
     grants = [f"USAGE ON SCHEMA {_name(schema)}", f"SELECT ON {_these(schema, read)}"]
     if wanted.rights == "writer":
-        grants.append(f"INSERT, UPDATE, DELETE ON {_these(schema, written)}")
+        grants.append(f"INSERT, UPDATE, DELETE ON {_these(schema, whole)}")
+        for relation in written:
+            if relation.columns is not None:
+                columns = _list(relation.columns)
+                grants.append(
+                    f"INSERT ({columns}), UPDATE ({columns}), DELETE ON"
+                    f" {_in(schema, relation.name)}"
+                )
     return [f"GRANT {right} TO {_name(wanted.role)}" for right in grants]
 
 
@@ -347,11 +364,14 @@ def _relations(connection: psycopg.Connection[Any], schema: str) -> list[Relatio
     Partitions are left out: they are reached through their tables.
     """
     rows = connection.execute(
-        "SELECT relname, relkind = 'v' FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND"
-        " relkind IN ('r', 'p', 'v') AND NOT relispartition ORDER BY relname",
+        "SELECT relname, relkind = 'v', (SELECT CASE WHEN bool_or(attidentity <> '') THEN"
+        " array_agg(attname::text ORDER BY attnum) FILTER (WHERE attidentity = '') END FROM"
+        " pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped) FROM"
+        " pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind IN ('r', 'p', 'v') AND NOT"
+        " relispartition ORDER BY relname",
         [_name(schema)],
     )
-    return [Relation(str(name), view) for name, view in rows]
+    return [Relation(*row) for row in rows]
 
 
 def _names(connection: psycopg.Connection[Any], statement: str, **params: Any) -> list[str]:
@@ -379,5 +399,5 @@ def _literal(text: str) -> str:
     return sql.Literal(text).as_string(None)
 
 
-def _list(roles: Iterable[str]) -> str:
-    return ", ".join(map(_name, roles))
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(map(_name, names))

@@ -220,6 +220,11 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
         sqlite=(f"CREATE TABLE tombstone ({TOMBSTONE.format(hash='BLOB')}) WITHOUT ROWID",),
         postgres=(f"CREATE TABLE IF NOT EXISTS tombstone ({TOMBSTONE.format(hash='BYTEA')})",),
     ),
+    Migration(
+        "m005_owners",
+        sqlite=store_tables.BY_OWNER_SQLITE,
+        postgres=(*postgres_schema.M005_OWNERS, *store_tables.BY_OWNER_POSTGRES),
+    ),
 )
 
 BEFORE_RELEASE: Final = "m001_threads_items_checkpoints"

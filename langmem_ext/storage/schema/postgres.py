@@ -218,3 +218,26 @@ M001_TABLES: Final = (
         END IF;
     END $$""",
 )
+
+_BELONG: Final = """DO $$ DECLARE one regclass; BEGIN
+    FOR one IN
+        SELECT oid FROM pg_class WHERE relnamespace = '{schema}'::regnamespace
+        AND relkind IN ('r', 'p') AND NOT relispartition AND relname = ANY (ARRAY['namespace',
+        'word', 'item', 'value', 'checkpoint', 'pending_write', 'search', 'search_message'])
+    LOOP
+        EXECUTE format('DELETE FROM %s AS lost WHERE NOT EXISTS (SELECT FROM {schema}.thread
+            WHERE number = lost.thread)', one);
+        EXECUTE format('ALTER TABLE %s ADD FOREIGN KEY (thread) REFERENCES {schema}.thread
+            ON DELETE CASCADE', one);
+    END LOOP;
+END $$""".replace("{schema}", SCHEMA)
+
+M005_OWNERS: Final = (
+    # No row outlives its thread, whatever SQL a role sends: the next thread of its id would have
+    # it.
+    _BELONG,
+    # An owner's role cannot be the first to use the key of another's.
+    "UPDATE tombstone SET owner = '' WHERE owner IS NULL",
+    "ALTER TABLE tombstone DROP CONSTRAINT tombstone_pkey, ADD PRIMARY KEY (thread, deleted_at,"
+    " owner)",
+)

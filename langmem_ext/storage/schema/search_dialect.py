@@ -214,7 +214,8 @@ _PARTITIONS: Final = (
 
 def _create(schema: str, table: str, columns: str) -> str:
     """Makes a table with as many partitions as the messages have."""
-    return f"""EXECUTE format('CREATE TABLE "{schema}".{table} ({columns}) %s', packing,
+    return f"""EXECUTE format('CREATE TABLE "{schema}".{table} ({columns}, FOREIGN KEY
+                    (thread) REFERENCES "{schema}".thread ON DELETE CASCADE) %s', packing,
                     CASE WHEN partitions > 0 THEN 'PARTITION BY HASH (thread)' END);
                 FOR at IN 0 .. partitions - 1 LOOP
                     EXECUTE format(

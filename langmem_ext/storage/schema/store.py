@@ -121,6 +121,13 @@ SOURCES_POSTGRES: Final = (
     _BY_ITEM,
 )
 
+_BY_KEY: Final = (
+    "CREATE UNIQUE INDEX store_item_by_key ON store_item (path, key, coalesce(owner, ''))"
+)
+BY_OWNER_SQLITE: Final = ("DROP INDEX store_item_by_key", _BY_KEY)
+BY_OWNER_POSTGRES: Final = (f"DROP INDEX {SCHEMA}.store_item_by_key", _BY_KEY)
+"""Each owner has keys of its own: none takes another's."""
+
 
 # A vector's numbers from its bytes: what follows from the high and the low half of each. `OFFSET 0`
 # has the halves put together once.

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -268,6 +269,60 @@ async def test_an_owners_role_works_with_its_own_threads_as_ever(shared: Place, 
         f"SELECT owner FROM {shared.schema}.thread WHERE starts_with(id, 'acme')"
     )
     assert owners == [("acme",)] * 3, "what it makes without an owner is its own owner's"
+
+@pytest.fixture
+def rivals(place: Place) -> dict[str, str]:
+    """The URLs of those who share the tables: two owners' roles, and the role that owns them."""
+    urls = {owner: place.as_role(place.granted("writer", owner)) for owner in ("acme", "zeta")}
+    return {**urls, "": place.url}
+
+
+def texts(saver: Any, thread: str) -> list[str]:
+    return [message.text for message in ThreadChatMessageHistory(thread, saver).messages]
+
+
+LEAVING = {
+    "the thread alone": "DELETE FROM thread WHERE id = 'order-18'",
+    "and a row at the same time": (
+        "WITH gone AS (DELETE FROM thread WHERE id = 'order-18' RETURNING number)"
+        " INSERT INTO word SELECT number, 900, 0, '' FROM gone"
+    ),
+    "and a row is moved": (
+        "UPDATE thread SET number = number + 1 WHERE id = 'order-18';"
+        "DELETE FROM thread WHERE id = 'order-18'"
+    ),
+}
+
+
+@pytest.mark.parametrize("next_owner", ["zeta", ""])
+@pytest.mark.parametrize("way", LEAVING)
+def test_an_owners_role_leaves_nothing_under_an_id_that_others_use_later(
+    place: Place, rivals: dict[str, str], way: str, next_owner: str
+) -> None:
+    with DeltaSaver.open(rivals["acme"]) as saver:
+        graph_on(saver).invoke(said("of acme"), config("order-18"))
+    role = rivals["acme"].partition("://")[2].partition("@")[0]
+    with suppress(psycopg.errors.ForeignKeyViolation):
+        place.asked_by(role, LEAVING[way])
+    place.asked_by(role, LEAVING["the thread alone"])
+    with DeltaSaver.open(rivals[next_owner]) as saver:
+        graph_on(saver).invoke(said("of another"), config("order-18"))
+        assert texts(saver, "order-18")[:1] == ["of another"]
+        assert len(texts(saver, "order-18")) == 2
+    assert examine(rivals[""]).findings == ()
+
+
+def test_a_thread_is_not_deleted_beneath_a_row_that_is_being_written(
+    place: Place, rivals: dict[str, str]
+) -> None:
+    with DeltaSaver.open(rivals["acme"]) as saver:
+        graph_on(saver).invoke(said("of acme"), config("order-18"))
+    role = rivals["acme"].partition("://")[2].partition("@")[0]
+    with psycopg.connect(with_user(place.database.url, role)) as slow:
+        slow.execute(f"SET search_path = {place.schema}".encode())
+        slow.execute("INSERT INTO word SELECT number, 900, 0, '' FROM thread")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            place.asked_by(role, f"SET lock_timeout = '200ms'; {LEAVING['the thread alone']}")
 
 
 def test_a_role_is_bound_to_an_owner_given_to_another_and_let_go(shared: Place) -> None:
