@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from langgraph.store.base import Item, MatchCondition, SearchItem
 
-from langmem_ext.errors import DamagedRow, InvalidInput, ThreadDeleted
+from langmem_ext.errors import DamagedRow, ThreadDeleted
 from langmem_ext.storage.cache import ThreadCaches
 from langmem_ext.storage.checkpoints.late_writes import Origin
 from langmem_ext.storage.checkpoints.thread_row import require_run
@@ -211,7 +211,6 @@ def run_calls(calls: Sequence[Call], *, writes: bool, sweep: bool) -> Op[Outcome
 
     Raises:
         ThreadDeleted: The thread of a run, or one that an item comes from, was deleted meanwhile.
-        InvalidInput: A put's key is another owner's; nothing was changed.
         DamagedRow: An item that was to be read is damaged.
     """
     outcome = Outcome()
@@ -250,16 +249,13 @@ def put_new(put: Put, caller: Caller) -> Op[str]:
         The value that is stored now, this one or the earlier.
 
     Raises:
-        InvalidInput: The key is another owner's.
         DamagedRow: The earlier item is damaged.
     """
     yield from execute(sql.INSERT_ITEM, **_row_of(put, caller))
     where = {"path": put.path, "key": put.key, "owner": caller.owner, "now": caller.now}
-    row = yield from fetch_one(sql.SELECT_ITEM, **where)
-    if row is None:
-        raise _another_owners(put)
-    require_item(put.path, put.key, row[3], row[7])
-    return str(row[3])
+    [(_, _, _, value, *_, crc)] = yield from fetch(sql.SELECT_ITEM, **where)
+    require_item(put.path, put.key, value, crc)
+    return str(value)
 
 
 @operation
@@ -494,10 +490,9 @@ def _put(put: Put, caller: Caller) -> Op[None]:
         for (number,) in (yield from fetch(sql.DELETE_ITEM, **where)):
             yield from delete_held([(number,)])
         return
-    rows = yield from fetch(sql.UPSERT_ITEM, **_row_of(put, caller), now=caller.now)
-    if not rows:
-        raise _another_owners(put)
-    number, has_sources = rows[0]
+    [(number, has_sources)] = yield from fetch(
+        sql.UPSERT_ITEM, **_row_of(put, caller), now=caller.now
+    )
     if has_sources:
         yield from execute(DELETE_SOURCES, item=number)
     if put.threads:
@@ -508,12 +503,16 @@ def _put(put: Put, caller: Caller) -> Op[None]:
 
 
 def _row_of(put: Put, caller: Caller) -> dict[str, Any]:
-    """The columns of an item's row."""
+    """The columns of an item's row; and where the caller sees the item that is put anew.
+
+    An imported item has its own owner, or none, whoever has another with its key.
+    """
     ends = (
         caller.now + put.ttl if put.expires_at is None and put.ttl is not None else put.expires_at
     )
     return {
         "path": put.path,
+        "seen": put.path if put.created_at is None else None,
         "key": put.key,
         "owner": caller.owner,
         "value": put.value,
@@ -527,10 +526,6 @@ def _row_of(put: Put, caller: Caller) -> dict[str, Any]:
         "crc": check_of(0, put.path, put.key, put.value or ""),
         "words": put.words,
     }
-
-
-def _another_owners(put: Put) -> InvalidInput:
-    return InvalidInput(f"{put.at} is another owner's item: take another key or namespace")
 
 
 def _put_vectors(item: int, vectors: Sequence[bytes], signature: int | None) -> Op[None]:

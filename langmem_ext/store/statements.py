@@ -25,7 +25,10 @@ _ITEM: Final = "number, path, key, value, created_at, updated_at, ttl, crc"
 
 # -- items -------------------------------------------------------------------------------------
 
-SELECT_ITEM = f"SELECT {_ITEM} FROM store_item WHERE path = :path AND key = :key AND {_VISIBLE}"
+_OWN_FIRST: Final = "ORDER BY owner IS NOT NULL, number LIMIT 1"
+SELECT_ITEM = (
+    f"SELECT {_ITEM} FROM store_item WHERE path = :path AND key = :key AND {_VISIBLE} {_OWN_FIRST}"
+)
 SELECT_NUMBERED = f"SELECT {_ITEM} FROM store_item WHERE number = :number"
 SELECT_SOME = (
     f"SELECT {_ITEM} FROM store_item WHERE {_WITHIN} ORDER BY path, number LIMIT :limit OFFSET"
@@ -63,21 +66,26 @@ WALK_PATHS = (
     " SELECT substr(found, 1, seen) FROM walk WHERE found IS NOT NULL AND (more = 0 OR seen ="
     " length(found)) LIMIT :limit OFFSET :offset"
 )
+# Who sees all changes the item that it sees, whoever's that is.
+_ITS_OWNER: Final = (
+    f"coalesce({OWNER_VALUE}, (SELECT owner FROM store_item WHERE path = :seen AND key = :key"
+    f" {_OWN_FIRST}))"
+)
 _INSERT: Final = (
     "INSERT INTO store_item AS old (path, key, owner, value, plain, fields, signature, ttl,"
-    f" expires_at, created_at, updated_at, crc, words) VALUES (:path, :key, {OWNER_VALUE}, :value,"
+    f" expires_at, created_at, updated_at, crc, words) VALUES (:path, :key, {_ITS_OWNER}, :value,"
     " :plain, :fields, :signature, :ttl, :expires_at, :created_at, :updated_at, :crc, :words) ON"
-    " CONFLICT (path, key) DO"
+    " CONFLICT (path, key, coalesce(owner, '')) DO"
 )
 INSERT_ITEM = f"{_INSERT} NOTHING"
-# An expired item is replaced as if it were new; another owner's item is not changed.
+# An expired item is replaced as if it were new.
 UPSERT_ITEM = (
     f"{_INSERT} UPDATE SET value = excluded.value, plain = excluded.plain, words ="
     " excluded.words, fields = excluded.fields, signature = excluded.signature, ttl ="
     " excluded.ttl, expires_at = excluded.expires_at, crc = excluded.crc, updated_at ="
     " excluded.updated_at, created_at = CASE WHEN old.expires_at <= :now THEN excluded.created_at"
-    " ELSE old.created_at END WHERE old.owner = :owner OR CAST(:owner AS TEXT) IS NULL RETURNING"
-    " number, EXISTS (SELECT 1 FROM store_thread WHERE item = number)"
+    " ELSE old.created_at END RETURNING number, EXISTS (SELECT 1 FROM store_thread WHERE item ="
+    " number)"
 )
 DELETE_ITEM = (
     f"DELETE FROM store_item WHERE path = :path AND key = :key AND {OWNED} RETURNING number"

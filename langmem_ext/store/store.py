@@ -382,7 +382,6 @@ class DeltaStore(Closing, BaseStore):
 
         Raises:
             MalformedExport: A line is invalid; the pages before it are stored.
-            InvalidInput: A key is another owner's.
         """
         return perform(self._import(lines), self._answer)
 

@@ -106,8 +106,8 @@ def next_threads(
     else:
         rows = yield from fetch(sql.SELECT_OLDEST_OF, **params, owner=around.owner)
     return [
-        Candidate(ThreadKey(thread_id, around.owner), Position(updated_at, number))
-        for updated_at, number, thread_id in rows
+        Candidate(ThreadKey(thread_id, owner), Position(updated_at, number))
+        for updated_at, number, thread_id, owner in rows
     ]
 
 

@@ -121,12 +121,13 @@ SELECT_WORDS_OF_RUN = (
 
 # -- retention -------------------------------------------------------------------------------------
 
+# With the owner: an owner's role may have made a row that has another's id.
 SELECT_OLDEST = (
-    "SELECT oldest.updated_at, oldest.number, thread.id FROM (SELECT updated_at, number FROM thread"
-    " WHERE (updated_at, number) > (:at, :after) AND updated_at < CASE WHEN tool IS NULL THEN"
-    " CAST(:chats AS BIGINT) ELSE CAST(:tools AS BIGINT) END ORDER BY updated_at, number LIMIT"
-    " :limit) AS oldest JOIN thread ON thread.number = oldest.number ORDER BY oldest.updated_at,"
-    " oldest.number"
+    "SELECT oldest.updated_at, oldest.number, thread.id, thread.owner FROM (SELECT updated_at,"
+    " number FROM thread WHERE (updated_at, number) > (:at, :after) AND updated_at < CASE WHEN tool"
+    " IS NULL THEN CAST(:chats AS BIGINT) ELSE CAST(:tools AS BIGINT) END ORDER BY updated_at,"
+    " number LIMIT :limit) AS oldest JOIN thread ON thread.number = oldest.number ORDER BY"
+    " oldest.updated_at, oldest.number"
 )
 SELECT_OLDEST_OF = SELECT_OLDEST.replace("WHERE ", "WHERE owner = :owner AND ", 1)
 SELECT_REST = "SELECT updated_at, tool, waiting_for FROM thread WHERE number = :thread"

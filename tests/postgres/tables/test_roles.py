@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -22,9 +25,11 @@ from typer.testing import CliRunner
 
 from langmem_ext import (
     DeltaSaver,
+    DeltaStore,
     Retention,
     StorageUnavailable,
     ThreadChatMessageHistory,
+    ThreadDeleted,
     ThreadNotFound,
     Threads,
     examine,
@@ -270,59 +275,126 @@ async def test_an_owners_role_works_with_its_own_threads_as_ever(shared: Place, 
     )
     assert owners == [("acme",)] * 3, "what it makes without an owner is its own owner's"
 
+
+@dataclass
+class Rival:
+    """A role of one owner, and what it made through the library."""
+
+    place: Place
+    role: str
+
+    def send(self, statement: str) -> None:
+        """Send SQL of its own, which the server may refuse."""
+        with suppress(
+            psycopg.errors.InsufficientPrivilege,
+            psycopg.errors.ForeignKeyViolation,
+            psycopg.errors.GeneratedAlways,
+        ):
+            self.place.asked_by(self.role, statement)
+
+
 @pytest.fixture
-def rivals(place: Place) -> dict[str, str]:
-    """The URLs of those who share the tables: two owners' roles, and the role that owns them."""
-    urls = {owner: place.as_role(place.granted("writer", owner)) for owner in ("acme", "zeta")}
-    return {**urls, "": place.url}
+def rival(place: Place) -> Rival:
+    """The role of acme, which has a thread."""
+    role = place.granted("writer", "acme")
+    with DeltaSaver.open(place.as_role(role)) as saver:
+        graph_on(saver).invoke(said("of acme"), config("order-18"))
+    return Rival(place, role)
 
 
-def texts(saver: Any, thread: str) -> list[str]:
-    return [message.text for message in ThreadChatMessageHistory(thread, saver).messages]
+def next_one(place: Place, owner: str | None) -> str:
+    """The URL of who comes later: another owner's role, or the role that owns the tables."""
+    return place.url if owner is None else place.as_role(place.granted("writer", owner))
 
 
 LEAVING = {
-    "the thread alone": "DELETE FROM thread WHERE id = 'order-18'",
-    "and a row at the same time": (
-        "WITH gone AS (DELETE FROM thread WHERE id = 'order-18' RETURNING number)"
+    "alone": "DELETE FROM thread",
+    "with a row": (
+        "WITH gone AS (DELETE FROM thread RETURNING number)"
         " INSERT INTO word SELECT number, 900, 0, '' FROM gone"
     ),
-    "and a row is moved": (
-        "UPDATE thread SET number = number + 1 WHERE id = 'order-18';"
-        "DELETE FROM thread WHERE id = 'order-18'"
-    ),
+    "moved": "UPDATE thread SET number = number + 1",
+    "indexed": "INSERT INTO search SELECT number, 0, 0, 900, 'words' FROM thread",
 }
 
 
-@pytest.mark.parametrize("next_owner", ["zeta", ""])
+@pytest.mark.parametrize("owner", ["zeta", None])
 @pytest.mark.parametrize("way", LEAVING)
 def test_an_owners_role_leaves_nothing_under_an_id_that_others_use_later(
-    place: Place, rivals: dict[str, str], way: str, next_owner: str
+    rival: Rival, way: str, owner: str | None
 ) -> None:
-    with DeltaSaver.open(rivals["acme"]) as saver:
-        graph_on(saver).invoke(said("of acme"), config("order-18"))
-    role = rivals["acme"].partition("://")[2].partition("@")[0]
-    with suppress(psycopg.errors.ForeignKeyViolation):
-        place.asked_by(role, LEAVING[way])
-    place.asked_by(role, LEAVING["the thread alone"])
-    with DeltaSaver.open(rivals[next_owner]) as saver:
+    with DeltaSaver.open(rival.place.url) as saver:
+        assert len(Threads(saver).search("acme")) == 1
+    rival.send(LEAVING[way])
+    rival.send(LEAVING["alone"])
+    with DeltaSaver.open(next_one(rival.place, owner)) as saver:
         graph_on(saver).invoke(said("of another"), config("order-18"))
-        assert texts(saver, "order-18")[:1] == ["of another"]
-        assert len(texts(saver, "order-18")) == 2
-    assert examine(rivals[""]).findings == ()
+        messages = ThreadChatMessageHistory("order-18", saver).messages
+        assert (len(messages), messages[0].text) == (2, "of another")
+        assert Threads(saver).search("words") == []
+    assert examine(rival.place.url).findings == ()
 
 
-def test_a_thread_is_not_deleted_beneath_a_row_that_is_being_written(
-    place: Place, rivals: dict[str, str]
-) -> None:
-    with DeltaSaver.open(rivals["acme"]) as saver:
-        graph_on(saver).invoke(said("of acme"), config("order-18"))
-    role = rivals["acme"].partition("://")[2].partition("@")[0]
-    with psycopg.connect(with_user(place.database.url, role)) as slow:
-        slow.execute(f"SET search_path = {place.schema}".encode())
+def test_a_thread_is_not_deleted_beneath_a_row_that_is_being_written(rival: Rival) -> None:
+    with psycopg.connect(with_user(rival.place.database.url, rival.role)) as slow:
+        slow.execute(f"SET search_path = {rival.place.schema}".encode())
         slow.execute("INSERT INTO word SELECT number, 900, 0, '' FROM thread")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            place.asked_by(role, f"SET lock_timeout = '200ms'; {LEAVING['the thread alone']}")
+            rival.send("SET lock_timeout = '200ms'; DELETE FROM thread")
+
+
+COLUMNS = "path, key, owner, value, plain, created_at, updated_at, crc"
+
+
+@pytest.mark.parametrize(
+    "taking",
+    [
+        f"INSERT INTO store_item (number, {COLUMNS}) SELECT 1 + max(number) OVER (), {COLUMNS}"
+        " FROM store_item",
+        f"INSERT INTO store_item (number, {COLUMNS}) OVERRIDING SYSTEM VALUE SELECT number + 1,"
+        " path, 'b', owner, value, plain, 0, 0, 0 FROM store_item",
+        "UPDATE store_item SET number = number + 1",
+        "UPDATE store_vector SET number = number + 1",
+        "INSERT INTO store_vector (number, item, signature, vector)"
+        " SELECT number + 1, number, 0, '' FROM store_item",
+        "SELECT setval(pg_get_serial_sequence('store_item', 'number'), 9223372036854775807)",
+        "SELECT nextval(pg_get_serial_sequence('store_item', 'number'))",
+    ],
+)
+def test_an_owners_role_takes_no_number_that_the_next_item_would_get(
+    rival: Rival, taking: str
+) -> None:
+    with DeltaStore.open(rival.place.as_role(rival.role)) as store:
+        store.put(("a",), "k", {"of": "acme"})
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        rival.place.asked_by(rival.role, taking)
+
+
+def test_a_sweep_deletes_no_thread_in_place_of_an_owners_that_claims_its_id(rival: Rival) -> None:
+    retention = Retention(ttl=timedelta(days=1))
+    with DeltaSaver.open(rival.place.url, retention=retention) as saver:
+        graph_on(saver.for_owner("zeta")).invoke(said("of zeta"), config("order-19"))
+        rival.send("UPDATE thread SET id = 'order-19', updated_at = 0")
+        saver.sweep()
+        assert Threads(saver, owner="zeta").count() == 1
+
+
+def test_a_deletion_is_remembered_although_another_owner_has_noted_one_like_it(
+    rival: Rival,
+) -> None:
+    with DeltaSaver.open(next_one(rival.place, "zeta")) as saver:
+        graph = graph_on(saver)
+        graph.invoke(said("of zeta"), config("order-19"))
+        at = graph.get_state(config("order-19")).config
+        hashed = blake2b(b"order-19", digest_size=16).hexdigest()
+        now = int(time.time() * 1000)
+        rival.send(
+            f"INSERT INTO tombstone SELECT '\\x{hashed}', moment, 'acme'"
+            f" FROM generate_series({now}, {now + 20_000}) AS moment"
+        )
+        saver.delete_thread("order-19")
+        with pytest.raises(ThreadDeleted):
+            saver.put_writes(at, [("messages", HumanMessage("late"))], "task")
 
 
 def test_a_role_is_bound_to_an_owner_given_to_another_and_let_go(shared: Place) -> None:
