@@ -61,6 +61,15 @@ def test_a_bound_store_exports_its_own_and_takes_all_for_its_owner(clock: Clock)
     assert len(items(other.for_owner("bert"))) == 3
 
 
+def test_an_imported_item_is_nobody_s_although_an_owner_has_one_with_its_key(clock: Clock) -> None:
+    store, other = DeltaStore(), DeltaStore()
+    store.put(("a",), "k", {"of": "nobody"})
+    other.for_owner("anna").put(("a",), "k", {"of": "anna"})
+    for _ in range(2):
+        other.import_lines(store.export_lines())
+        assert [item["value"] for item in items(other)] == [{"of": "anna"}, {"of": "nobody"}]
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [

@@ -15,8 +15,10 @@ from finding_rules import word_index
 from langgraph.store.base import IndexConfig, PutOp, SearchOp
 from stores import maker
 
-from langmem_ext import DeltaStore, InvalidInput, MessageLog, StorageUnavailable
+from langmem_ext import DeltaStore, MessageLog, StorageUnavailable, ThreadDeleted
 from langmem_ext.store import vectors
+from langmem_ext.store.operations import SourceThread
+from langmem_ext.store.planning import on_threads
 
 A = ("a",)
 WAYS: Final = ("read", "kept", "one by one", "by the database")
@@ -176,9 +178,10 @@ def test_vectors_of_an_operation_that_failed_are_not_kept(
     with maker(log)(index=word_index(), hybrid=False) as store:
         store.put(A, "k", {"text": "red"})
         assert [item.key for item in store.search((), query="red")] == ["k"]
-        store.for_owner("anna").put(("b",), "k", {"text": "red"})
-        with pytest.raises(InvalidInput):
-            store.for_owner("bert").put(("b",), "k", {"text": "blue"})
+        store.put(("b",), "k", {"text": "red"})
+        late = PutOp(("b",), "k", {"text": "blue"})
+        with pytest.raises(ThreadDeleted):
+            store.batch([on_threads(late, [SourceThread("gone", 1)])])
         assert [item.score for item in store.search((), query="red")] == [pytest.approx(1.0)] * 2
 
 
