@@ -38,6 +38,7 @@ class AdvisoryLeases:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._keeps_sessions = not server.may_be_pooled
         # Connections that came when nobody waited for them any more.
         self._unwanted: set[asyncio.Task[Any]] = set()
 
@@ -51,7 +52,7 @@ class AdvisoryLeases:
         with connection:
             begin_session(connection, prepare=False)
             try:
-                if self._server.may_be_pooled:
+                if not self._keeps_sessions:
                     backend = exchange(
                         connection, [Command(_BACKEND)], deadline=self._server.answer_deadline
                     )
@@ -77,7 +78,7 @@ class AdvisoryLeases:
         async with connection:
             begin_session(connection, prepare=False)
             try:
-                if self._server.may_be_pooled:
+                if not self._keeps_sessions:
                     backend = await aexchange(
                         connection, [Command(_BACKEND)], deadline=self._server.answer_deadline
                     )
@@ -102,10 +103,12 @@ class AdvisoryLeases:
         """
         if backend[0][0][0] != connection.info.backend_pid:
             raise InvalidInput(
-                f"a pooler in transaction mode stands before the {self._server.place}, and keeps no"
-                " session, which a lease is: add direct= to its URL, with the URL of the same"
-                " database past the pooler; nothing was changed"
+                f"a pooler stands before the {self._server.place}, and one in transaction mode keeps"
+                " no session, which a lease is: add direct= to its URL, with the URL of the same"
+                " database past the pooler, or with the pooler's own if it keeps sessions; nothing"
+                " was changed"
             )
+        self._keeps_sessions = True
 
     def _commands(self, thread_id: str, wait: float) -> list[Command]:
         name = f"{self._server.schema}/{thread_id}".encode("utf-8", "surrogatepass")

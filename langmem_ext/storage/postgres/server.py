@@ -79,6 +79,8 @@ class Server:
         partitions: How many partitions each table gets when it is made; 0 for none.
         deadline: How many seconds an operation waits for a connection, or for its turn.
         answer_deadline: How many seconds an operation waits for an answer.
+        may_be_pooled: Whether a pooler without sessions may be in the way of what needs one: the
+            URL names no way past it.
     """
 
     conninfo: str
@@ -90,6 +92,7 @@ class Server:
     partitions: int = 0
     deadline: float = DEADLINE_S
     answer_deadline: float = ANSWER_DEADLINE_S
+    may_be_pooled: bool = True
 
     @classmethod
     def of(cls, url: str) -> Self:
@@ -128,12 +131,8 @@ class Server:
             partitions=_count(own, "partitions", 0, PARTITIONS) or 0,
             deadline=_seconds(own, "deadline", DEADLINE_S),
             answer_deadline=_seconds(own, "answer_deadline", ANSWER_DEADLINE_S),
+            may_be_pooled=not own.get("direct"),
         )
-
-    @property
-    def may_be_pooled(self) -> bool:
-        """Whether a pooler without sessions may be in the way of what needs one."""
-        return not self.prepare and self.direct == self.conninfo
 
     @property
     def place(self) -> str:

@@ -122,8 +122,10 @@ def test_a_lease_needs_a_session_and_is_refused_where_a_pooler_keeps_none(
         refused = pytest.raises(
             InvalidInput, match=r"pooler.*direct= to its URL.*nothing was changed"
         )
-        with DeltaSaver.open(url_of(bouncer, database, prepare="off", direct="")) as saver, refused:
-            await lease(saver, mode)
+        for prepare in ("off", "on"):
+            url = url_of(bouncer, database, prepare=prepare, direct="")
+            with DeltaSaver.open(url) as saver, refused:
+                await lease(saver, mode)
         schema = SHARED.tables()
         past = url_of(bouncer, database, prepare="off", schema=schema)
         for url in (past, f"{database.url}?schema={schema}&prepare=off"):
