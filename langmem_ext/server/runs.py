@@ -26,7 +26,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command, Interrupt, Send
 
 from langmem_ext._internal.calls import uncut
-from langmem_ext.errors import LangmemExtError, logged, safe_text
+from langmem_ext.errors import InvalidInput, LangmemExtError, logged, safe_text
 from langmem_ext.log.message_log import MessageLog
 from langmem_ext.storage.driver import aleased
 from langmem_ext.threads.states.held import asked_in, is_interrupt_id, require_seen
@@ -412,7 +412,8 @@ async def check(
     """Require that a graph takes an input, a command or an update; the checkpoint that it follows.
 
     A client of a waiting graph changes no plan, where a yes is kept: a yes is said. Nor does it
-    take from the thread which values are hidden. See `require_taken`.
+    send its run to nodes: one beside the tool's may lose the tool's result. Nor does it take from
+    the thread which values are hidden. See `require_taken`.
 
     Raises:
         InvalidInput: It does not.
@@ -428,6 +429,10 @@ async def check(
         with suppress(Exception):  # a state that cannot be rebuilt tells nothing about the value
             rebuilt = (await graph.aget_state(held.config)).values
     subject: Any = graph if inner is None else inner[1]
+    if WAITS in subject.channels and isinstance(value, Command) and value.goto:
+        raise InvalidInput(
+            "a waiting graph goes its own way: leave out `goto`, and send a message, or `resume`"
+        )
     graphs = [subject, *(found for _, found in subject.get_subgraphs(recurse=True))]
     kept = KEPT if any(WAITS in one.channels for one in graphs) else {}
     await asyncio.to_thread(

@@ -39,6 +39,7 @@ from langmem_ext.messages.annotations import NAMESPACE, asked_in
 from langmem_ext.storage.driver import Leases, SupportsLease, aleased, leased
 from langmem_ext.threads.states.held import HELD, Standing, require_seen
 from langmem_ext.threads.states.rewind import COPY, arewind, finished_again, rewind
+from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.interrupts.foreign import plan_answers, plan_resume
 from langmem_ext.waiting.sensitive import marked, written_at
 from langmem_ext.waiting.time_zone import zoned_now
@@ -385,7 +386,8 @@ class _Job:
         for _ in range(RUNS):
             snapshot = here.snapshot
             answered = not tried and self._holds_failed_answer(snapshot)
-            if snapshot.tasks and (answered or not pending_interrupts(snapshot)) and not failed:
+            unfinished = bool(snapshot.tasks) and (answered or not pending_interrupts(snapshot))
+            if unfinished and not (failed or (not delivered and self._may_withdraw(snapshot))):
                 if self._stands_at_breakpoint(snapshot):
                     return self._left_at_breakpoint(snapshot, delivered)
                 # A waiting graph's nodes fail for no message, and it hears only the last one: none
@@ -483,6 +485,18 @@ class _Job:
     def _recorded(self, asked: Sequence[Interrupt]) -> bool:
         """Whether the thread will show the message that answers what is asked."""
         return self._records and len(asked) == 1 and bool(asked_by(asked[0]))
+
+    def _may_withdraw(self, snapshot: StateSnapshot) -> bool:
+        """Whether the message may take back the yes with which an unfinished turn would go on.
+
+        A turn that is finished first would run the tool, whatever the message says.
+        """
+        plan = snapshot.values.get("plan") if self._records else None
+        confirms = self._records and snapshot.values.get("waiting_for_param") == CONFIRMATION
+        confirmed = isinstance(plan, dict) and plan.get("confirmed") is not None
+        starts = any(task.name == START for task in snapshot.tasks)
+        speaks = self.message is not None and self.resume is None
+        return (confirms or confirmed) and speaks and not starts
 
     def _begins_anew(self, asked: Sequence[Interrupt], seen: Sequence[Interrupt]) -> bool:
         """Whether the message was queued before anything of this was asked.

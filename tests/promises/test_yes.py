@@ -332,12 +332,13 @@ async def test_over_http_a_yes_is_said_not_written() -> None:
                 {"update": [*written.items()]},
                 {"goto": {"node": "call_tool", "input": {**before["values"], **written}}},
                 {"goto": {"node": "call_tool", "input": before["values"]}},
+                *({"goto": node} for node in ("call_tool", "classify", ["call_tool", "respond"])),
+                {"resume": "yes", "goto": "call_tool"},
                 {},
             ):
                 body = {"assistant_id": "agent", "command": command}
                 answer = await caller.http.post("/threads/t/runs/wait", json=body)
                 assert answer.status_code == 422, command
-        await runs.wait("t", "agent", command={"goto": "call_tool"})
         note = {"messages": [approval(amount=60)]}
         await runs.wait("t", "agent", input=note)
         await threads.update_state("t", {**note, **free}, as_node="ask_user")
@@ -349,6 +350,11 @@ async def test_over_http_a_yes_is_said_not_written() -> None:
         await threads.update_state("t", edited, as_node="classify")
         asked: Any = await runs.wait("t", "agent", input=None)
         assert "80" in asked["__interrupt__"][0]["value"]["prompt"]
+        await runs.wait("t", "agent", command={"resume": "yes"}, interrupt_before=["call_tool"])
+        await threads.update_state("t", {"params": edited["params"]}, as_node="ask_user")
+        asked = await runs.wait("t", "agent", input=None)
+        assert asked["waiting_for_param"] == "confirmation"
+        assert RAN == []
         await runs.wait("t", "agent", command={"resume": "yes"})
     assert RAN == [("pay", {"amount": 80, "recipient": "Ann"})]
 
@@ -368,7 +374,7 @@ async def test_over_http_no_yes_says_when_it_was_said() -> None:
     ]
     works: list[Any] = [{"input": {"messages": [message]}} for message in messages]
     works += [{"command": {"resume": {"text": "yes", **more}}} for more in (note, moment)]
-    works += [{"command": {"update": {"messages": messages[:1]}, "goto": "classify"}}]
+    works += [{"command": {"update": {"messages": messages[:1]}}}]
     async with calling(create_app(graph.checkpointer, graph=graph, sweep_every=None)) as caller:
         for at, work in enumerate(works):
             await aconverse(graph, "cancel my order O-123", thread_id=str(at), now=then)
@@ -412,3 +418,39 @@ def test_an_edit_of_another_tools_call_and_a_yes_that_says_more_are_refused() ->
         with pytest.raises(InvalidInput):
             converse(desk.graph, thread_id=desk.thread, resume=value)
         assert desk.ran == []
+
+
+@tool("pay")
+def pay_later(amount: float, recipient: str) -> str:
+    """Be interrupted at first, as by Ctrl-C."""
+    RAN.append(("pay", {"amount": amount, "recipient": recipient}))
+    if len(RAN) == 1:
+        raise KeyboardInterrupt
+    return "paid"
+
+
+def test_what_is_said_after_a_yes_that_led_to_nothing_takes_it_back() -> None:
+    """The turn of the yes was cut off: only an empty message, or the yes sent again, ends it."""
+    graph = build_waiting_graph(CATALOG, [pay_later, cancel_order]).compile(InMemorySaver())
+    for text in ("no, do not pay", "no", "wait", "yes", "are you open on sunday?"):
+        for through in ("converse", "invoke"):
+            desk = Desk("pay", graph)
+            with pytest.raises(KeyboardInterrupt):
+                desk.say("yes")
+            if through == "converse":
+                desk.say(text)
+            else:
+                config: Any = {"configurable": {"thread_id": desk.thread}}
+                graph.invoke({"messages": [("user", text)]}, config)
+                desk.say("")
+            assert len(desk.ran) == 1, (text, through)
+            if not text.startswith("no"):
+                assert desk.last.waiting_for == "confirmation"
+                desk.say("yes")
+                assert len(desk.ran) == 2
+    for again in ({"text": ""}, {"text": "yes", "message_id": "m"}):
+        desk = Desk("pay", graph)
+        with pytest.raises(KeyboardInterrupt):
+            converse(graph, "yes", thread_id=desk.thread, message_id="m")
+        converse(graph, **again, thread_id=desk.thread)
+        assert len(desk.ran) == 2

@@ -103,7 +103,7 @@ class AdvisoryLeases:
         """
         if backend[0][0][0] != connection.info.backend_pid:
             raise InvalidInput(
-                f"a pooler stands before the {self._server.place}, and one in transaction mode keeps"
+                f"a pooler stands before the {self._server.place}, and in transaction mode it keeps"
                 " no session, which a lease is: add direct= to its URL, with the URL of the same"
                 " database past the pooler, or with the pooler's own if it keeps sessions; nothing"
                 " was changed"

@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
+from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.plan import Decision, Move, decision, plan_next
@@ -25,6 +26,7 @@ from langmem_ext.waiting.policy.timeout import (
 )
 from langmem_ext.waiting.policy.user_questions import AskedQuestion, answered
 from langmem_ext.waiting.sensitive import secrets_in
+from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.commands import (
     Clarify,
     Command,
@@ -68,7 +70,10 @@ def plan_turn(
         move = plan_next(playbook, session)
         move = replace(move, say=_unsaid(move.say, messages))
         return decision(state, _timed(playbook, move, now) if move.say else move)
+    waited, session = session.waiting_for, _open(session)
     commands = yield from understand(playbook, session, heard, rereads=rereads)
+    if waited != session.waiting_for:
+        commands = [command for command in commands if not isinstance(command, Confirm)]
     commands = _without_secrets(playbook, heard, commands)
     if answers:
         commands = yield from answered(playbook, session, heard, commands)
@@ -77,6 +82,17 @@ def plan_turn(
     read = as_json(commands, playbook.sensitive)
     decided = decision(state, move)
     return replace(decided, update={**decided.update, "understood": read})
+
+
+def _open(session: Session) -> Session:
+    """The session without a yes that has led to nothing yet: what is said after it is heard first.
+
+    A process died, or a run was stopped, between the yes and the tool.
+    """
+    if session.plan is None or session.plan.get("confirmed") is None:
+        return session
+    plan = PlanExecution(**{**session.plan, "confirmed": None})
+    return replace(session, plan=plan, waiting_for=session.waiting_for or CONFIRMATION)
 
 
 def _without_secrets(
