@@ -36,6 +36,8 @@ from langmem_ext import (
     stats,
 )
 from langmem_ext.cli.app import app
+from langmem_ext.storage.postgres import migrate
+from langmem_ext.storage.schema.migrations import MIGRATIONS
 from postgres.server import SHARED, Database
 
 TABLES = ("thread", "namespace", "word", "item", "value", "checkpoint", "pending_write")
@@ -368,6 +370,24 @@ def test_an_owners_role_takes_no_number_that_the_next_item_would_get(
         store.put(("a",), "k", {"of": "acme"})
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         rival.place.asked_by(rival.role, taking)
+
+
+def test_what_was_granted_before_a_migration_is_what_the_migration_grants(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(database, SHARED.new_schema())
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrate, "MIGRATIONS", MIGRATIONS[:-1])
+        DeltaSaver.open(place.url).close()
+    role = place.granted("writer", "acme")
+    place.execute(f"GRANT INSERT, UPDATE ON {place.schema}.store_item TO {role}")
+    place.execute(f"INSERT INTO {place.schema}.word VALUES (5, 1, 0, '')")
+    with DeltaStore.open(place.url) as store:
+        assert examine(store.log).findings == ()
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        place.asked_by(role, "UPDATE store_item SET number = number + 1")
+    place.execute(f"DROP OWNED BY {role}")
+    place.execute(f"DROP ROLE {role}")
 
 
 def test_a_sweep_deletes_no_thread_in_place_of_an_owners_that_claims_its_id(rival: Rival) -> None:
