@@ -42,7 +42,6 @@ from langmem_ext.storage.rows.clock import now_ms
 from langmem_ext.store.index import Index
 from langmem_ext.store.operations import Caller, Put, put_new
 from langmem_ext.store.planning import plan_batch
-from langmem_ext.store.store import DeltaStore
 from langmem_ext.store.values import load_value
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.intent import Intent
@@ -167,12 +166,10 @@ async def _kept_key(saver: object) -> str:
     made = secrets.token_hex(32)
     if not isinstance(saver, DeltaSaver):
         return made
-    store, name = DeltaStore(saver), f"key of {saver.owner}" if saver.owner else "key"
-    if (kept := await store.aget(_KEPT, name)) is not None:
-        return str(kept.value["key"])
+    name = f"key of {saver.owner}" if saver.owner else "key"
     [put] = plan_batch([PutOp(_KEPT, name, {"key": made}, index=False)], Index(None)).steps
     op = put_new(cast("Put", put), Caller(saver.owner, now_ms()))
-    return str(load_value(await store.log.arun(op, write=True))["key"])
+    return str(load_value(await saver.log.arun(op, write=True))["key"])
 
 
 class _Tools:

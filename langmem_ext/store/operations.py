@@ -243,7 +243,9 @@ def _side_by_side(calls: Iterable[Call]) -> Iterator[list[Call]]:
 
 @operation
 def put_new(put: Put, caller: Caller) -> Op[str]:
-    """Store an item without a time to live, unless there is one with its key.
+    """Store an item without a time to live, unless the caller has one with its key.
+
+    An item of an owner is not a caller's who has none.
 
     Returns:
         The value that is stored now, this one or the earlier.
@@ -251,7 +253,7 @@ def put_new(put: Put, caller: Caller) -> Op[str]:
     Raises:
         DamagedRow: The earlier item is damaged.
     """
-    yield from execute(sql.INSERT_ITEM, **_row_of(put, caller))
+    yield from execute(sql.INSERT_ITEM, **(_row_of(put, caller) | {"seen": None}))
     where = {"path": put.path, "key": put.key, "owner": caller.owner, "now": caller.now}
     [(_, _, _, value, *_, crc)] = yield from fetch(sql.SELECT_ITEM, **where)
     require_item(put.path, put.key, value, crc)

@@ -62,6 +62,8 @@ class Database:
             # As long as this is open, nobody else takes the database for a forgotten one.
             self._connection = psycopg.connect(self.url, autocommit=True)
         self._connection.execute("SET lock_timeout = '10s'; SET client_min_messages = 'warning'")
+        # As it is from PostgreSQL 15 on.
+        self._connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
         self.emptied = Emptied(self.url, self._connection, new_name)
 
     def drop_schemas(self, names: Sequence[str]) -> None:

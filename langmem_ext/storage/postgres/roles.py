@@ -197,6 +197,8 @@ def _refuse_leaks(
 ) -> None:
     """Require that row-level security binds its roles, and hides rows from no unnamed role.
 
+    Nor may a bound role have others run what it made.
+
     The role that is changed is not counted as unnamed.
 
     Raises:
@@ -215,6 +217,11 @@ def _refuse_leaks(
             raise InvalidInput(
                 f"the role {role!r} would see the threads of every owner, because it is, or is a"
                 f" member of, {', '.join(above)}: take another role for an owner's threads"
+            )
+        if places := _names(connection, _MAKES, role=role):
+            raise InvalidInput(
+                f"the role {role!r} could make functions that others run in place of the server's:"
+                f" REVOKE CREATE ON {places[0]} FROM PUBLIC, or from who gives it that right"
             )
     if bound and (blind := _names(connection, _BLIND, **known)):
         raise InvalidInput(
@@ -239,6 +246,15 @@ _ABOVE: Final = """
         OR above.oid = (SELECT relowner FROM pg_class WHERE oid = %(table)s::regclass))
     ORDER BY 1"""
 """Roles that a role is or may become, and that see all threads."""
+
+_MAKES: Final = """
+    SELECT 'SCHEMA ' || quote_ident(nspname) FROM pg_namespace
+    WHERE has_schema_privilege(%(role)s, oid, 'CREATE') AND nspname <> %(role)s
+    AND nspname IN (SELECT rolname FROM pg_roles UNION SELECT 'public')
+    UNION ALL SELECT 'DATABASE ' || quote_ident(current_database())
+    WHERE has_database_privilege(%(role)s, current_database(), 'CREATE') ORDER BY 1"""
+"""What a role may create in, and others have in their search path, or would have: a function there
+that fits better than the server's own is called in its place."""
 
 _BLIND: Final = """
     SELECT DISTINCT coalesce(rolname, 'PUBLIC') FROM pg_class CROSS JOIN aclexplode(relacl) AS given

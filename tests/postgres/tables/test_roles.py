@@ -462,6 +462,12 @@ def test_what_would_show_an_owners_role_more_is_refused(shared: Place) -> None:
         role = shared.role(options)
         shared.command("grant", role, "--reader", "--owner", "acme", code=2)
         assert role not in shared.command("list")
+    role = shared.role()
+    for place in ("SCHEMA public", f"DATABASE {shared.database.name}"):
+        shared.execute(f"GRANT CREATE ON {place} TO {role}")
+        told = shared.command("grant", role, "--reader", "--owner", "acme", code=2)
+        assert f"REVOKE CREATE ON {place}" in " ".join(told.split())
+        shared.execute(f"REVOKE CREATE ON {place} FROM {role}")
     for words in ([], ["--reader", "--writer"], ["--owner", "acme"]):
         told = shared.command("grant", shared.role(), *words, code=2)
         assert "either --writer or --reader" in told

@@ -286,6 +286,16 @@ async def test_each_owner_has_a_key_that_outlives_the_server(office: Desk) -> No
                 states.append((await call("cancel_order", {})).request_state)
 
 
+async def test_no_key_is_taken_from_an_owner(office: Desk) -> None:
+    store = office.graph.checkpointer.store
+    at, planted = ("langmem_ext", "mcp"), {"key": "0" * 64}
+    store.for_owner("eve").put(at, "key", planted)
+    async with asking(office) as call:
+        await call("cancel_order", {})
+    assert store.get(at, "key").value != planted
+    assert store.for_owner("eve").get(at, "key").value == planted
+
+
 async def test_servers_that_start_at_once_seal_with_one_key(place: str, tmp_path: Path) -> None:
     async with AsyncExitStack() as opened:
         calls: list[Any] = []
