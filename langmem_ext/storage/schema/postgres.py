@@ -232,7 +232,16 @@ _BELONG: Final = """DO $$ DECLARE one regclass; BEGIN
     END LOOP;
 END $$""".replace("{schema}", SCHEMA)
 
+_ONE_EACH: Final = """DO $$ BEGIN
+    IF (SELECT relkind FROM pg_class WHERE oid = '{schema}.thread'::regclass) = 'r' THEN
+        ALTER TABLE {schema}.thread ADD CONSTRAINT thread_by_id EXCLUDE USING hash (id WITH =);
+    END IF;
+END $$""".replace("{schema}", SCHEMA)
+
 M005_OWNERS: Final = (
+    # What is listed by owner is then read by id: no role gives a thread the id of another's. (A
+    # hash takes ids of any length; tables with partitions can have no such constraint.)
+    _ONE_EACH,
     # No row outlives its thread, whatever SQL a role sends: the next thread of its id would have
     # it.
     _BELONG,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -390,13 +391,32 @@ def test_what_was_granted_before_a_migration_is_what_the_migration_grants(
     place.execute(f"DROP ROLE {role}")
 
 
-def test_a_sweep_deletes_no_thread_in_place_of_an_owners_that_claims_its_id(rival: Rival) -> None:
-    retention = Retention(ttl=timedelta(days=1))
-    with DeltaSaver.open(rival.place.url, retention=retention) as saver:
-        graph_on(saver.for_owner("zeta")).invoke(said("of zeta"), config("order-19"))
-        rival.send("UPDATE thread SET id = 'order-19', updated_at = 0")
+@pytest.mark.parametrize("partitions", ["", "&partitions=2"])
+def test_no_thread_is_deleted_in_place_of_one_that_claims_its_id(
+    database: Database, partitions: str
+) -> None:
+    place, retention = Place(database, SHARED.new_schema()), Retention(ttl=timedelta(days=1))
+    with DeltaSaver.open(f"{place.url}{partitions}", retention=retention) as saver:
+        for owner in ("acme", "zeta"):
+            graph_on(saver.for_owner(owner)).invoke(said(f"of {owner}"), config(f"of {owner}"))
+        with suppress(psycopg.errors.ExclusionViolation):
+            place.execute(
+                f"UPDATE {place.schema}.thread SET id = 'of zeta', updated_at = 0"
+                " WHERE owner = 'acme'"
+            )
         saver.sweep()
         assert Threads(saver, owner="zeta").count() == 1
+
+
+def test_what_is_exported_of_an_owner_is_none_of_another_whose_id_it_claims(
+    rival: Rival, tmp_path: Path
+) -> None:
+    with DeltaSaver.open(rival.place.url) as saver:
+        graph_on(saver.for_owner("zeta")).invoke(said("of zeta"), config("order-19"))
+        with suppress(psycopg.errors.ExclusionViolation):
+            rival.send("UPDATE thread SET id = 'order-19'")
+        Threads(saver).export_to(tmp_path / "acme.jsonl", owner="acme")
+    assert "of zeta" not in (tmp_path / "acme.jsonl").read_text()
 
 
 def test_a_deletion_is_remembered_although_another_owner_has_noted_one_like_it(
