@@ -219,6 +219,15 @@ def test_a_view_that_is_bound_to_an_owner_is_bound_to_no_other(saver: DeltaSaver
             bobs.for_owner("ann")
 
 
+async def test_owners_use_one_key_of_the_store(saver: DeltaSaver, calls: Calls) -> None:
+    stores = {owner: saver.for_owner(owner).store for owner in ("ann", "bob")}
+    for owner, store in stores.items():
+        await calls.call(store, "put", ("users", "bob"), "profile", {"of": owner})
+    for owner, store in stores.items():
+        found = await calls.call(store, "get", ("users", "bob"), "profile")
+        assert found.value == {"of": owner}
+
+
 async def test_nobody_gives_what_is_not_their_own_and_giving_twice_changes_nothing(
     saver: DeltaSaver, calls: Calls
 ) -> None:
