@@ -108,11 +108,11 @@ class PostgresDriver:
         self._listeners = RollbackListeners()
         self._begin_with_nothing()
         self._closed = False
-        self._leases = AdvisoryLeases(self.server)
         migrate(self.server)
         renew_in_child(self)
 
     def _begin_with_nothing(self) -> None:
+        self._leases = AdvisoryLeases(self.server)
         self._busy = Busy()
         self._lineup = Lineup(self._busy)
         self._opening = threading.Lock()
@@ -231,7 +231,7 @@ class PostgresDriver:
         """Run `op` as one transaction; another thread may run a write together with others."""
         if not write:
             return self._follow(self._reading(op))
-        self._require_writable()
+        self._require_writable(op)
         self._require_progress(op)
         self._release_closed_loops()
         job = Job(op)
@@ -282,7 +282,7 @@ class PostgresDriver:
             lane = await self._open_lane()
         if not write:
             return await self._afollow(lane, self._reading(op))
-        self._require_writable()
+        self._require_writable(op)
         job = Job(op, lane.loop.create_future())
         lane.add(job)
         assert job.future is not None
@@ -337,11 +337,12 @@ class PostgresDriver:
 
     # -- connections, leases, space ----------------------------------------------------------------
 
-    def _require_writable(self) -> None:
+    def _require_writable(self, op: Operation[Any]) -> None:
         if self.server.mode == "ro":
             raise StorageUnavailable(
                 f"the {self.server.place} was opened read-only: open it without mode=ro"
             )
+        self._leases.require_kept(op.thread)
 
     def _require_progress(self, op: Operation[Any]) -> None:
         """Refuse a sync call on an event loop that would wait for work of that event loop."""

@@ -7,6 +7,7 @@ nothing. A forked child does not have it (`inherited`).
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
@@ -15,7 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from langmem_ext.errors import InvalidInput
+from langmem_ext.errors import InvalidInput, StorageUnavailable
 from langmem_ext.storage.driver import thread_busy
 from langmem_ext.storage.operation import Rows
 from langmem_ext.storage.postgres.server import Server, storage_error
@@ -39,6 +40,8 @@ class AdvisoryLeases:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._keeps_sessions = not server.may_be_pooled
+        self._held: dict[str, psycopg.BaseConnection[Any]] = {}
+        self._looking = threading.Lock()
         # Connections that came when nobody waited for them any more.
         self._unwanted: set[asyncio.Task[Any]] = set()
 
@@ -65,7 +68,8 @@ class AdvisoryLeases:
                 self._require(rows, thread_id, wait)
             except psycopg.Error as error:
                 raise self._refusal(error, thread_id, wait) from error
-            yield
+            with self._holding(thread_id, connection):
+                yield
 
     @asynccontextmanager
     async def alease(self, thread_id: str, *, wait: float) -> AsyncIterator[None]:
@@ -91,7 +95,35 @@ class AdvisoryLeases:
                 self._require(rows, thread_id, wait)
             except psycopg.Error as error:
                 raise self._refusal(error, thread_id, wait) from error
+            with self._holding(thread_id, connection):
+                yield
+
+    def require_kept(self, thread_id: str | None) -> None:
+        """Require that a lease which is held here was not lost with its connection.
+
+        Raises:
+            StorageUnavailable: It was.
+        """
+        connection = self._held.get(thread_id or "")
+        if connection is None:
+            return
+        with self._looking:
+            lost = _is_over(connection)
+        if lost and self._held.get(thread_id or "") is connection:
+            raise StorageUnavailable(
+                f"the connection that held the lease of thread {thread_id!r} was ended, so others"
+                " may go on with the thread, and nothing more of this turn is stored: read the"
+                " thread's state, or send the message again with its id"
+            )
+
+    @contextmanager
+    def _holding(self, thread_id: str, connection: psycopg.BaseConnection[Any]) -> Iterator[None]:
+        self._held[thread_id] = connection
+        try:
             yield
+        finally:
+            if self._held.get(thread_id) is connection:
+                del self._held[thread_id]
 
     def _require_session(
         self, connection: psycopg.BaseConnection[Any], backend: Sequence[Rows]
@@ -127,3 +159,13 @@ class AdvisoryLeases:
             if isinstance(error, errors.LockNotAvailable)
             else storage_error(error, self._server)
         )
+
+
+def _is_over(connection: psycopg.BaseConnection[Any]) -> bool:
+    """Whether the server has ended an idle session: it says so unasked, and nothing else."""
+    try:
+        for _ in range(2):  # why it ends it, and the end
+            connection.pgconn.consume_input()
+    except psycopg.Error:
+        return True
+    return connection.closed

@@ -4,20 +4,31 @@ and nothing else.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 from forked_workers import forks
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import MessagesState
 from patience import PATIENCE_S
 from prune_reference import assert_sound
-from savers import open_saver
+from savers import Mode, open_saver
+from small_graphs import chain
 from writer_turns import config_of
 
-from langmem_ext import DeltaSaver, ThreadChatMessageHistory
+from langmem_ext import (
+    DeltaSaver,
+    StorageUnavailable,
+    ThreadChatMessageHistory,
+    aconverse,
+    converse,
+)
 from postgres.failures.test_failures import talk
 from postgres.server import SHARED, Database
 
@@ -104,6 +115,47 @@ def test_turns_of_two_processes_on_one_thread_both_stand_as_branches(url: str) -
         for thread, said in at_once(keep_talking, url).items():
             assert_branches(saver, thread, said)
         assert_sound(saver)
+
+
+def test_who_has_lost_the_lease_of_a_thread_stores_nothing_more_on_it(
+    url: str, database: Database, mode: Mode
+) -> None:
+    """What others are told meanwhile stays the newest."""
+    at_work, may_end = threading.Event(), threading.Event()
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        if not at_work.is_set():
+            at_work.set()
+            assert may_end.wait(PATIENCE_S)
+        return {"messages": [AIMessage(f"heard {state['messages'][-1].text}")]}
+
+    def say(saver: DeltaSaver, text: str) -> str:
+        graph = chain(answer, saver=saver)
+        if mode == "sync":
+            return converse(graph, text, thread_id="t").reply
+        return asyncio.run(aconverse(graph, text, thread_id="t")).reply
+
+    with (
+        DeltaSaver.open(url) as one,
+        DeltaSaver.open(url) as other,
+        ThreadPoolExecutor() as pool,
+        psycopg.connect(database.url, autocommit=True) as server,
+    ):
+        first = pool.submit(say, one, "one")
+        try:
+            assert at_work.wait(PATIENCE_S)
+            server.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
+                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            )
+            assert pool.submit(say, other, "two").result(PATIENCE_S) == "heard two"
+        finally:
+            may_end.set()
+        with pytest.raises(StorageUnavailable, match="lease"):
+            first.result(PATIENCE_S)
+        said = [message.text for message in ThreadChatMessageHistory("t", other).messages]
+        assert said == ["one", "heard one", "two", "heard two"]
+        assert pool.submit(say, one, "three").result(PATIENCE_S) == "heard three"
 
 
 def assert_branches(saver: DeltaSaver, thread: str, said: Sequence[str]) -> None:
