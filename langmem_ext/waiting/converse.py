@@ -380,9 +380,8 @@ class _Job:
         here = yield Look()
         delivered, failed, tried = self._holds_message(here.snapshot), False, False
         asks_again = False
-        seen: Sequence[Interrupt] = pending_interrupts(here.snapshot) if before is None else before
-        if self.seen is not None:
-            seen, before = [one for one in seen if one.id in self.seen], None
+        seen = self._shown(pending_interrupts(here.snapshot) if before is None else before)
+        waited = before is not None and self.seen is None
         for _ in range(RUNS):
             snapshot = here.snapshot
             answered = not tried and self._holds_failed_answer(snapshot)
@@ -411,8 +410,8 @@ class _Job:
                 return snapshot
             else:
                 asked = pending_interrupts(snapshot)
-                seen = asked if asks_again else seen
-                self._require_seen(asked, seen, before)
+                seen = self._shown(asked) if asks_again else seen
+                self._require_seen(asked, seen, waited=waited)
                 if not asked or self._begins_anew(asked, seen):
                     here = yield Run(self._request(snapshot, self.message))
                     delivered, failed = not self._records, False
@@ -498,6 +497,10 @@ class _Job:
         speaks = self.message is not None and self.resume is None
         return (confirms or confirmed) and speaks and not starts
 
+    def _shown(self, asked: Sequence[Interrupt]) -> list[Interrupt]:
+        """What of this waited when the message was written, if it was queued; else all."""
+        return [one for one in asked if self.seen is None or one.id in self.seen]
+
     def _begins_anew(self, asked: Sequence[Interrupt], seen: Sequence[Interrupt]) -> bool:
         """Whether the message was queued before anything of this was asked.
 
@@ -514,13 +517,11 @@ class _Job:
         interrupts = pending_interrupts(here.snapshot)
         ours = {question.id for question in interrupts if asked_by(question)}
         recorded = self._recorded(interrupts)
-        waiting = {
-            question.id: asked_of(question)
-            for question in interrupts
-            if recorded or self.seen is None or question in seen
-        }
+        every = recorded or self.seen is None
+        named = [one.id for one in interrupts if every or one in seen]
         if self.interrupt_id is not None:
-            waiting = {self.interrupt_id: waiting[self.interrupt_id]}
+            named = [self.interrupt_id]
+        waiting = {one.id: asked_of(one) for one in interrupts if one.id in named}
         if self.resume is not None:
             answers = plan_resume(waiting, self.resume)
         else:
@@ -544,10 +545,7 @@ class _Job:
         }, recorded
 
     def _require_seen(
-        self,
-        asked: Sequence[Interrupt],
-        seen: Sequence[Interrupt],
-        before: Sequence[Interrupt] | None,
+        self, asked: Sequence[Interrupt], seen: Sequence[Interrupt], *, waited: bool
     ) -> None:
         """Require that the message is for what waits.
 
@@ -557,17 +555,16 @@ class _Job:
         Args:
             asked: What waits.
             seen: What waited when the message came.
-            before: What waited before others used the thread; None if it was not waited for.
+            waited: Whether it waited for others that used the thread.
 
         Raises:
             StaleAnswer: It is not.
         """
         if self.interrupt_id is not None:
-            named = [self.interrupt_id]
             ids = [question.id for question in asked] or [""]
-            require_seen([name for name in named if name in ids], named)
-        elif before is not None:
-            require_seen(asked, before)
+            require_seen([name for name in ids if name == self.interrupt_id], [self.interrupt_id])
+        elif waited:
+            require_seen(asked, seen)
         elif self.resume is not None or not (self._recorded(asked) or self.seen is not None):
             require_seen(asked, [question for question in asked if question in seen])
 

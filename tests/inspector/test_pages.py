@@ -432,6 +432,7 @@ def test_all_that_is_sent_costs_what_the_head_of_the_page_says(
     assert at_the_top == stored == sent
     assert "question 299" in text
     assert "250 messages before these" in text
+    page(client, "thread/context", id="long", budget=5000 * "9")
     counted = read(page(client, "thread/context", id="long", budget="1000000"))
     assert "Counted as a governor counts" in counted
 

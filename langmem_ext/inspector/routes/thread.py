@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Final, get_args
 
@@ -178,8 +179,8 @@ def blamed(
 
 def context(look: AtLook, budget: str = "") -> Response:
     """What a model is sent, beside what is stored."""
-    is_number = budget.isascii() and budget.isdigit() and 0 < int(budget) <= 100_000_000
-    tokens = int(budget) if is_number else None
+    is_number = re.fullmatch(r"[0-9]{1,9}", budget) is not None
+    tokens = int(budget) if is_number and 0 < int(budget) <= 100_000_000 else None
     place = look.thread.id, look.at
     values = look.source.values(*place, look.namespace, only=(EVENTS,))
     failed, sent = "", None
