@@ -97,6 +97,8 @@ def planning(
                 raise ContextOverflow(
                     limit, least.tokens, contributors(least, thread.counter, fixed or {})
                 )
+        if now.messages and not request.messages:  # not even a line in their place fits
+            raise ContextOverflow(limit, now.tokens, contributors(now, thread.counter, fixed or {}))
         new += added
     stop = nudge.text if isinstance(nudge, Stop) else None
     plan = Plan(

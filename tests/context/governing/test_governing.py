@@ -183,6 +183,10 @@ def test_an_overflow_tells_of_what_must_be_sent_and_of_nothing_else() -> None:
     assert "Make them shorter, or raise the budget" in str(caught.value)
     with pytest.raises(ContextOverflow, match="where none are left"):
         run(chat(3), 50, system="word " * 500)
+    for alone in ([AIMessage("word " * 500)], round_of("look", "seen " * 500)):
+        with pytest.raises(ContextOverflow, match=r"needs [0-9,]+ tokens where 5 are left"):
+            run(alone, 5)
+    assert run([], 5).messages == []
 
 
 # -- pins ------------------------------------------------------------------------------------------
