@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,6 +32,10 @@ from langmem_ext.errors import (
 from langmem_ext.inspector.answering import Answering
 from langmem_ext.inspector.security import HEADERS, Guard, Refused
 from langmem_ext.inspector.sources.source import Source
+from langmem_ext.messages.escapes import MISLEADING, as_escape, legible
+
+_TAG_OR_MISLEADING: Final = re.compile(f"<[^>]*>|[{MISLEADING}]")
+"""In a text and in an attribute, `<` and `>` are escaped."""
 
 NAME: Final = "langmem_inspector_"
 """How the names of its routes begin."""
@@ -120,15 +125,21 @@ class Site:
             "now": datetime.now(UTC),
             "theme": theme if (theme := request.cookies.get("theme")) in THEMES else "",
         }
-        return HTMLResponse(self.templates.get_template(template).render(shared | context), code)
+        return self._response(template, code, shared | context)
+
+    def _response(self, template: str, code: int, context: Mapping[str, Any]) -> HTMLResponse:
+        """Misleading characters are shown as escapes; in attributes, forms give them back."""
+        text = self.templates.get_template(template).render(context)
+        if text != legible(text):
+            text = _TAG_OR_MISLEADING.sub(
+                lambda found: found[0] if found[0][0] == "<" else as_escape(found), text
+            )
+        return HTMLResponse(text, code)
 
     def error_page(self, request: Request, status: int, title: str, why: str) -> Response:
         """A page that says what is wrong."""
         if request.query_params.get("part"):
-            return HTMLResponse(
-                self.templates.get_template("parts/refused.html").render(title=title, why=why),
-                status,
-            )
+            return self._response("parts/refused.html", status, {"title": title, "why": why})
         return self.page(request, "error.html", status, title=title, why=why, status=status)
 
     def route_class(self) -> type[APIRoute]:

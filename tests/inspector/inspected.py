@@ -21,7 +21,7 @@ HERE = "http://127.0.0.1"
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)> [x](javascript:alert(3))"
-    " ![y](https://evil.example/y.png) \"'>"
+    " ![y](https://evil.example/y.png) \"'> \u202efdp.exe\u2066"
 )
 """What an attacker has said."""
 

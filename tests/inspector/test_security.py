@@ -171,9 +171,11 @@ def test_stored_text_never_becomes_part_of_a_page(saver: DeltaSaver) -> None:
                 ("thread", {"id": f"{HOSTILE}."}),
             )
         ]
+    assert "\\u202efdp.exe" in pages[3].text
     for answer in pages:
         text = answer.text
         assert answer.status_code in (200, 400, 404)
+        assert not {"\u202e", "\u2066"} & set(re.sub("<[^>]*>", "", text)), "it would turn words"
         assert text.count("<script") <= 1
         assert all("inspector.js" in str(one.get("src")) for one in tags(text, "script"))
         assert all(
