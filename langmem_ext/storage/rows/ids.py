@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+import time
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -97,13 +98,17 @@ def is_uuid(raw: bytes) -> bool:
 _UUID_EPOCH_MS = 12_219_292_800_000
 """Milliseconds from 1582-10-15, from which version 6 UUIDs count, to 1970."""
 
+_MOMENT = 10_000_000
+"""A second, in the units of such an id."""
+
 
 def first_id_at(milliseconds: int) -> bytes:
-    """The lowest version 6 UUID of a Unix time in milliseconds.
+    """The lowest version 6 UUID of a Unix time in milliseconds, or of now if that is a moment ago.
 
-    LangGraph gives such ids to checkpoints that are made then.
+    LangGraph gives such ids to checkpoints that are made then: several in a millisecond.
     """
-    ticks = (milliseconds + _UUID_EPOCH_MS) * 10_000
+    then, now = milliseconds * 10_000, time.time_ns() // 100
+    ticks = _UUID_EPOCH_MS * 10_000 + (now if 0 <= now - then < _MOMENT else then)
     high = (ticks >> 12 & (1 << 48) - 1) << 16 | 6 << 12 | ticks & 0xFFF
     return high.to_bytes(8, "big") + bytes(8)
 

@@ -381,6 +381,18 @@ def test_a_run_goes_on_where_its_checkpoint_was_pruned(url: str) -> None:
         assert Threads(saver).list()[0].id == "t"
 
 
+def test_a_run_does_not_go_on_in_a_thread_that_began_in_the_same_millisecond() -> None:
+    with DeltaSaver() as saver:
+        for number in range(100):
+            place: Any = {"configurable": {"thread_id": f"t{number}", "checkpoint_ns": ""}}
+            saver.get_tuple(place)
+            old = saver.put(place, empty_checkpoint(), {"source": "input", "step": -1}, {})
+            saver.delete_thread(f"t{number}")
+            Threads(saver).create(f"t{number}")
+            with pytest.raises(ThreadDeleted):
+                saver.put(old, empty_checkpoint(), {"source": "loop", "step": 0}, {})
+
+
 @pytest.mark.parametrize("way", ["copy", "fork", "import"])
 def test_a_run_goes_on_from_a_copied_checkpoint_that_was_pruned(url: str, way: str) -> None:
     """The checkpoint is older than its thread, and was there when the run read it."""
