@@ -110,9 +110,7 @@ def test_yesterdays_conversations_are_found(db: str) -> None:
     assert "--until 'soon' is not a date: write 2026-01-31" in refused.stderr
 
 
-def test_a_history_is_read_without_what_is_sensitive_and_says_when_each_was_stored(
-    db: str,
-) -> None:
+def test_a_history_is_read_without_what_is_sensitive_and_says_when_each_was_stored(db: str) -> None:
     lines = [
         "you: Where is my order?",
         "agent: calls look_up",

@@ -136,12 +136,7 @@ def test_an_origin_names_the_variable_or_the_line(places: Places) -> None:
     assert settings.origins["strategy"] == Origin("argument")
     assert [
         str(settings.origins[name]) for name in ("max_turns", "ttl_hours", "strategy", "model")
-    ] == [
-        f"{places.project}:4",
-        "LANGMEM_EXT_TTL_HOURS",
-        "argument",
-        "default",
-    ]
+    ] == [f"{places.project}:4", "LANGMEM_EXT_TTL_HOURS", "argument", "default"]
 
 
 def test_a_value_reads_the_same_from_every_place(places: Places) -> None:

@@ -81,6 +81,7 @@ async def test_what_a_database_remembers_is_found_by_its_words(url: str, mode: s
             await called(mode, facts, "remember", text, subject=subject)
         found = await called(mode, facts, "recall", "green tea", limit=1)
         assert [fact.text for fact in found] == ["Likes green tea"]
+        assert len(DeltaSaver(log, owner="ann").store.search(())) == 3, "they are marked as hers"
 
 
 @pytest.mark.process

@@ -323,7 +323,7 @@ RULES: dict[Rule, list[dict[str, ast.Module]]] = {
         tree(log="import somebodys_package"),
     ],
     optional_in_the_core: [
-        tree(log=IN_A_FUNCTION + "from langmem_ext.settings.model import S", settings__model=""),
+        tree(log=IN_A_FUNCTION + "from langmem_ext.settings.model import S", settings__model="")
     ],
     impure: [
         tree(messages__text="import random"),

@@ -149,10 +149,7 @@ def test_what_others_change_is_there_at_once(
     if way == "by the database" and not able.driver.remote:
         return
     index = word_index(fields=["text", "l[*]"])
-    with (
-        maker(able)(index=index) as other,
-        closing(open_able()) as log,
-    ):
+    with maker(able)(index=index) as other, closing(open_able()) as log:
         go_by(way, monkeypatch, log)
         store = DeltaStore(log, index=index, hybrid=False)
         for at in range(12):

@@ -153,10 +153,7 @@ GIF = {"type": "base64", "media_type": "image/gif", "data": "QUJD"}
 ATTACHMENTS: list[tuple[Any, str]] = [
     ({"type": "image_url", "image_url": {"url": PICTURE}}, "(image/png), 300 bytes"),
     ({"type": "image_url", "image_url": PICTURE}, "(image/png), 300 bytes"),
-    (
-        {"type": "image", "base64": DATA, "mime_type": "image/jpeg"},
-        "image (image/jpeg), 300 bytes",
-    ),
+    ({"type": "image", "base64": DATA, "mime_type": "image/jpeg"}, "image (image/jpeg), 300 bytes"),
     ({"type": "image", "source": GIF}, "image (image/gif), 3 bytes"),
     ({"type": "file", "file": {"file_data": "QUJD", "filename": "a.pdf"}}, "file (a.pdf), 3"),
     (

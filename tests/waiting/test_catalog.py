@@ -70,11 +70,7 @@ def greet(name: str) -> str:
 
 @tool
 def plan(
-    start: datetime.datetime,
-    length: datetime.timedelta,
-    page: HttpUrl,
-    minutes: int,
-    iban: str,
+    start: datetime.datetime, length: datetime.timedelta, page: HttpUrl, minutes: int, iban: str
 ) -> str:
     """Plan a meeting."""
     return "planned"

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from provider_rules import anthropic_problems, openai_problems
 
 ASKED = HumanMessage("Find my order.")

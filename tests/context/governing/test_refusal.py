@@ -77,10 +77,7 @@ def passed_on(handler: str, error: Any) -> Any:
 CODE = "context_length_exceeded"
 TOO_LONG: dict[str, tuple[Callable[[], Exception], float | None]] = {
     "OpenAI": (lambda: bad(OPENAI_LONG, CODE), 8192 / 10240),
-    "OpenAI, in a stream": (
-        lambda: openai.APIError(STREAMED, REQUEST, body={"code": CODE}),
-        None,
-    ),
+    "OpenAI, in a stream": (lambda: openai.APIError(STREAMED, REQUEST, body={"code": CODE}), None),
     "OpenAI, with the answer": (lambda: bad(COMPLETION), 0.5),
     "langchain-openai": (
         lambda: passed_on("_handle_openai_bad_request", bad(OPENAI_LONG, CODE)),

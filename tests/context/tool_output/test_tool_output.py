@@ -116,10 +116,7 @@ NOTES: list[tuple[dict[str, Any], str]] = [
     ({"type": "text-plain", "text": "plain", "mime_type": "text/plain"}, "plain"),
     ({"image": {"format": "png", "source": {"bytes": b"1234"}}}, "[image, png, 4 bytes]"),
     ({"type": "json", "rows": [1]}, '{"type": "json", "rows": [1]}'),
-    (
-        {"type": "strange", "blob": "A" * 600},
-        '{"type": "strange", "blob": "[600 bytes of data]"}',
-    ),
+    ({"type": "strange", "blob": "A" * 600}, '{"type": "strange", "blob": "[600 bytes of data]"}'),
 ]
 
 

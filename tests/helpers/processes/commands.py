@@ -51,10 +51,7 @@ def run(
     It must end with this code, and shows no stack.
     """
     done = call(
-        list(map(str, words)),
-        environment=os.environ | variables,
-        folder=Path.cwd(),
-        given=given,
+        list(map(str, words)), environment=os.environ | variables, folder=Path.cwd(), given=given
     )
     assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
     assert "Traceback" not in done.stderr

@@ -14,11 +14,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from patience import PATIENCE_S
 
-from langmem_ext import (
-    DeltaSaver,
-    ThreadChatMessageHistory,
-    examine,
-)
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory, examine
 from postgres.server import SHARED, Database
 
 pytestmark = pytest.mark.filterwarnings(

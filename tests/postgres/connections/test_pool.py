@@ -78,9 +78,7 @@ async def test_whoever_waits_for_the_only_connection_gets_it(url: str, eager: bo
         await put_and_read_all(saver, 0)
 
 
-async def test_readers_and_writers_that_are_cancelled_anywhere_lose_no_connection(
-    url: str,
-) -> None:
+async def test_readers_and_writers_that_are_cancelled_anywhere_lose_no_connection(url: str) -> None:
     chance, cancelled, caught = random.Random(7), 0, 0
     async with DeltaSaver.from_conn_string(url) as saver:
         await put_and_read_all(saver, 0)

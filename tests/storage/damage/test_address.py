@@ -27,11 +27,7 @@ def test_a_servers_address_that_is_no_url_of_ours_makes_no_file_and_is_not_told(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for used in (
-        DeltaSaver.open,
-        examine,
-        lambda url: import_checkpoints(url, "new.db"),
-    ):
+    for used in (DeltaSaver.open, examine, lambda url: import_checkpoints(url, "new.db")):
         with pytest.raises(InvalidInput, match="postgresql://") as raised:
             used(name)
         assert SECRET not in str(raised.value)

@@ -252,9 +252,7 @@ def test_examining_by_url_neither_makes_nor_changes_a_database(
     assert not (tmp_path / "none.db").exists()
 
 
-def test_examining_while_others_write_finds_nothing_that_is_not_there(
-    url: str,
-) -> None:
+def test_examining_while_others_write_finds_nothing_that_is_not_there(url: str) -> None:
     with DeltaSaver.from_conn_string(url) as saver:
         done = threading.Event()
 

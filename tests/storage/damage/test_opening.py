@@ -267,10 +267,9 @@ def test_a_passed_connection_inside_a_transaction_is_refused(tmp_path: Path) -> 
     connection.execute("INSERT INTO mine VALUES (2)")
     with pytest.raises(ConnectionInUse):
         say(saver)
-    assert connection.execute("SELECT x FROM mine").fetchall() == [
-        (1,),
-        (2,),
-    ], "the transaction is its owner's, to the end"
+    assert connection.execute("SELECT x FROM mine").fetchall() == [(1,), (2,)], (
+        "the transaction is its owner's, to the end"
+    )
     connection.rollback()
     assert len(say(saver)) == 2
     connection.close()

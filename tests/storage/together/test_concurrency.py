@@ -96,11 +96,7 @@ async def fail(calls: Calls, saver: Any, turn: Turn, how: str) -> None:
                 )
 
 
-FAILURES = (
-    "another owner's thread",
-    "a head that has moved",
-    "a value that cannot be stored",
-)
+FAILURES = ("another owner's thread", "a head that has moved", "a value that cannot be stored")
 
 
 def test_an_operation_that_fails_takes_no_other_with_it(

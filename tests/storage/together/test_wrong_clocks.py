@@ -28,13 +28,7 @@ from player import Player
 from savers import Backend, Mode, Shelf, run_without_loop
 from wrong_clock import SKEWS, clock_off_by
 
-from langmem_ext import (
-    ConversationMemory,
-    DeltaSaver,
-    ThreadChatMessageHistory,
-    Threads,
-    examine,
-)
+from langmem_ext import ConversationMemory, DeltaSaver, ThreadChatMessageHistory, Threads, examine
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 

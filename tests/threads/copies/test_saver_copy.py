@@ -415,9 +415,7 @@ async def test_an_async_saver_is_copied_both_ways(
     assert (await acopy_saver(async_sqlite, back)).checkpoints == 0
 
 
-def test_what_cannot_be_asked_for_is_one_clear_error(
-    async_sqlite: AsyncSqliteSaver,
-) -> None:
+def test_what_cannot_be_asked_for_is_one_clear_error(async_sqlite: AsyncSqliteSaver) -> None:
     old, new = InMemorySaver(), InMemorySaver()
     live(old)
     for threads in ("a", "", "nobody"):

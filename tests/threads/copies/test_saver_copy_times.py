@@ -20,13 +20,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from move_checks import Saver, SqliteShelf
 from prune_reference import assert_sound, everything
 
-from langmem_ext import (
-    CopyProgress,
-    DeltaSaver,
-    Threads,
-    acopy_saver,
-    copy_saver,
-)
+from langmem_ext import CopyProgress, DeltaSaver, Threads, acopy_saver, copy_saver
 
 LONG_AGO: Final = datetime(2024, 5, 17, 9, 30, 15, 250_000, tzinfo=UTC)
 DAY: Final = timedelta(days=1)

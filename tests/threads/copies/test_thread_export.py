@@ -34,16 +34,7 @@ from move_checks import assert_moved
 from patience import PATIENCE_S
 from player import Player
 from prune_reference import assert_sound, rows
-from savers import (
-    BACKENDS,
-    COMPRESSED,
-    Backend,
-    Calls,
-    Mode,
-    Shelf,
-    open_saver,
-    run_without_loop,
-)
+from savers import BACKENDS, COMPRESSED, Backend, Calls, Mode, Shelf, open_saver, run_without_loop
 from search_reference import spoil
 from test_copy_thread import asking, begin, config, told
 

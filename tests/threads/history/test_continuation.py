@@ -452,9 +452,7 @@ async def test_usage_counts_every_message_of_the_log_once_and_each_turn(
     assert used.elsewhere.total_tokens == 120
     assert (used.models["large"].cost, used.models["large"].unpriced) == (0, ("large",))
     assert (await calls.call(threads, "usage", thread.id)).total.cost is None
-    wrong: Any = [
-        *(1, (1,), (1, -1), ("a", 1), (float("nan"), 1), (1, float("inf")), None),
-    ]
+    wrong: Any = [*(1, (1,), (1, -1), ("a", 1), (float("nan"), 1), (1, float("inf")), None)]
     for price in wrong:
         with pytest.raises(InvalidInput, match="price"):
             await calls.call(threads, "usage", thread.id, {"small": price})

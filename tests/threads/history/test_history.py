@@ -189,8 +189,7 @@ async def test_what_cannot_be_stored_is_refused_and_leaves_no_row(saver: DeltaSa
         HumanMessage("b", additional_kwargs={"at": object()}),
     ):
         with pytest.raises(
-            InvalidInput,
-            match="a message contains a value that cannot be stored .*pass it as text",
+            InvalidInput, match="a message contains a value that cannot be stored .*pass it as text"
         ):
             history.add_messages([HumanMessage("a"), message])
         with pytest.raises(InvalidInput, match="cannot be stored"):

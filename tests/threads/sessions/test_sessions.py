@@ -189,7 +189,7 @@ def test_an_interaction_names_its_session() -> None:
         (SimpleNamespace(id=0), "0"),
     ]
     nameless: list[Any] = [
-        *(None, {}, {"id": None}, SimpleNamespace(), {"id": "", "context": {"session_id": ""}}),
+        *(None, {}, {"id": None}, SimpleNamespace(), {"id": "", "context": {"session_id": ""}})
     ]
     with InMemoryConversationMemory() as memory, InMemoryConversationMemory() as other:
         for interaction, session_id in named:

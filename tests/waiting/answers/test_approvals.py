@@ -24,14 +24,7 @@ from pydantic import BaseModel
 from savers import BACKENDS, Backend, Calls, Mode, Saver
 
 import langmem_ext
-from langmem_ext import (
-    DeltaSaver,
-    InvalidInput,
-    StaleAnswer,
-    Turn,
-    converse,
-    examine,
-)
+from langmem_ext import DeltaSaver, InvalidInput, StaleAnswer, Turn, converse, examine
 
 FILE = next(backend for backend in BACKENDS if backend.name == "file")
 
@@ -429,23 +422,3 @@ def test_a_stuck_conversation_is_led_back_from_the_command_line(folder: Path, pl
             "tool",
             "ai",
         ]
-
-
-def test_a_chat_leads_a_stuck_conversation_back_by_itself(folder: Path, place: str) -> None:
-    with closing(DeltaSaver.open(place)) as saver:
-        graph = agent(saver)
-        graph.invoke({"messages": [("user", "pay")]}, CONFIG)
-        with pytest.raises(TypeError):
-            graph.invoke(Command(resume="approve"), CONFIG)
-    done = run(
-        folder,
-        place,
-        "chat",
-        "--graph",
-        "graphs_of_others.py:paying",
-        "--thread",
-        "t",
-        given="approve\n",
-    )
-    assert done.stdout == "paid 5\n"
-    assert "Tool execution requires approval" in done.stderr

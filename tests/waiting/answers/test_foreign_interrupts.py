@@ -221,9 +221,7 @@ def test_what_was_answered_outlives_the_process_wherever_it_dies(tmp_path: Path,
     assert call > 5
 
 
-def test_questions_that_wait_together_are_resumed_together_in_another_process_too(
-    url: str,
-) -> None:
+def test_questions_that_wait_together_are_resumed_together_in_another_process_too(url: str) -> None:
     ran: list[str] = []
     with DeltaSaver.open(url) as saver:
         graph = of_each(saver, ran.append)

@@ -8,13 +8,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langmem_ext import (
-    EmbeddingClassifier,
-    IntentCatalog,
-    aconverse,
-    build_waiting_graph,
-    converse,
-)
+from langmem_ext import EmbeddingClassifier, IntentCatalog, aconverse, build_waiting_graph, converse
 
 NOW = datetime(2026, 3, 4, 10, 15)
 CATALOG = IntentCatalog.from_dict(

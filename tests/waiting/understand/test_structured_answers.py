@@ -136,16 +136,7 @@ def test_a_person_is_asked_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        "What's your name?",
-        None,
-        7,
-        [],
-        [1],
-        {},
-        {"question": "Which?"},
-    ],
+    "value", ["What's your name?", None, 7, [], [1], {}, {"question": "Which?"}]
 )
 @pytest.mark.parametrize("text", ["blue", "yes", "7", '{"a": 1}', "[]"])
 def test_any_other_question_is_answered_with_the_text(value: Any, text: str) -> None:
