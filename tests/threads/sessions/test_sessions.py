@@ -87,6 +87,13 @@ def test_what_changes_nothing_makes_no_checkpoint_and_no_session(
     assert checkpoints(saver) == before
 
 
+def test_a_large_value_that_changes_keeps_the_rest(session: SessionHandle) -> None:
+    large = {f"key {at}": "x" * 60 for at in range(30)}
+    for values in (large, {"key 3": "changed"}):
+        session.merge(values)
+    assert session.params() == {**large, "key 3": "changed"}
+
+
 def test_the_threads_row_shows_what_is_waited_for(
     session: SessionHandle, saver: DeltaSaver
 ) -> None:
