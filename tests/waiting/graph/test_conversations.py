@@ -1,17 +1,14 @@
 """The conversations of `museum.yaml`, word for word, by every way to drive the graph: each leads to
 the same end.
 
-`converse` on a file that is closed and opened between messages, plain `invoke`, the dev server's
-SDK, and a graph with a model.
+`converse` on a file that is closed and opened between messages, plain `invoke`, and a graph with a
+model.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,7 +16,6 @@ from typing import Any, TypeAlias
 
 import museum
 import pytest
-from agent_server import Desk
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
@@ -168,97 +164,6 @@ def test_with_a_model_that_reads_what_the_rules_leave_open(conversation: Said) -
     shown = "\n".join(str(message.text) for messages in model.asked for message in messages)
     assert "12345678" not in shown, "a model was shown a sensitive value"
     assert not reads or model.asked
-
-
-@pytest.mark.process
-@pytest.mark.interop
-def test_by_the_sdk_of_the_dev_server(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    here = Path(museum.__file__).parent
-    for name in ("museum.py", "museum.yaml"):
-        shutil.copy(here / name, desk.folder / "graphs")
-    desk.add_graph("museum", "./graphs/museum.py:graph")
-    with desk.serving() as client:
-        for conversation in CONVERSATIONS[::2]:  # each takes the server a second
-            if needs_model(conversation):
-                continue
-            thread = client.threads.create()["thread_id"]
-
-            def say(said: Said, moment: datetime, thread: str = thread) -> tuple[str, str | None]:
-                at = {"at": moment.isoformat()}
-                waits = client.threads.get_state(thread)["interrupts"]
-                message = {
-                    "type": "human",
-                    "content": said["you"],
-                    "additional_kwargs": {"langmem_ext": at},
-                }
-                given: Any = (
-                    {"command": {"resume": {"text": said["you"], **at}}}
-                    if waits
-                    else {"input": {"messages": [message]}}
-                )
-                client.runs.wait(thread, "museum", **given)
-                state: Any = client.threads.get_state(thread)
-                asked = state["interrupts"]
-                return reply_in(state["values"]["messages"]), (
-                    asked[0]["value"]["param"] if asked else None
-                )
-
-            check(
-                conversation,
-                say,
-                lambda thread=thread: dict(client.threads.get_state(thread)["values"]),
-            )
-
-
-ONE_TURN = """
-import json, sys
-from datetime import datetime
-sys.path.insert(0, sys.argv[1])
-import museum
-from langmem_ext import DeltaSaver, converse
-with DeltaSaver.open(sys.argv[2]) as saver:
-    graph = museum.build().compile(checkpointer=saver)
-    turn = converse(graph, sys.argv[3], thread_id="t", now=datetime.fromisoformat(sys.argv[4]))
-    values = graph.get_state({"configurable": {"thread_id": "t"}}).values
-messages = [message.model_dump(mode="json") for message in values["messages"]]
-state = {"messages": messages, "params": values["params"]}
-print(json.dumps([turn.reply, turn.waiting_for, state]))
-"""
-"""A turn in a process of its own, which knows of the others what the file holds."""
-
-SAMPLE = [
-    one
-    for one in CONVERSATIONS
-    if not needs_model(one) and all(said["you"].strip() for said in one["says"])
-][3::13]
-
-
-@pytest.mark.process
-@pytest.mark.slow
-@pytest.mark.parametrize("conversation", [pytest.param(one, id=one["title"]) for one in SAMPLE])
-def test_each_turn_in_a_process_of_its_own(conversation: Said, tmp_path: Path) -> None:
-    values: dict[str, Any] = {}
-
-    def say(said: Said, moment: datetime) -> tuple[str, str | None]:
-        given = [
-            str(Path(museum.__file__).parent),
-            str(tmp_path / "memory.db"),
-            said["you"],
-            moment.isoformat(),
-        ]
-        ran = subprocess.run(
-            [sys.executable, "-c", ONE_TURN, *given],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
-        reply, waits, ended = json.loads(ran.stdout)
-        values.update(ended)
-        return reply, waits
-
-    check(conversation, say, lambda: values)
 
 
 def test_once_the_value_is_told_nothing_but_it_is_hidden(tmp_path: Path) -> None:

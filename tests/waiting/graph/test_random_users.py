@@ -23,7 +23,6 @@ from typing import Any
 
 import desk
 import museum
-import pytest
 import yaml
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
@@ -31,90 +30,15 @@ from langgraph.types import Command
 from postgres.server import SHARED
 from pydantic import ValidationError
 from savers import Backend
-from wrong_clock import SKEWS, clock_off_by
+from wrong_clock import clock_off_by
 
 from langmem_ext import DeltaSaver, converse
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 CASES = Path(__file__).parents[2] / "promises" / "yes.yaml"
+DATA = yaml.safe_load(Path(__file__).with_name("random_users.yaml").read_text("utf-8"))
+ANY = {kind: st.sampled_from(values) for kind, values in DATA.items()}
 
-ANSWERS = [
-    "O-1",
-    "it's O-22",
-    "O-9999999",
-    "12 Main Street, Springfield",
-    "$12.50",
-    "$900",
-    "voucher",
-    "credit card",
-    "yes",
-    "no",
-    "4111111111111111",
-]
-GOOD = [
-    "O-1",
-    "O-2",
-    "O-3",
-    "O-4",
-    "O-5",
-    "O-6",
-    "O-7",
-    "O-8",
-    "O-22",
-    5,
-    8,
-    12.5,
-    20,
-    "card",
-    "voucher",
-    "12 Main Street, Springfield",
-    "4111111111111111",
-]
-"""Values that every tool accepts; edits bring in others, which are dropped and asked for."""
-
-REQUESTS = [
-    "I want to check my order",
-    "where is my order O-3?",
-    "cancel my order",
-    "cancel order O-4 please",
-    "I want a refund",
-    "refund $20 for O-5 by card",
-    "change my delivery address",
-    "save my card",
-    "let me talk to a human",
-]
-TURNS = [
-    "cancel that please",
-    "never mind",
-    "start over",
-    "sorry, I meant O-7",
-    "no, the amount should be $8",
-    "cancel it",
-    "the same one please",
-]
-CONFIRMING = [
-    "cancel my order O-4",
-    "yes",
-    "no",
-    "cancel it",
-    "O-8",
-    "no, O-8",
-    "not O-4, O-8",
-    "change it to O-2",
-    "O-8?",
-    "is O-5 late?",
-    "where is the order O-3?",
-    "no, check the order O-3",
-    "yes, but first check the order O-3",
-    "yes, and also cancel O-5",
-    "yes, if it has not been sent",
-    "sure?",
-    "ok, what happens then?",
-    "my neighbour has O-5",
-    "refund $20 for O-5 by card",
-    "start over",
-]
-"""What may be said to a confirmation, and what makes one."""
 NO_YES = [
     text
     for said in yaml.load(CASES.read_text("utf-8"), yaml.BaseLoader)["does not"].values()
@@ -123,103 +47,16 @@ NO_YES = [
 """What people say at a confirmation that is no yes, in four languages."""
 YES = ["yes", "go for it", True]
 """What of all that is said here is a yes."""
-ASIDES = [
-    "hello",
-    "thanks a lot",
-    "what can you do?",
-    "say that again please",
-    "what's an order id?",
-    "is there a café nearby?",
-    "I don't know",
-    "whatever you have",
-    "can I talk to a human",
-    "no thanks",
-    "scratch that, O-7",
-    "forget it, where is my order O-3?",
-    "cancel order O-4 and refund $20 for O-5 by card",
-    "not O-4, O-8, thanks",
-    "the amount is wrong",
-    "go for it",
-    "vouch",
-    "none",
-    "87",
-    "the carrier is whoever you would send it with today",
-]
-"""What neither answers nor asks for one thing only."""
-JUNK = [
-    "",
-    "  ",
-    "banana",
-    "?",
-    "why do you ask",
-    "O-",
-    "{order_id} {result}",
-    "\ud800",
-    "yes, but O-8",
-    "not sure",
-    "🙂",
-]
-
-SAID = (
-    st.sampled_from(ANSWERS)
-    | st.sampled_from(REQUESTS)
-    | st.sampled_from(TURNS)
-    | st.sampled_from(ASIDES)
-    | st.sampled_from(JUNK)
-)
+SAID = st.one_of(*map(ANY.get, ("answers", "requests", "turns", "asides", "junk")))
 SAY = st.tuples(st.just("say"), SAID)
 BACK = st.tuples(st.just("come back"), SAID)
 """The same, said long after the question has expired."""
-VALUES = st.sampled_from(
-    [
-        None,
-        {},
-        [],
-        "",
-        0,
-        7,
-        True,
-        False,
-        1.5,
-        ["O-1"],
-        {"text": "O-2"},
-        {"order_id": "O-3"},
-        {"x": [1, {}]},
-        "banana",
-        "no",
-    ]
-)
-RESUME = st.tuples(st.sampled_from(["resume", "resume by id"]), VALUES)
-EDITS = st.sampled_from(
-    [
-        {"params": {"order_id": "O-6"}},
-        {"params": {"order_id": "banana", "amount": -1, "method": 7}},
-        {
-            "params": {
-                "order_id": "O-6",
-                "amount": 5,
-                "method": "card",
-                "address": "1 Elm Street",
-                "card": "4111111111111111",
-            }
-        },
-        {"params": {}},
-        {"params": None},
-        {"waiting_for_param": None},
-        {"waiting_for_param": "amount"},
-        {"waiting_for_param": "gone"},
-        {"plan": None},
-        {"plan": {"id": "x"}},
-        {"suspended": "x"},
-        {"suspended": []},
-        {"last_intent_id": "gone", "last_result": [1], "summary": "x"},
-    ]
-)
+RESUME = st.tuples(st.sampled_from(["resume", "resume by id"]), ANY["values"])
 CONFIRM = st.tuples(
     st.just("say"),
-    st.sampled_from(CONFIRMING) | st.sampled_from(ASIDES) | st.sampled_from(NO_YES),
+    ANY["confirming"] | ANY["asides"] | st.sampled_from(NO_YES),
 )
-EDIT = st.tuples(st.just("edit"), EDITS)
+EDIT = st.tuples(st.just("edit"), ANY["edits"])
 STEPS = st.lists(SAY | SAY | SAY | BACK | RESUME | EDIT, min_size=1, max_size=12)
 
 
@@ -301,7 +138,7 @@ class User:
         if now.get("plan"):
             requests[now["plan"]["id"]] = now["params"]
         if plan["id"] in requests:
-            known = {name for name, value in self.before["params"].items() if value in GOOD}
+            known = {name for name, value in self.before["params"].items() if value in DATA["good"]}
             known -= {
                 read["param"]
                 for read in now["understood"]
@@ -345,10 +182,6 @@ class User:
         assert sum(asked.values()) == len(calls)
 
 
-CLOCKS = st.lists(st.sampled_from([0.0, *SKEWS]), min_size=2, max_size=5)
-"""How far the clocks of the machines are off that take turns."""
-
-
 def play(steps: list[tuple[str, Any]], durable: Backend, clocks: Sequence[float] = (0.0,)) -> None:
     with tempfile.TemporaryDirectory() as folder, SHARED.own_schemas():
         user = User(Path(folder), durable)
@@ -378,23 +211,6 @@ def test_what_is_confirmed_is_what_was_shown(
     durable: Backend, steps: list[tuple[str, Any]]
 ) -> None:
     play([("say", "cancel order O-4 please"), *steps], durable)
-
-
-@settings(max_examples=settings().max_examples)
-@given(STEPS, CLOCKS)
-def test_on_machines_whose_clocks_differ_the_graph_keeps_its_promises(
-    durable: Backend, steps: list[tuple[str, Any]], clocks: list[float]
-) -> None:
-    play(steps, durable, clocks)
-
-
-@pytest.mark.soak
-@settings(max_examples=6 * settings().max_examples)
-@given(st.lists(SAY | SAY | SAY | RESUME | EDIT, min_size=5, max_size=40))
-def test_whatever_users_do_for_long_the_graph_keeps_its_promises(
-    durable: Backend, steps: list[tuple[str, Any]]
-) -> None:
-    play(steps, durable)
 
 
 SENTENCES = sorted({said["you"] for talk in museum.CONVERSATIONS for said in talk["says"]})

@@ -103,17 +103,6 @@ def test_an_edit_that_makes_no_sense_leaves_a_thread_that_answers(
     assert waiting.shop.effects() == [("check_order", {"number": "O-11"})]
 
 
-def test_an_edit_of_a_confirmed_parameter_voids_the_confirmation(talk: Any) -> None:
-    talk.say("cancel my order O-1")
-    talk.edit({"params": {"order_id": "O-2"}})
-    turn = talk.say("")
-    assert turn["waiting_for"] is not None
-    assert "O-2" in turn["reply"]
-    assert talk.shop.calls() == []
-    talk.say("yes")
-    assert talk.shop.effects() == [("cancel_order", {"number": "O-2"})]
-
-
 # -- processes that die ----------------------------------------------------------------------------
 
 

@@ -41,39 +41,6 @@ ADDRESS = "What's the new address?"
 # -- what users do ---------------------------------------------------------------------------------
 
 
-def test_the_user_answers(talk: Any) -> None:
-    assert talk.say("I want to check my order")["reply"] == ORDER_ID
-    assert talk.say("It's O-12345")["reply"] == "Order O-12345 is on its way."
-    assert talk.shop.effects() == [("check_order", {"number": "O-12345"})]
-
-
-def test_the_user_asks_for_something_else_and_comes_back(talk: Any) -> None:
-    talk.say("I want a refund")
-    talk.say("O-5")
-    turn = talk.say("first, where is my order O-6?")
-    assert turn["reply"].splitlines() == [
-        "Order O-6 is on its way.",
-        "Back to where we were.",
-        "How much?",
-    ]
-    assert turn["waiting_for"] == "amount"
-    talk.say("$20")
-    talk.say("card")
-    assert talk.shop.effects() == [
-        ("check_order", {"number": "O-6"}),
-        ("refund", {"number": "O-5", "amount": 20, "method": "card"}),
-    ]
-
-
-def test_the_user_says_nothing(talk: Any) -> None:
-    first = talk.say("I want to check my order")
-    messages = talk.state()["messages"]
-    for text in ("", "   ", "\n"):
-        assert talk.say(text) == first
-        assert talk.state()["messages"] == messages
-    assert talk.say("O-1")["reply"] == "Order O-1 is on its way."
-
-
 def test_a_value_that_the_tool_would_refuse_is_a_wrong_answer(talk: Any) -> None:
     talk.say("I want a refund for O-5 by card")
     turn = talk.say("$900")
@@ -101,16 +68,6 @@ def test_any_other_failure_is_told_in_general_words_and_the_thread_goes_on(talk:
         [message.model_dump() for message in talk.state()["messages"]]
     )
     assert talk.say("where is my order O-1?")["reply"] == "Order O-1 is on its way."
-
-
-def test_every_tool_call_has_its_result(talk: Any) -> None:
-    for text in ("where is my order O-1?", "where is my order O-404?", "where is my order O-500?"):
-        talk.say(text)
-    messages = talk.state()["messages"]
-    for place, message in enumerate(messages):
-        if message.type == "ai" and message.tool_calls:
-            assert [messages[place + 1].tool_call_id] == [call["id"] for call in message.tool_calls]
-    assert sum(message.type == "tool" for message in messages) == 3
 
 
 def test_a_value_is_filled_into_a_reply_as_it_stands(talk: Any) -> None:
