@@ -32,7 +32,7 @@ After a kill, a test on PostgreSQL waits until the server has noticed."""
 
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
-    nursery = Nursery(Path(__file__).with_name("killed.py"))
+    nursery = Nursery(Path(__file__).parents[1] / "helpers/programs/dying.py")
     yield nursery
     nursery.close()
 
