@@ -209,7 +209,8 @@ async def _drive(
 
         async with aleased(log.driver, run.thread_id, wait=wait, look=look) as seen:
             held = await check(graph, work.config, work.input)
-            _require_asked(graph, work.input, asked_in(held), seen)
+            waits = held is None or await _is_newest(saver, work.config, held)
+            _require_asked(graph, work.input, asked_in(held), seen, waits=waits)
             run.become("running")
             begun.set_result(None)
             await emit("metadata", {"run_id": run.id, "attempt": 1})
@@ -233,8 +234,22 @@ async def _drive(
         await emit("", None)
 
 
+async def _is_newest(saver: Any, config: RunnableConfig, held: CheckpointTuple) -> bool:
+    """Whether a thread's checkpoint, which a run names or not, is its newest."""
+    configurable = dict(config["configurable"])
+    if configurable.pop("checkpoint_id", None) is None:
+        return True
+    newest = await saver.aget_tuple({"configurable": configurable})
+    return bool(newest.checkpoint["id"] == held.checkpoint["id"])
+
+
 def _require_asked(
-    graph: Graph, value: Any, asked: Sequence[Interrupt], seen: Sequence[Interrupt] | None
+    graph: Graph,
+    value: Any,
+    asked: Sequence[Interrupt],
+    seen: Sequence[Interrupt] | None,
+    *,
+    waits: bool,
 ) -> None:
     """Require that an answer is for what waits.
 
@@ -244,13 +259,17 @@ def _require_asked(
     Args:
         graph: The graph.
         value: The input or command.
-        asked: What waits.
-        seen: What waited before the wait for the thread; None if there was none.
+        asked: What was asked at the checkpoint where the run begins.
+        seen: The same before the wait for the thread; None if there was none.
+        waits: Whether this is the thread's newest. A page that names the checkpoint it shows would
+            answer a second time at one whose question has been answered since.
 
     Raises:
         StaleAnswer: It is not.
     """
     resume = value.resume if isinstance(value, Command) else None
+    if asked and not waits:
+        asked, seen = (), asked
     if isinstance(resume, dict) and resume and all(map(is_interrupt_id, resume)):
         ids = [one.id for one in asked]
         require_seen([name for name in resume if name in ids], resume)

@@ -475,3 +475,19 @@ def test_at_a_terminal_conversations_are_completed_loaded_and_deleted(
         for text in shown:
             child.expect(text)
     assert threads() == ["default"]
+
+
+@pytest.mark.process
+def test_what_was_typed_before_a_question_was_shown_is_no_yes_to_it(
+    terminal: Callable[..., pexpect.spawn],
+) -> None:
+    child = terminal("chat")
+    child.expect(PROMPT)
+    child.send("cancel my order O-12345\ryes\r")
+    child.expect("Shall I cancel")
+    child.expect(PROMPT)
+    child.send("/state\r")
+    child.expect("waiting for.*confirmation")
+    child.expect(PROMPT)
+    child.send("yes\r")
+    child.expect("is cancelled")

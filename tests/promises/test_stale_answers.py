@@ -152,6 +152,12 @@ async def test_a_run_that_resumes_answers_what_waited_when_it_was_sent(tmp_path:
             for status in (200, 409):
                 assert await resume({second: "yes"}) == status
                 assert desk.ran == [("paid", 5000)]
+            # a page that names the checkpoint it shows is no traveller in time: a second click
+            assert (await aconverse(graph, "pay 7", thread_id="v")).waiting_for == "confirmation"
+            at = (await graph.aget_state(config("v"))).config["configurable"]["checkpoint_id"]
+            for status in (200, 409):
+                assert await run("v", command={"resume": "yes"}, checkpoint_id=at) == status
+                assert desk.ran == [("paid", 5000), ("paid", 7)]
             # one that waited for another run resumes no question of its
             for text in ("cancel my order O-123", "refund O-777"):
                 await aconverse(graph, text, thread_id="u")
@@ -162,7 +168,7 @@ async def test_a_run_that_resumes_answers_what_waited_when_it_was_sent(tmp_path:
             await asyncio.sleep(0.3)
             desk.may_end.set()
             assert await asyncio.gather(begun, *waited) == [200, 409, 409]
-    assert desk.ran == [("paid", 5000), ("refunded", "O-777")]
+    assert desk.ran == [("paid", 5000), ("paid", 7), ("refunded", "O-777")]
 
 
 async def test_a_queued_message_says_yes_to_nothing_that_was_asked_since(tmp_path: Path) -> None:

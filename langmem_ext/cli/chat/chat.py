@@ -105,7 +105,13 @@ def talk(chat: OpenChat, screen: Screen) -> int:
 
 
 def _finish(chat: OpenChat, screen: Screen) -> bool:
-    """Finish what an earlier run left, and show the question that waits; False if that failed."""
+    """Finish what an earlier run left, and show the question that waits; False if that failed.
+
+    What a person said yes to earlier does not begin by itself.
+    """
+    if screen.interactive and chat.thread.is_confirmed():
+        screen.note("stopped before what you said yes to: press Enter to go on, or say no")
+        return True
     return not chat.thread.in_progress() or _deliver(chat, screen, "", left=True)
 
 

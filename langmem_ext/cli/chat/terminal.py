@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -11,6 +12,8 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import clear_typeahead
 from pydantic import JsonValue
 from rich.console import Console, RenderableType
 from rich.status import Status
@@ -21,8 +24,13 @@ from langmem_ext.cli.commands.threads.line import COLOURS, Line
 from langmem_ext.cli.control_characters import printable
 from langmem_ext.errors import LangmemExtError
 from langmem_ext.messages.escapes import legible
-from langmem_ext.types import ThreadInfo
+from langmem_ext.types import CONFIRMATION, ThreadInfo
 from langmem_ext.waiting.turn import Turn
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import termios
 
 NAMING_THREADS: Final = frozenset({"/load", "/forget", "/delete"})
 NAMING_PATHS: Final = frozenset({"/save", "/export"})
@@ -102,6 +110,8 @@ class Terminal:
             if turn.waiting_for
             else ""
         )
+        if turn.interrupts and turn.waiting_for in (None, CONFIRMATION):
+            _drop_typed_ahead(self._session.app.input)
         if turn.reply:
             self._say("agent", turn.reply)
 
@@ -141,6 +151,16 @@ class Terminal:
                 (f"{printable(role)} ", COLOURS.get(role, "bold")), ("› ", "dim"), printable(text)
             )
         )
+
+
+def _drop_typed_ahead(source: Input) -> None:
+    """Drop what was typed before a question was shown: a yes among it was for something else."""
+    clear_typeahead(source)
+    if sys.platform == "win32":
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+    else:
+        termios.tcflush(source.fileno(), termios.TCIFLUSH)
 
 
 class CommandCompleter(Completer):

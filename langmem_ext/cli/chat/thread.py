@@ -101,6 +101,12 @@ class ChatThread:
         """Whether a question waits, or a turn was left unfinished."""
         return bool(self._state().tasks)
 
+    def is_confirmed(self) -> bool:
+        """Whether a turn stands between a yes and the tool that it is for."""
+        state = self._state()
+        plan = state.values.get("plan") if self.waits and state.tasks else None
+        return isinstance(plan, dict) and plan.get("confirmed") is not None
+
     def messages(self) -> list[BaseMessage]:
         """The thread's messages, oldest first."""
         return messages_of(self._state())
