@@ -110,18 +110,12 @@ def test_by_plain_invoke(conversation: Said) -> None:
         graph = museum.build().compile(checkpointer=saver)
 
         def say(said: Said, moment: datetime) -> tuple[str, str | None]:
-            at = {"at": moment.isoformat()}
+            noted = {"langmem_ext": {"at": moment.isoformat()}}
             if graph.get_state(CONFIG).interrupts:
-                graph.invoke(Command(resume={"text": said["you"], **at}), CONFIG)
+                graph.invoke(Command(resume={"text": said["you"], **noted}), CONFIG)
             else:
-                graph.invoke(
-                    {
-                        "messages": [
-                            HumanMessage(said["you"], additional_kwargs={"langmem_ext": at})
-                        ]
-                    },
-                    CONFIG,
-                )
+                message = HumanMessage(said["you"], additional_kwargs=noted)
+                graph.invoke({"messages": [message]}, CONFIG)
             state = graph.get_state(CONFIG)
             return reply_in(state.values["messages"]), (
                 state.interrupts[0].value["param"] if state.interrupts else None

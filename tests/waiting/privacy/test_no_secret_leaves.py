@@ -415,7 +415,7 @@ async def test_over_http_no_client_takes_a_known_value_from_what_is_hidden(url: 
                     ("runs/wait", {**run, "command": {"goto": {"node": "classify", "input": {}}}}),
                 ):
                     answer = await caller.http.post(f"/threads/t/{path}", json=body)
-                    assert (answer.status_code, "only the graph" in answer.text) == (422, True)
+                    assert answer.status_code == 422, answer.text
             back = {name: values[name] for name in ("known_secrets", "sensitive_params", "params")}
             await caller.sdk.threads.update_state("t", back, as_node="classify")
         await aconverse(desk.graph, f"keep my email {MAIL} for ticket {CARD}", thread_id="t")
