@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
-from langgraph.store.base import BaseStore, PutOp, SearchItem
+from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.log.message_log import owner_key
 from langmem_ext.memory.calls import Call, Steps
 from langmem_ext.store.operations import SourceThread
 from langmem_ext.store.planning import on_threads
@@ -46,9 +47,9 @@ def label_of(name: str | None) -> str:
 
 
 class OwnedStores:
-    """A store, and the same bound to an owner where it can be.
+    """A store, and the same bound to an owner, or to nobody, where it can be.
 
-    A `DeltaStore` then marks items as their owner's.
+    A `DeltaStore` then marks items as their owner's, and reads no others.
 
     Args:
         store: The store.
@@ -63,16 +64,33 @@ class OwnedStores:
                 f"{type(store).__name__} is no store: of a saver, pass DeltaStore(saver)"
             )
         self.store = store
-        self._bound: dict[str, BaseStore] = {}
+        self._bound: dict[str | None, BaseStore] = {}
 
     def of(self, owner: str | None) -> BaseStore:
-        """The store that an owner's items are written to."""
-        bind = getattr(self.store, "for_owner", None)
-        if owner is None or bind is None or getattr(self.store, "owner", None) is not None:
-            return self.store
+        """The store that has an owner's items, or those of nobody."""
+        store = self.store
+        if not isinstance(store, DeltaStore) or store.owner is not None:
+            return store
         if owner not in self._bound:
-            self._bound[owner] = bind(owner)
+            self._bound[owner] = store.for_nobody() if owner is None else store.for_owner(owner)
         return self._bound[owner]
+
+    async def aclaimed(self, place: Namespace, key: str, owner: object = None) -> Item | None:
+        """An item that names its owner, where it is that owner's: anybody may name another.
+
+        Args:
+            place: Its namespace.
+            key: Its key.
+            owner: Whose it is; None for nobody's, or else for anyone's.
+        """
+        if owner is None and (found := await self.store.aget(place, key, refresh_ttl=False)):
+            owner = found.value.get("owner")
+        try:
+            store = self.of(owner_key(owner))
+        except InvalidInput:
+            return None
+        item = await store.aget(place, key, refresh_ttl=False)
+        return item if item is not None and item.value.get("owner") == owner else None
 
 
 def with_sources(store: BaseStore, put: PutOp, threads: Iterable[SourceThread]) -> PutOp:

@@ -212,16 +212,18 @@ class ConversationMemories:
         self, threads: Sequence[ThreadInfo]
     ) -> Steps[list[tuple[StoredMemory | None, Failure | None]]]:
         """What the store has of each thread: its memory, and why the last generation wrote none."""
-        reads: list[Op] = [
-            GetOp(place, thread.id, refresh_ttl=False)
-            for thread in threads
-            for place in self._places(thread)[:2]
-        ]
-        items: list[Item | None] = (yield Call(self.store, "batch", reads)) if reads else []
-        return [
-            (_memory_of(thread, memory), _failure_in(failure))
-            for thread, memory, failure in zip(threads, items[::2], items[1::2], strict=True)
-        ]
+        known: dict[str, tuple[StoredMemory | None, Failure | None]] = {}
+        for owner in dict.fromkeys(thread.owner for thread in threads):
+            own = [thread for thread in threads if thread.owner == owner]
+            reads: list[Op] = [
+                GetOp(place, thread.id, refresh_ttl=False)
+                for thread in own
+                for place in self._places(thread)[:2]
+            ]
+            items: list[Item | None] = yield Call(self.stores.of(owner), "batch", reads)
+            for thread, memory, failure in zip(own, items[::2], items[1::2], strict=True):
+                known[thread.id] = _memory_of(thread, memory), _failure_in(failure)
+        return [known[thread.id] for thread in threads]
 
     def writing(self, thread: ThreadInfo, memory: StoredMemory) -> Steps[bool]:
         """Write a thread's memory in place of the one before.
@@ -297,9 +299,8 @@ class ConversationMemories:
         thread = yield from self._thread(thread_id)
         if thread is None:
             return None
-        return _memory_of(
-            thread, (yield Call(self.store, "get", self._places(thread)[0], thread.id))
-        )
+        [(memory, _)] = yield from self.beside([thread])
+        return memory
 
     def _put(
         self, thread_id: ThreadId, data: Mapping[str, Any], messages: Sequence[str]
@@ -316,22 +317,23 @@ class ConversationMemories:
 
     def _failure(self, thread_id: ThreadId) -> Steps[Failure | None]:
         thread = yield Call(self.threads, "get", thread_id)
-        return _failure_in((yield Call(self.store, "get", self._places(thread)[1], thread.id)))
+        [(_, failure)] = yield from self.beside([thread])
+        return failure
 
     def _all(self) -> Steps[list[StoredMemory]]:
         items = yield from items_below(self.store, self._all_of("threads"))
-        memories: list[StoredMemory] = []
-        for item in items:
-            thread = yield from self._thread(item.key)
-            memory = None if thread is None else _memory_of(thread, item)
-            memories += [] if memory is None else [memory]
-        return memories
+        threads: list[ThreadInfo] = []
+        for thread_id in dict.fromkeys(item.key for item in items):
+            thread = yield from self._thread(thread_id)
+            threads += [] if thread is None else [thread]
+        known = yield from self.beside(threads)
+        return [memory for memory, _ in known if memory is not None]
 
     def _forget(self, thread_id: ThreadId) -> Steps[bool]:
         thread = yield Call(self.threads, "get", thread_id)
         [(memory, _)] = yield from self.beside([thread])
         deletes: list[Op] = [PutOp(place, thread.id, None) for place in self._places(thread)[:2]]
-        yield Call(self.store, "batch", deletes)
+        yield Call(self.stores.of(thread.owner), "batch", deletes)
         return memory is not None
 
     def _is_there(self, thread: ThreadInfo) -> Steps[bool]:

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any, Final, Literal, Protocol, TypeAlias
 from uuid import uuid4
 
-from langgraph.store.base import BaseStore, Op, PutOp, SearchItem
+from langgraph.store.base import BaseStore, Item, Op, PutOp, SearchItem
 
 from langmem_ext.errors import (
     ConversationError,
@@ -122,8 +122,13 @@ class Queue(Protocol):
         This holds even if this process dies.
         """
 
-    async def get(self, task_id: str) -> TaskState | None:
-        """The state of a task; None if it is not known, or no longer."""
+    async def get(self, task_id: str, owner: str | None = None) -> TaskState | None:
+        """The state of a task; None if it is not known, or no longer.
+
+        Args:
+            task_id: Its id.
+            owner: Its owner; None for a task of nobody's, or else of anyone's.
+        """
 
 
 Perform: TypeAlias = Callable[[Task], Awaitable[Any]]
@@ -158,16 +163,22 @@ class StoreQueue:
         line = _line_of(task)
         # One at a time, for a lease is a connection on PostgreSQL.
         async with self._taking, self._lease("end", line, wait=PATIENCE):
-            if await self.get(task.id) is None:
+            if await self._known(task.id, task.owner) is None:
                 before = await self._places(line)
                 place = f"{int(before[-1].key) + 1 if before else 0:020d}"
-                await self._write(TaskState(task), (*LINES, line), place, {"task": task.id})
+                value = {"task": task.id, "owner": task.owner}
+                await self._write(task.owner, TaskState(task), (*LINES, line), place, value)
         self._list(line)
 
-    async def get(self, task_id: str) -> TaskState | None:
-        """The state of a task."""
-        item = await self._store.aget(TASKS, task_id, refresh_ttl=False)
+    async def get(self, task_id: str, owner: str | None = None) -> TaskState | None:
+        """The state of a task; see `Queue`."""
+        item = await self._stores.aclaimed(TASKS, task_id, owner)
         return None if item is None else _state_in(item.value)
+
+    async def _known(self, task_id: object, owner: str | None) -> TaskState | None:
+        """The state of this owner's task, or of nobody's."""
+        state = await self.get(str(task_id), owner)
+        return state if state is not None and state.task.owner == owner else None
 
     def start(self) -> None:
         """Start working; idempotent."""
@@ -219,7 +230,7 @@ class StoreQueue:
                     if not await self._attempt(place):
                         return
 
-    async def _places(self, line: str) -> list[SearchItem]:
+    async def _places(self, line: str) -> list[Item]:
         """The open tasks of a line, the oldest first."""
         places: list[SearchItem] = []
         while True:
@@ -228,20 +239,30 @@ class StoreQueue:
             )
             places += page
             if len(page) < PAGE:
-                return sorted(places, key=lambda place: place.key)
+                break
+        claimed = await asyncio.gather(
+            *(
+                self._stores.aclaimed(place.namespace, place.key, place.value.get("owner"))
+                for place in places
+                if place.key.isdecimal()
+            )
+        )
+        own = {(place.key, place.value["owner"]): place for place in claimed if place is not None}
+        return sorted(own.values(), key=lambda place: place.key)
 
-    async def _attempt(self, place: SearchItem) -> bool:
+    async def _attempt(self, place: Item) -> bool:
         """Try a task; whether it has ended."""
-        state = await self.get(place.value["task"])
+        owner = place.value["owner"]
+        state = await self._known(place.value.get("task"), owner)
         try:
             if state is not None and not state.is_over:
                 state = await self._tried(state)
                 if not state.is_over:
-                    await self._write(state)
+                    await self._write(owner, state)
                     return False
-            await self._write(state, place.namespace, place.key, None)
+            await self._write(owner, state, place.namespace, place.key, None)
         except ThreadDeleted:  # and the task with it
-            await self._write(None, place.namespace, place.key, None)
+            await self._write(owner, None, place.namespace, place.key, None)
         return True
 
     async def _tried(self, state: TaskState) -> TaskState:
@@ -250,7 +271,7 @@ class StoreQueue:
             ended = "every process that tried it has ended in the midst of it"
             return _moved(state, "failed", error=state.error or ended)
         begun = _moved(state, "running", attempts=state.attempts + 1)
-        await self._write(begun)
+        await self._write(state.task.owner, begun)
         try:
             result = await self._perform(state.task)
         except ThreadBusy as error:  # it has to wait, and was not tried
@@ -262,17 +283,17 @@ class StoreQueue:
 
     async def _write(
         self,
+        owner: str | None,
         state: TaskState | None,
         line: tuple[str, ...] = (),
         place: str = "",
         value: dict[str, Any] | None = None,
     ) -> None:
         """Write a task's state, and its place in its line (None: it has none any more)."""
-        ttl, puts, owner = KEPT if self._store.supports_ttl else None, list[Op](), None
+        ttl, puts = KEPT if self._store.supports_ttl else None, list[Op]()
         if state is not None:
             put = PutOp(TASKS, state.task.id, _value_of(state), index=False, ttl=ttl)
             puts.append(self._with_thread(state.task.thread, put))
-            owner = state.task.owner
         if line:
             puts.append(PutOp(line, place, value, index=False, ttl=ttl))
         await self._stores.of(owner).abatch(puts)
@@ -330,16 +351,20 @@ def _value_of(state: TaskState) -> dict[str, Any]:
     }
 
 
-def _state_in(value: Mapping[str, Any]) -> TaskState:
-    thread = None if value["thread"] is None else SourceThread(*value["thread"])
-    return TaskState(
-        task=Task(
-            value["kind"], value["payload"], value["owner"], value["id"], value["line"], thread
-        ),
-        status=value["status"],
-        attempts=value["attempts"],
-        result=value["result"],
-        error=value["error"],
-        created_at=datetime.fromisoformat(value["created_at"]),
-        updated_at=datetime.fromisoformat(value["updated_at"]),
-    )
+def _state_in(value: Mapping[str, Any]) -> TaskState | None:
+    """A task's state from the store; None if an owner with SQL of its own put something else."""
+    try:
+        thread = None if value["thread"] is None else SourceThread(*value["thread"])
+        return TaskState(
+            task=Task(
+                value["kind"], value["payload"], value["owner"], value["id"], value["line"], thread
+            ),
+            status=value["status"],
+            attempts=value["attempts"],
+            result=value["result"],
+            error=value["error"],
+            created_at=datetime.fromisoformat(value["created_at"]),
+            updated_at=datetime.fromisoformat(value["updated_at"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -52,7 +52,10 @@ _OWN: Final = frozenset(
     }
 )
 """What a client's config must not set: the server does. Names that begin with two underscores are
-LangGraph's."""
+LangGraph's; by those that begin with `langgraph_` its server says who has been authenticated."""
+
+USER: Final = "user_id"
+"""What graphs commonly call the user in `configurable`, and in their context."""
 
 WAITS: Final = "waiting_for_param"
 """The channel by which a waiting graph is known: there, a message of an input may be an answer."""
@@ -378,12 +381,19 @@ def command_of(command: Mapping[str, Any]) -> Command[Any]:
         ) from error
 
 
-def allowed_of(configurable: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a client's `configurable` that a graph may see."""
+def allowed_of(configurable: Mapping[str, Any], owner: str | None) -> dict[str, Any]:
+    """The part of a client's `configurable` that a graph may see.
+
+    Args:
+        configurable: What the client sends.
+        owner: For whom the client speaks: then it names no user (`Desk.graph` does).
+    """
     return {
         name: value
         for name, value in configurable.items()
-        if name not in _OWN and not name.startswith("__")
+        if name not in _OWN
+        and not name.startswith(("__", "langgraph_"))
+        and (owner is None or name != USER)
     }
 
 
@@ -398,7 +408,7 @@ def config_of(
         client_config: The client's `configurable`, `tags` and `recursion_limit`.
         at: The id of the checkpoint at which the run begins, if any.
     """
-    allowed = allowed_of(client_config.get("configurable") or {})
+    allowed = allowed_of(client_config.get("configurable") or {}, run.owner)
     known = {"run_id": run.id, "graph_id": graph_id, "assistant_id": run.assistant_id}
     config: RunnableConfig = {
         "run_id": UUID(run.id),

@@ -44,7 +44,7 @@ from langmem_ext.server.access import Access
 from langmem_ext.server.limits import Limits
 from langmem_ext.server.problems import NotServed
 from langmem_ext.server.queue import Queue, StoreQueue
-from langmem_ext.server.runs import Graph, Runs
+from langmem_ext.server.runs import USER, Graph, Runs
 from langmem_ext.server.tasks import perform_task
 from langmem_ext.store.store import DeltaStore
 from langmem_ext.threads.states.held import Standing
@@ -82,6 +82,28 @@ class Assistant:
     def is_called(self, name: object) -> bool:
         """Whether a client means this one."""
         return name in (self.name, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """The user of a run, as graphs know one from LangGraph's server: `runtime.server_info.user`.
+
+    Attributes:
+        identity: The owner for whom the caller speaks.
+    """
+
+    identity: str
+    is_authenticated: bool = True
+    permissions: tuple[str, ...] = ()
+
+    @property
+    def display_name(self) -> str:
+        """What the user is called."""
+        return self.identity
+
+    def __getitem__(self, name: str) -> Any:
+        """One of these by its name."""
+        return getattr(self, name)
 
 
 class Desk:
@@ -127,13 +149,14 @@ class Desk:
         """
         if self.assistant is None:
             raise NotServed("this server has no graph: start it with --graph FILE.py:NAME")
-        graph = self.assistant.graph
-        return graph.copy(
-            {
-                "checkpointer": self.saver,
-                "store": self.store if graph.store is None else graph.store,
-            }
-        )
+        graph, owner = self.assistant.graph, self.owner
+        store = self.store if graph.store is None else self._bound(graph.store)
+        bound = graph.copy({"checkpointer": self.saver, "store": store})
+        if owner is None:
+            return bound
+        # As LangGraph's server names the user whom it has authenticated.
+        user = {"langgraph_auth_user": User(owner), "langgraph_auth_user_id": owner, USER: owner}
+        return bound.with_config(configurable=user)
 
     @cached_property
     def store(self) -> BaseStore:
@@ -142,7 +165,10 @@ class Desk:
         Raises:
             NotServed: The store does not know its items' owners.
         """
-        store = self._service.store
+        return self._bound(self._service.store)
+
+    def _bound(self, store: BaseStore) -> BaseStore:
+        """A store, as the caller may see it."""
         if self.owner is None or self.owner == getattr(store, "owner", None):
             return store
         if not isinstance(store, DeltaStore):

@@ -83,7 +83,7 @@ async def deliver(desk: Desk, task: Task) -> dict[str, Any]:
     thread = await desk.threads.aget(thread_id)
     seen = PromptsSeen()
     config: RunnableConfig = {
-        "configurable": allowed_of(payload.get("config") or {}),
+        "configurable": allowed_of(payload.get("config") or {}, desk.owner),
         "callbacks": [seen],
     }
     turn = await desk.converse(

@@ -54,7 +54,7 @@ class Caller:
     """Who asks, and when.
 
     Attributes:
-        owner: Only this owner's items are visible; None if all are.
+        owner: Only this owner's items are visible; None if all are, empty if nobody's are.
         now: The current time, in Unix milliseconds.
     """
 
@@ -514,7 +514,7 @@ def _row_of(put: Put, caller: Caller) -> dict[str, Any]:
     )
     return {
         "path": put.path,
-        "seen": put.path if put.created_at is None else None,
+        "seen": put.path if put.created_at is None and caller.owner is None else None,
         "key": put.key,
         "owner": caller.owner,
         "value": put.value,

@@ -1,7 +1,7 @@
 """The SQL of the store, which SQLite and PostgreSQL share except for its markers.
 
-`:owner` is the caller's, who sees no items of others; NULL: it sees all. `:now` is a time: items
-that have expired by then are not seen, even if they are not deleted yet.
+`:owner` is the caller's, who sees no items of others; NULL: it sees all; empty: nobody's. `:now` is
+a time: items that have expired by then are not seen, even if they are not deleted yet.
 """
 
 from __future__ import annotations

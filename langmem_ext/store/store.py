@@ -195,6 +195,18 @@ class DeltaStore(Closing, BaseStore):
         bound.owner, bound._opened = bound_owner(self, owner), False
         return bound
 
+    def for_nobody(self) -> DeltaStore:
+        """A store like this one that sees nobody's items alone: those that have no owner.
+
+        An unbound store reads and changes the items of all, so an owner whose role of PostgreSQL
+        sends SQL of its own could give it what is taken for the application's.
+        """
+        if self.owner is not None:
+            return self
+        bound = copy(self)
+        bound.owner, bound._opened = "", False
+        return bound
+
     def setup(self) -> Awaitable[None]:
         """Does nothing: opening migrates. For code that calls it, with or without `await`."""
         return Done()

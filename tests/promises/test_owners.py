@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from calling import another, calling
-from langchain_core.messages import HumanMessage
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command
 from payments import Payments
 from savers import Calls
+from scripted_model import scripted
 from small_graphs import asking_for, chain, config, echo, saying
 
 from langmem_ext import (
@@ -25,8 +27,12 @@ from langmem_ext import (
     ThreadNotFound,
     Threads,
     examine,
+    memory_tools,
 )
 from langmem_ext.server import by_token, create_app
+
+NAMES = {f"{name}-0123456789abcdef": name for name in ("ann", "bob")}
+ANN, BOB = ({"authorization": f"Bearer {token}"} for token in NAMES)
 
 
 def chat(saver: DeltaSaver, *, child: bool = False) -> Any:
@@ -115,12 +121,10 @@ def test_what_names_no_owner_is_refused(saver: DeltaSaver) -> None:
 
 async def test_over_http_an_owner_writes_no_item_of_the_server(tmp_path: Path) -> None:
     """Else she would give it tasks in another's name, prompts of all, or the key of MCP."""
-    names = {"ann-0123456789abcdef": "ann", "bob-0123456789abcdef": "bob"}
     desk, now = Payments(tmp_path), "2026-01-01T00:00:00+00:00"
     async with await DeltaSaver.aopen(tmp_path / "m.db") as saver:
-        app = create_app(saver, graph=desk.graph(saver), access=by_token(names), sweep_every=None)
-        ann_s, bob_s = ({"authorization": f"Bearer {token}"} for token in names)
-        async with calling(app, headers=bob_s) as bob, another(app, headers=ann_s) as ann:
+        app = create_app(saver, graph=desk.graph(saver), access=by_token(NAMES), sweep_every=None)
+        async with calling(app, headers=BOB) as bob, another(app, headers=ANN) as ann:
             say = {"text": "pay 50"}
             await bob.http.post("/threads", json={"thread_id": "bobs"})
             assert (await bob.http.post("/langmem/threads/bobs/reply", json=say)).is_success
@@ -146,6 +150,32 @@ async def test_over_http_an_owner_writes_no_item_of_the_server(tmp_path: Path) -
             own = {"namespace": ["notes"], "key": "k", "value": {"a": 1}}
             assert (await ann.http.put("/store/items", json=own)).status_code == 204
     assert desk.ran == []
+
+
+@pytest.mark.parametrize("owner", [None, lambda config: config["configurable"]["user_id"]])
+async def test_over_http_nobody_passes_for_another(saver: DeltaSaver, owner: Any) -> None:
+    """Facts are those of the user whom the server knows, whoever else a client names."""
+
+    def remember(messages: Any) -> AIMessage:
+        fact = {"fact": messages[-1].text, "subject": "drink"}
+        return AIMessage("", tool_calls=[{"name": "remember_fact", "args": fact, "id": "c"}])
+
+    tools = memory_tools(saver.store, owner=owner)
+    for tool in tools:
+        tool.return_direct = True
+    agent = create_agent(scripted(remember), tools, store=saver.store)
+    app = create_app(saver, graph=agent, access=by_token(NAMES), sweep_every=None)
+    bobs = {name: "bob" for name in ("user_id", "langgraph_auth_user_id", "owner")}
+    async with calling(app, headers=BOB) as bob, another(app, headers=ANN) as ann:
+        for caller, fact in ((bob, "tea"), (ann, "rum")):
+            await caller.sdk.threads.create(thread_id=fact)
+            said: Any = {"messages": [("user", fact)]}
+            await caller.sdk.runs.wait(fact, "agent", input=said, config={"configurable": bobs})
+            reply = {"text": f"more {fact}", "config": bobs}
+            assert (await caller.http.post(f"/langmem/threads/{fact}/reply", json=reply)).is_success
+    for name, fact in (("ann", "rum"), ("bob", "tea")):
+        known = Facts(saver.store, owner=name).recall(superseded=True)
+        assert [one.text for one in known] == [f"more {fact}", fact]
 
 
 # -- a thread is given to another owner whole ------------------------------------------------------
@@ -192,10 +222,8 @@ def test_another_process_that_knows_the_thread_learns_of_it(url: str) -> None:
 
 async def test_a_run_is_found_only_with_its_thread(saver: DeltaSaver) -> None:
     """What a server remembers of a run holds the conversation."""
-    ann = {"authorization": "Bearer ann-0123456789abcdef"}
-    names = {"ann-0123456789abcdef": "ann"}
-    app = create_app(saver, graph=chain(echo), access=by_token(names), sweep_every=None)
-    async with calling(app, headers=ann) as caller:
+    app = create_app(saver, graph=chain(echo), access=by_token(NAMES), sweep_every=None)
+    async with calling(app, headers=ANN) as caller:
         for way in ("deleted", "given"):
             await caller.sdk.threads.create(thread_id=way)
             asked = {"messages": [("user", "private")]}

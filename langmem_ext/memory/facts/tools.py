@@ -51,18 +51,21 @@ def memory_tools(
     A fact's source is the user's newest message; it is deleted with its thread. What a message of
     the conversation hides (`mark_sensitive`) is not remembered, and the model is told so.
 
+    Where a server has authenticated the run's user, the facts are that user's, and no `owner`
+    leads to another's.
+
     Args:
         store: Where the facts are.
         owner: Whose they are: a name, or a function of the run's config for an agent that serves
-            many.
+            many; None for the user whom the server has authenticated (`langgraph_auth_user_id` in
+            `configurable`), or else for nobody.
         namespace: The namespace of the store that they are below.
 
     Raises:
         InvalidInput: The owner is no name.
 
     Example:
-        `create_agent(model, memory_tools(store, owner=lambda config:
-        config["configurable"]["user_id"]))`
+        `create_agent(model, memory_tools(store), checkpointer=saver, store=store)`
     """
     stores = OwnedStores(store)
     if not callable(owner):
@@ -71,7 +74,11 @@ def memory_tools(
 
     def facts_of(runtime: ToolRuntime[Any, Any]) -> Facts:
         whose = owner_key(owner(runtime.config) if callable(owner) else owner)
-        return Facts(stores.of(whose), owner=whose, namespace=namespace)
+        user = _user_of(runtime)
+        bound = stores.of(whose if user is None else user)
+        if user is not None and (whose is None or getattr(bound, "owner", None) != user):
+            whose = user  # their rows have their facts alone, under whatever name
+        return Facts(bound, owner=whose, namespace=namespace)
 
     def remember_fact(fact: str, subject: str, runtime: ToolRuntime[Any, Any]) -> str:
         return run(_remembering(facts_of(runtime), fact, subject, runtime))
@@ -104,6 +111,14 @@ def memory_tools(
             handle_tool_error=True,
         ),
     ]
+
+
+def _user_of(runtime: ToolRuntime[Any, Any]) -> str | None:
+    """The user of a run: whose store it has, or whom a server has authenticated."""
+    user = getattr(runtime.store, "owner", None)
+    return owner_key(
+        user or runtime.config.get("configurable", {}).get("langgraph_auth_user_id") or None
+    )
 
 
 def _remembering(

@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore, Item, Op, PutOp
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log.message_log import require_storable
 from langmem_ext.memory.calls import Call, Steps, arun, run
-from langmem_ext.memory.items import ROOT, Namespace, items_below, label_of
+from langmem_ext.memory.items import ROOT, Namespace, OwnedStores, items_below, label_of
 from langmem_ext.memory.prompts.texts import prompt_text
 from langmem_ext.storage.rows.clock import moment_of, now_ms
 
@@ -50,7 +50,7 @@ class PromptVersions:
     `memory_generation` and `fact_extraction`, and its own prompts where there is none.
 
     Args:
-        store: Where they are: any LangGraph store.
+        store: Where they are: any LangGraph store. What owners have in it is none of them.
         namespace: The namespace of the store that they are below.
 
     Example:
@@ -59,7 +59,7 @@ class PromptVersions:
     """
 
     def __init__(self, store: BaseStore, *, namespace: Namespace = ROOT) -> None:
-        self.store = store
+        self.store = OwnedStores(store).of(None)
         self.root = tuple(namespace)
 
     def add(self, name: str, text: str, *, set_active: bool = True) -> PromptVersion:

@@ -72,15 +72,15 @@ async def send(thread_id: ThreadId, body: NewMessage, desk: AtDesk) -> Response:
     # The task has the message's id, so that its answer is found by it.
     task_id = message_id if body.message_id is None else _name(desk.owner, message_id)
     payload = {**body.model_dump(), "conversation_id": thread_id, "message_id": message_id}
-    state = None if body.message_id is None else await desk.queue.get(task_id)
-    if state is None:
+    state = None if body.message_id is None else await desk.queue.get(task_id, desk.owner)
+    if state is None or state.task.owner != desk.owner:
         thread = await desk.threads.acreate(thread_id, exist_ok=True)
         source = SourceThread(thread.id, began(thread))
         held = await desk.saver.aget_tuple(place(thread_id))
         accepted = {**payload, "seen": [one.id for one in asked_in(held)]}
         task = Task(DELIVER, accepted, desk.owner, task_id, line=thread_id, thread=source)
         await desk.queue.put(task)
-        state = await desk.queue.get(task_id) or TaskState(task)
+        state = await desk.queue.get(task_id, desk.owner) or TaskState(task)
     if {**state.task.payload, **payload} != state.task.payload:
         raise HTTPException(
             409, f"another message was sent with the id {message_id!r}: send this one with its own"
@@ -121,9 +121,10 @@ async def pipeline_steps(message_id: MessageId, desk: AtDesk) -> Response:
 
     Sensitive values are hidden.
     """
-    own = await desk.keeping.aget(MESSAGES, _name(desk.owner, message_id))
-    item = own or await desk.keeping.aget(MESSAGES, message_id)
-    if item is None or desk.owner not in (None, item.value["owner"]):
+    stores, owner = desk.memories.stores, desk.owner
+    own = await stores.aclaimed(MESSAGES, _name(owner, message_id), owner)
+    item = own or await stores.aclaimed(MESSAGES, message_id, owner)
+    if item is None:
         raise HTTPException(404, f"there is no message {message_id!r} here that was answered")
     await desk.threads.aget(item.value["conversation_id"])
     return await wire.answer(item.value["steps"])
@@ -136,7 +137,7 @@ async def task_of(desk: Desk, *task_ids: str) -> TaskState:
         HTTPException: None is found.
     """
     for task_id in task_ids:
-        state = await desk.queue.get(task_id)
+        state = await desk.queue.get(task_id, desk.owner)
         if state is not None and desk.owner in (None, state.task.owner):
             return state
     raise HTTPException(404, f"there is no task {task_ids[-1]!r} here, or it has ended long ago")

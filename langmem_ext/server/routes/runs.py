@@ -33,7 +33,7 @@ from langmem_ext.server.routes.threads import (
     SentNote,
     ThreadId,
 )
-from langmem_ext.server.runs import Run, Work, check, command_of, config_of
+from langmem_ext.server.runs import USER, Run, Work, check, command_of, config_of
 from langmem_ext.server.service import Assistant, Desk
 
 RunId: TypeAlias = Annotated[str, Path(description="A run's id.", max_length=100)]
@@ -257,12 +257,15 @@ def _work(run: Run, assistant: Assistant, body: NewRun) -> Work:
     client_config = {} if body.config is None else body.config.model_dump(exclude_none=True)
     modes = body.stream_mode or "values"
     before, after = body.interrupt_before, body.interrupt_after
+    context = body.context
+    if run.owner is not None and context is not None and USER in context:
+        context = {**context, USER: run.owner}  # as in `configurable`
     return Work(
         input=body.input if body.command is None else command_of(body.command),
         config=config_of(run, assistant.name, client_config, at),
         modes=[modes] if isinstance(modes, str) else modes,
         subgraphs=bool(body.stream_subgraphs),
-        context=body.context,
+        context=context,
         # As `converse`: a step that is reported is stored.
         options={
             "interrupt_before": before,

@@ -72,7 +72,7 @@ async def reply(thread_id: ThreadId, body: Reply, desk: AtDesk) -> Response:
     """Answer what a thread waits for, or send it a new message; the turn that follows."""
     desk.graph  # noqa: B018 - raises if there is no graph
     await desk.threads.aget(thread_id)
-    config: RunnableConfig = {"configurable": allowed_of(body.config or {})}
+    config: RunnableConfig = {"configurable": allowed_of(body.config or {}, desk.owner)}
     turn = await desk.converse(
         body.text, thread_id, body.message_id, config, interrupt_id=body.interrupt_id
     )

@@ -6,11 +6,16 @@ from typing import Final
 
 from langmem_ext.storage.driver import Steps
 from langmem_ext.storage.operation import Batch, Op, Rows, fetch, operation
+from langmem_ext.storage.schema.dialect import OWNER_VALUE
 
 SWEPT: Final = 64
 """How many items a transaction deletes at most."""
 
-OWNED: Final = "(owner = :owner OR CAST(:owner AS TEXT) IS NULL)"
+# An empty `:owner` is nobody's, or that of a role that is bound to an owner.
+OWNED: Final = (
+    "(owner = :owner OR CAST(:owner AS TEXT) IS NULL OR CAST(:owner AS TEXT) = '' AND"
+    f" coalesce(owner, '') = coalesce({OWNER_VALUE}, ''))"
+)
 DELETE_EXPIRED = (
     "DELETE FROM store_item WHERE number IN (SELECT number FROM store_item"
     f" WHERE expires_at <= :now AND {OWNED} ORDER BY expires_at LIMIT :limit) RETURNING number"

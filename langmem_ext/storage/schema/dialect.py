@@ -87,8 +87,8 @@ NUMBERED: Final = "[numbered]"
 """The thread whose number is that of the thread `:id`, whichever that is."""
 
 OWNER_VALUE: Final = "[:owner]"
-"""A new thread's owner: `:owner`, or else the owner whose threads alone the role of PostgreSQL may
-write (`postgres.roles`)."""
+"""A new row's owner: `:owner`, or else, where that is NULL or empty, the owner whose rows alone the
+role of PostgreSQL may write (`postgres.roles`)."""
 
 FOR_UPDATE: Final = "[for update]"
 """At the end of a SELECT: nobody else writes to the thread until the operation has ended."""
@@ -271,7 +271,7 @@ SQLITE: Final = Dialect(
         "new thread": "id",
         ":new thread": ":id",
         "numbered": "id = :id",
-        ":owner": ":owner",
+        ":owner": "nullif(:owner, '')",
         "for update": "",
         "held id": "1",
         "lost thread": ":thread",
@@ -384,7 +384,9 @@ _POSTGRES: Final = {
     "new thread": "number, id, generation",
     ":new thread": ":id_number, :id, :new_generation",
     "numbered": "number = :id_number",
-    ":owner": "coalesce(:owner, (SELECT owner FROM grantee WHERE role = current_user))",
+    ":owner": (
+        "coalesce(nullif(:owner, ''), (SELECT owner FROM grantee WHERE role = current_user))"
+    ),
     "for update": "FOR UPDATE",
     "held id": "1 FROM pg_advisory_xact_lock(:id_number)",
     "lost thread": ":id_number",

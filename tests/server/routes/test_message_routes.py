@@ -79,7 +79,7 @@ async def test_an_answer_that_is_not_there_yet_is_polled_for() -> None:
         async def put(self, task: Task) -> None:
             self.taken[task.id] = TaskState(task)
 
-        async def get(self, task_id: str) -> TaskState | None:
+        async def get(self, task_id: str, owner: str | None = None) -> TaskState | None:
             return self.taken.get(task_id)
 
     queue = Elsewhere()
