@@ -145,7 +145,7 @@ class Desk:
         """The graph, which stores its threads for this caller.
 
         Raises:
-            NotServed: The server has no graph.
+            NotServed: The server has no graph, or its store does not know its items' owners.
         """
         if self.assistant is None:
             raise NotServed("this server has no graph: start it with --graph FILE.py:NAME")
@@ -173,7 +173,8 @@ class Desk:
             return store
         if not isinstance(store, DeltaStore):
             raise NotServed(
-                f"a {type(store).__name__} does not tell whose its items are: serve a DeltaStore"
+                f"a {type(store).__name__} does not tell whose its items are: serve a DeltaStore,"
+                " and compile the graph with one or without a store"
             )
         return store.for_owner(self.owner)
 

@@ -15,7 +15,14 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.store.memory import InMemoryStore
 
-from langmem_ext import Facts, FactSource, InvalidInput, mark_sensitive, memory_tools
+from langmem_ext import (
+    DeltaStore,
+    Facts,
+    FactSource,
+    InvalidInput,
+    mark_sensitive,
+    memory_tools,
+)
 
 CONFIG = {"configurable": {"thread_id": "t1", "user_id": "ann"}}
 
@@ -95,6 +102,26 @@ async def test_an_agent_of_many_users_serves_each_with_what_is_the_users_own(mod
         await asked(mode, store, "search_memory", {}, HumanMessage("?"), owner="bob")
         == "Nothing is remembered of that."
     )
+
+
+async def test_the_user_whom_a_server_has_authenticated_has_facts_of_their_own(mode: str) -> None:
+    """In rows of their own, or where the store has none, under their own name."""
+    fact = {"fact": "Lives in Oslo", "subject": "city"}
+    model = CallingDouble(tool="remember_fact", args=fact)
+    said = {"messages": [HumanMessage("Oslo")]}
+    config = {"configurable": {"thread_id": "t1", "langgraph_auth_user_id": "ann"}}
+    for owner in (None, "bob", lambda _: "bob"):
+        with DeltaStore.open(":memory:") as store:
+            agent = create_agent(model, memory_tools(store, owner=owner))
+            await called(mode, agent, "invoke", said, config)
+            found = Facts(store.for_owner("ann"), owner="ann" if owner is None else "bob").recall()
+            assert [one.text for one in found] == ["Lives in Oslo"]
+            assert Facts(store, owner="bob").recall() == Facts(store).recall() == []
+        foreign = InMemoryStore()
+        agent = create_agent(model, memory_tools(foreign, owner=owner))
+        await called(mode, agent, "invoke", said, config)
+        assert len(Facts(foreign, owner="ann").recall()) == 1
+        assert Facts(foreign, owner="bob").recall() == []
 
 
 @pytest.mark.parametrize(

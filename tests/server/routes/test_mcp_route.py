@@ -83,10 +83,11 @@ async def test_each_caller_goes_on_with_their_own_conversations(tmp_path: Path, 
                     await bob.call_tool("check_order", {"conversation": "mine"})
                 done = await bob.call_tool("check_order", {"order_id": "O-1"})
                 assert text_of(done) == "Order O-1 is on its way."
-        owners = {
-            one.config["configurable"]["thread_id"] for one in saver.for_owner("ann").list(None)
+        owned = {
+            (one.config["configurable"]["thread_id"], one.metadata.get("user_id"))
+            for one in saver.for_owner("ann").list(None)
         }
-        assert owners == {"mcp-mine"}
+        assert owned == {("mcp-mine", "ann")}
     assert shop.effects() == [
         ("cancel_order", {"number": "O-2"}),
         ("check_order", {"number": "O-1"}),

@@ -10,16 +10,22 @@ from typing import Any
 
 import httpx
 import pytest
-from calling import Caller, calling
+from calling import Caller, another, calling
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
 from langgraph_sdk.errors import APIStatusError
 from patience import auntil
 from served import greeter, notebook, speaker
+from typing_extensions import TypedDict
 
 from langmem_ext import DeltaSaver
 from langmem_ext.server import Limits, by_token, create_app
 
 INPUT = {"messages": [{"role": "user", "content": "hi", "id": "m1"}]}
-ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
+ANN, BOB, ALL = "ann-0123456789abcdef", "bob-0123456789abcdef", "all-0123456789abcdef"
 
 
 @pytest.fixture
@@ -196,3 +202,66 @@ async def test_what_needs_a_queue_is_said_not_to_be_served(noting: Caller) -> No
     assert await status_of(runs.create("t1", "another", input={})) == 404
     assert await status_of(runs.create("nobody", "agent", input={})) == 404
     assert await status_of(runs.create("t1", "agent", command={"goto": [{"node": "note"}]})) == 422  # type: ignore[arg-type]
+
+
+class Who(TypedDict):
+    user_id: str
+
+
+class Told(MessagesState):
+    told: list[Any]
+
+
+async def tell(state: Told, config: RunnableConfig, runtime: Runtime[Who]) -> dict[str, Any]:
+    """Tell who the user is, and put it where all users put theirs."""
+    assert runtime.store is not None
+    before = await runtime.store.aget(("who",), "last")
+    info, told = runtime.server_info, config["configurable"]
+    user = info.user if info is not None else None
+    await runtime.store.aput(("who",), "last", {"by": told.get("user_id")})
+    return {
+        "told": [
+            None if user is None else (user.identity, user["identity"], user.display_name),
+            *(told.get(name) for name in ("langgraph_auth_user_id", "user_id")),
+            *(told.get(name) for name in ("langgraph_auth_permissions", "tz")),
+            runtime.context["user_id"],
+            None if before is None else before.value,
+        ]
+    }
+
+
+def telling(store: BaseStore | None) -> Any:
+    """A graph that tells who its user is."""
+    builder = StateGraph(Told, context_schema=Who).add_node(tell).add_edge(START, "tell")
+    return builder.compile(store=store)
+
+
+async def test_a_graph_is_told_the_user_by_the_server_and_has_that_users_store(url: str) -> None:
+    names = {"user_id": "bob", "langgraph_auth_user_id": "bob", "langgraph_auth_permissions": ["x"]}
+    config: Any = {"configurable": {**names, "langgraph_auth_user": {"identity": "bob"}, "tz": "Z"}}
+    tokens = {"ann": ANN, "bob": BOB, None: ALL}
+    access = by_token({token: name for name, token in tokens.items()})
+    before: dict[str, Any] = {}
+    async with DeltaSaver.from_conn_string(url) as saver:
+        for store in (None, saver.store):
+            app = create_app(saver, graph=telling(store), access=access)
+            async with calling(app):
+                for name in ("bob", "ann", "bob", None):
+                    async with another(app, headers={"X-Api-Key": tokens[name]}) as caller:
+                        thread = (await caller.sdk.threads.create())["thread_id"]
+                        values: Any = await caller.sdk.runs.wait(
+                            thread, "agent", input=INPUT, config=config, context={"user_id": "bob"}
+                        )
+                    user = None if name is None else [name] * 3
+                    told = [user, name, name or "bob", None, "Z", name or "bob"]
+                    assert values["told"][:-1] == told
+                    if name is not None:
+                        assert values["told"][-1] == before.get(name)
+                        before[name] = {"by": name}
+
+
+async def test_an_owner_runs_no_graph_whose_store_shows_the_items_of_all() -> None:
+    app = create_app(":memory:", graph=telling(InMemoryStore()), access=by_token({ANN: "ann"}))
+    async with calling(app, headers={"X-Api-Key": ANN}) as ann:
+        run = ann.sdk.runs.wait("t1", "agent", input=INPUT, if_not_exists="create")
+        assert await status_of(run) == 501
