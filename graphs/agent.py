@@ -37,6 +37,8 @@ PROMPT: Final = "You work at an order desk. {{CONVERSATION_MEMORY}}"
 def make_agent(saver: DeltaSaver, model: BaseChatModel | str) -> Graph:
     """The agent, compiled with `saver`; its memories and facts are in the same database.
 
+    Behind a server that authenticates, each user has facts of their own.
+
     Args:
         saver: Where its threads are stored.
         model: A chat model, or its name for `init_chat_model`.

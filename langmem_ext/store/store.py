@@ -405,7 +405,9 @@ class DeltaStore(Closing, BaseStore):
         done = 0
         for page in read_lines(lines):
             # In their order, so that it is the order of their first put.
-            for owner, group in groupby(page, key=lambda item: self.owner or item.owner):
+            for owner, group in groupby(
+                page, key=lambda item: item.owner if self.owner is None else self.owner
+            ):
                 items = list(group)
                 plan = Plan([item.put for item in items])
                 plan.texts = {

@@ -556,6 +556,24 @@ async def test_a_server_takes_nothing_of_an_owners_role_for_its_own_or_anothers(
         assert Facts(saver.store).recall() == []
 
 
+async def test_a_server_of_an_owners_role_does_its_tasks(place: Place) -> None:
+    async def perform(task: Task) -> str:
+        return task.kind
+
+    url = place.as_role(place.granted("writer", "acme"))
+    async with DeltaSaver.from_conn_string(url) as saver:
+        queue = StoreQueue(saver.store, saver.log, perform)
+        queue.start()
+        await queue.put(Task("COUNT", {}, id="t"))
+
+        async def result() -> object:
+            state = await queue.get("t")
+            return state is not None and state.result
+
+        assert await auntil(result) == "COUNT"
+        await queue.aclose()
+
+
 # -- least privilege -------------------------------------------------------------------------------
 
 
