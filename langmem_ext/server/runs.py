@@ -11,7 +11,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 from uuid import UUID, uuid4
@@ -19,6 +19,7 @@ from uuid import UUID, uuid4
 from fastapi import HTTPException
 from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.errors import GraphRecursionError, InvalidUpdateError
@@ -31,6 +32,7 @@ from langmem_ext.log.message_log import MessageLog
 from langmem_ext.storage.driver import aleased
 from langmem_ext.threads.states.held import asked_in, is_interrupt_id, require_seen
 from langmem_ext.threads.states.taken import AS_INPUT, require_taken
+from langmem_ext.types import UNASKED
 
 Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
 Status: TypeAlias = Literal["pending", "running", "error", "success", "interrupted"]
@@ -62,6 +64,8 @@ WAITS: Final = "waiting_for_param"
 KEPT: Final = {"plan": True, "suspended": True, "known_secrets": False, "sensitive_params": False}
 """Channels of a waiting graph that no client writes, each with whether one may empty it: the
 requests under way, with what the user said yes to; and what its views hide."""
+
+_UNASKED: Final[RunnableConfig] = {"configurable": {UNASKED: True}}
 
 _log = logging.getLogger(__name__)
 
@@ -217,6 +221,8 @@ async def _drive(
             run.become("running")
             begun.set_result(None)
             await emit("metadata", {"run_id": run.id, "attempt": 1})
+            if work.input is not None and not asked_in(held):
+                work = replace(work, config=merge_configs(work.config, _UNASKED))
             await uncut(_stream(run, graph, work, emit))
             run.become("success")
     except asyncio.CancelledError:

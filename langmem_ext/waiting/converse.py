@@ -39,7 +39,7 @@ from langmem_ext.messages.annotations import NAMESPACE, asked_in
 from langmem_ext.storage.driver import Leases, SupportsLease, aleased, leased
 from langmem_ext.threads.states.held import HELD, Standing, require_seen
 from langmem_ext.threads.states.rewind import COPY, arewind, finished_again, rewind
-from langmem_ext.types import CONFIRMATION
+from langmem_ext.types import CONFIRMATION, UNASKED
 from langmem_ext.waiting.interrupts.foreign import plan_answers, plan_resume
 from langmem_ext.waiting.sensitive import marked, written_at
 from langmem_ext.waiting.time_zone import zoned_now
@@ -150,7 +150,7 @@ def converse(
                     job.saver.put_writes(*put)
             elif isinstance(call, Run):
                 try:
-                    graph.invoke(call.value, job.config, durability="sync")
+                    graph.invoke(call.value, job.config_of(call), durability="sync")
                 except Exception as error:  # whatever a node of somebody's graph raises
                     taken = None
                     with job.taking_back():
@@ -205,7 +205,7 @@ async def aconverse(
                     await job.saver.aput_writes(*put)
             elif isinstance(call, Run):
                 try:
-                    await uncut(graph.ainvoke(call.value, job.config, durability="sync"))
+                    await uncut(graph.ainvoke(call.value, job.config_of(call), durability="sync"))
                 except Exception as error:  # as above
                     taken = None
                     with job.taking_back():
@@ -370,6 +370,11 @@ class _Job:
             config=merge_configs({"recursion_limit": RECURSION_LIMIT}, config, own),
             used=used,
         )
+
+    def config_of(self, call: Run) -> RunnableConfig:
+        """The config of a run; an input is sent only where it answers nothing."""
+        unasked: RunnableConfig = {"configurable": {UNASKED: isinstance(call.value, dict)}}
+        return merge_configs(self.config, unasked)
 
     def steps(self, before: Sequence[Interrupt] | None) -> Steps:
         """The calls that deliver the message until the thread is idle or asks; gives its state.

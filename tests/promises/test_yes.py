@@ -454,3 +454,46 @@ def test_what_is_said_after_a_yes_that_led_to_nothing_takes_it_back() -> None:
             converse(graph, "yes", thread_id=desk.thread, message_id="m")
         converse(graph, **again, thread_id=desk.thread)
         assert len(desk.ran) == 2
+
+
+async def test_a_yes_to_what_no_interrupt_has_asked_runs_nothing() -> None:
+    """The state waits for a yes, but nobody was asked: after a fork, an edit, or a turn that died.
+
+    An input is no answer then, by whichever way it comes.
+    """
+
+    def before(state: Any) -> dict[str, Any]:
+        if "dies" in state["messages"][-2].content:
+            raise KeyboardInterrupt
+        return {}
+
+    built = build_waiting_graph(CATALOG, [pay, cancel_order], before={"ask_user": before})
+    graph = built.compile(checkpointer=DeltaSaver())
+    async with calling(create_app(graph.checkpointer, graph=graph, sweep_every=None)) as caller:
+        for how in ("fork", "edit", "died"):
+            for through in ("converse", "input", "queue"):
+                thread = how + through
+                config: Any = {"configurable": {"thread_id": thread}}
+                await caller.sdk.threads.create(thread_id=thread)
+                for text in ("pay 50", "Ann"):
+                    await aconverse(graph, text, thread_id=thread)
+                shown = (await graph.aget_state(config)).config
+                if how == "died":
+                    with pytest.raises(KeyboardInterrupt):
+                        converse(graph, "make it 80, dies", thread_id=thread)
+                elif how == "fork":
+                    await aconverse(graph, "make it 80", thread_id=thread)
+                    await graph.aupdate_state(shown, {}, as_node="classify")
+                else:
+                    said = {"messages": [("ai", "Did you get my e-mail?")]}
+                    await graph.aupdate_state(config, said)
+                if through == "converse":
+                    await aconverse(graph, "yes", thread_id=thread)
+                elif through == "input":
+                    yes: Any = {"messages": [("user", "yes")]}
+                    await caller.sdk.runs.wait(thread, "agent", input=yes)
+                else:
+                    path = f"/langmem/conversations/{thread}/messages"
+                    await caller.http.post(path, json={"content": "yes", "message_id": thread})
+                    await caller.http.get(f"/langmem/messages/{thread}/response?wait=20")
+                assert RAN == [], thread

@@ -24,7 +24,7 @@ from langmem_ext._internal.calls import between_calls, called
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.messages.blocks import blocks_of
 from langmem_ext.messages.text import words_of
-from langmem_ext.types import CONFIRMATION
+from langmem_ext.types import CONFIRMATION, UNASKED
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.graph.answerer import Answerer
 from langmem_ext.waiting.graph.events import Reporter
@@ -132,7 +132,8 @@ class Nodes:
         here = self._on(state)
         heard = here._heard(state, config)
         confirms = heard is not None and state.get("waiting_for_param") == CONFIRMATION
-        if confirms and _says_more(state["messages"]):
+        unasked = config.get("configurable", {}).get(UNASKED)
+        if confirms and (unasked or _says_more(state["messages"])):
             state = {**state, "waiting_for_param": None}
         if heard is not None:
             self.reporter.received(state, config)
