@@ -36,23 +36,7 @@ OWN = Extensions({"iban": read_iban}, {"six": check})
 WRONG = 3
 '''
 
-CATALOG = """
-intents:
-  transfer:
-    description: Send money
-    examples: [send money, make a transfer]
-    required: [iban, amount]
-    tool: transfer
-    confirm: 'Send {amount} to {iban}?'
-  balance:
-    examples: [what is my balance]
-    required: [pin]
-    reply: You have enough.
-params:
-  iban: {type: iban, validator: six, prompt: 'Which account?'}
-  amount: {type: money, prompt: 'How much?'}
-  pin: {type: text, pattern: '[0-9]{4}', sensitive: true, prompt: 'Your PIN?'}
-"""
+CATALOG = Path(__file__).with_name("transfers.yaml").read_text("utf-8")
 GIVEN = ("--tools", "app.py:TOOLS", "--extensions", "app.py:OWN")
 
 

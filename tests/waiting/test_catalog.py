@@ -92,34 +92,8 @@ def write(folder: Path, text: str) -> Path:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def test_a_file_is_read_with_its_defaults(tmp_path: Path) -> None:
-    path = write(
-        tmp_path,
-        r"""
-intents:
-  - id: greet
-    examples: [hello, 2 hellos]
-    tool: greet
-    required: [name]
-    confirm: yes
-  - id: bye
-    reply: "Bye {name}"
-params:
-  name: {type: person}
-  when:
-    description: the time of the visit
-    type: time
-    examples: [11:30, 2024-05-01, no, 7, 0x10]
-  size:
-    enum: {small: tiny, large: [big, huge], none: }
-  colour:
-    enum: [red, yes, 3]
-escalate_to: bye
-redaction:
-  params: [name]
-""",
-    )
-    catalog = IntentCatalog.from_yaml(path)
+def test_a_file_is_read_with_its_defaults() -> None:
+    catalog = IntentCatalog.from_yaml(Path(__file__).with_name("catalog.yaml"))
     assert [intent.id for intent in catalog.intents] == ["greet", "bye"]
     assert catalog.intent("greet").tool == ("greet",)
     assert catalog.intent("greet").confirm is True

@@ -9,43 +9,7 @@ from langchain_core.tools import tool
 
 from langmem_ext import IntentCatalog, build_waiting_graph
 
-CATALOG = """
-intents:
-  - id: pay
-    description: Pay money
-    examples: [pay somebody]
-    patterns: ['\\bpay\\b']
-    required: [amount]
-    tool: pay
-    confirm: "Pay {amount}?"
-    reply: "Paid {amount}."
-  - id: cancel_order
-    description: Cancel an order
-    examples: [cancel my order]
-    patterns: ['\\bcancel\\b.*\\border\\b']
-    required: [order_id]
-    tool: cancel_order
-    confirm: "Cancel {order_id}?"
-    reply: "Cancelled {order_id}."
-  - id: refund
-    description: Refund an order
-    examples: [refund my order]
-    patterns: ['\\brefund\\b']
-    required: [order_id]
-    tool: refund
-    confirm: "Refund {order_id}?"
-    reply: "Refunded {order_id}."
-  - id: send_note
-    description: Send a note
-    examples: [send a note]
-    required: [note]
-    tool: send_note
-    reply: "Sent."
-params:
-  amount: {type: money, prompt: "How much?"}
-  order_id: {type: identifier, prompt: "Which order?", pattern: 'O-\\d{3,6}', examples: [O-123], keep: plan}
-  note: {type: text, prompt: "What shall I write?"}
-"""  # noqa: E501
+CATALOG = Path(__file__).with_suffix(".yaml").read_text("utf-8")
 
 
 class Payments:

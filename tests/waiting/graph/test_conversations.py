@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import museum
 import pytest
+from catalogs import catalog_named
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
@@ -192,28 +193,7 @@ def test_the_list_of_threads_knows_whose_question_has_expired(tmp_path: Path) ->
     assert [json.loads(line)["id"] for line in listed.stdout.splitlines()] == ["late"]
 
 
-LOCAL = museum.IntentCatalog.from_dict(
-    {
-        "intents": [
-            {
-                "id": "join",
-                "examples": ["join the club"],
-                "required": ["code", "guests"],
-                "tool": "join",
-                "reply": "ok",
-            }
-        ],
-        "params": {
-            "code": {
-                "type": "identifier",
-                "prompt": "Your code?",
-                "pattern": r"\d{4}",
-                "local_only": True,
-            },
-            "guests": {"type": "integer", "prompt": "How many guests?"},
-        },
-    }
-)
+LOCAL = catalog_named("local_only")
 
 
 @tool

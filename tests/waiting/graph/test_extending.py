@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from catalogs import catalog_named
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
@@ -25,7 +26,6 @@ from langmem_ext import (
     ClassifyRequest,
     Extensions,
     Extraction,
-    IntentCatalog,
     InvalidInput,
     Param,
     Reply,
@@ -47,28 +47,7 @@ def transfer(iban: str, amount: float) -> dict[str, str]:
     return {"status": "sent"}
 
 
-CATALOG = IntentCatalog.from_dict(
-    {
-        "intents": {
-            "transfer": {
-                "description": "Send money",
-                "examples": ["send money", "make a transfer"],
-                "required": ["iban", "amount"],
-                "tool": "transfer",
-                "reply": "{amount} went to {iban}.",
-            }
-        },
-        "params": {
-            "iban": {
-                "type": "iban",
-                "validator": "checksum",
-                "normaliser": "tight",
-                "prompt": "Which account?",
-            },
-            "amount": {"type": "money", "prompt": "How much?"},
-        },
-    }
-)
+CATALOG = catalog_named("transfer")
 
 
 def read_iban(param: Param, reply: Reply) -> Iterator[Extraction]:
@@ -263,19 +242,7 @@ def test_a_subgraph_is_a_tool_and_may_ask() -> None:
         """Sign a contract."""
         return str(signing.invoke({"messages": [HumanMessage(str(amount))]})["messages"][-1].text)
 
-    catalog = IntentCatalog.from_dict(
-        {
-            "intents": {
-                "contract": {
-                    "examples": ["sign a contract"],
-                    "required": ["amount"],
-                    "tool": "contract",
-                    "reply": "It is {result}.",
-                }
-            },
-            "params": {"amount": {"type": "money", "prompt": "Over how much?"}},
-        }
-    )
+    catalog = catalog_named("contract")
     graph = build_waiting_graph(catalog, [contract]).compile(InMemorySaver())
     assert converse(graph, "sign a contract", thread_id="t").waiting_for == "amount"
     assert converse(graph, "$900", thread_id="t").reply == "Your name?"
@@ -358,19 +325,7 @@ def plan(start: datetime, length: timedelta, page: HttpUrl) -> str:
     return f"{start:%A %H:%M} for {length} at {page.host}"
 
 
-MEETINGS = IntentCatalog.from_dict(
-    {
-        "intents": {
-            "plan": {
-                "description": "Plan a meeting",
-                "examples": ["plan a meeting", "set up a call"],
-                "tool": "plan",
-                "confirm": "Meet at {start} for {length} on {page}?",
-                "reply": "{result}",
-            }
-        }
-    }
-)
+MEETINGS = catalog_named("meetings")
 NOW = datetime(2024, 5, 29, 14, 30)  # a Wednesday
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import desk
 import pytest
+from catalogs import catalog_named
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.tools import tool
@@ -92,24 +93,7 @@ def test_two_steps_run_one_after_the_other_and_a_result_fills_the_next_call() ->
         calls.append(("trace_parcel", parcel))
         return {"place": "Hamburg"}
 
-    catalog = IntentCatalog.from_dict(
-        {
-            "intents": {
-                "trace": {
-                    "description": "Find a parcel",
-                    "patterns": ["trace"],
-                    "required": ["order_id"],
-                    "optional": ["parcel"],
-                    "tool": ["find_parcel", "trace_parcel"],
-                    "reply": "Parcel {parcel} of {order_id} is in {result.place}.",
-                }
-            },
-            "params": {
-                "order_id": {"type": "identifier", "pattern": r"A\d+"},
-                "parcel": {"type": "identifier", "pattern": r"P-\w+"},
-            },
-        }
-    )
+    catalog = catalog_named("parcels")
     graph = build_waiting_graph(catalog, [find_parcel, trace_parcel]).compile(
         checkpointer=InMemorySaver()
     )

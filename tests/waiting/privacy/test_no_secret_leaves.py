@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from calling import calling
+from catalogs import catalog_named
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
@@ -433,24 +434,7 @@ def settle(card: str, remark: str) -> str:
     return f"settled; {remark}"
 
 
-SETTLING = IntentCatalog.from_dict(
-    {
-        "intents": {
-            "settle": {
-                "description": "Settle the bill",
-                "patterns": [r"\bsettle\b"],
-                "required": ["card", "remark"],
-                "tool": "settle",
-                "confirm": True,
-                "reply": "{result}",
-            }
-        },
-        "params": {
-            "card": {"type": "identifier", "sensitive": True, "pattern": r"\d{16}"},
-            "remark": {"type": "text", "prompt": "Any remark?"},
-        },
-    }
-)
+SETTLING = catalog_named("settling")
 
 
 @pytest.mark.parametrize("spelled", [CARD, "4111 1111 1111 1111", "4111-1111-1111-1111"])

@@ -5,36 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
+from catalogs import catalog_named
 from langchain_core.embeddings import Embeddings
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langmem_ext import EmbeddingClassifier, IntentCatalog, aconverse, build_waiting_graph, converse
+from langmem_ext import EmbeddingClassifier, aconverse, build_waiting_graph, converse
 
 NOW = datetime(2026, 3, 4, 10, 15)
-CATALOG = IntentCatalog.from_dict(
-    {
-        "intents": [
-            {
-                "id": "pause",
-                "description": "Suspend the delivery",
-                "examples": ["stop the paper while we are away"],
-                "required": ["number"],
-                "reply": "{number} is paused.",
-            },
-            {
-                "id": "advert",
-                "description": "Place an advertisement",
-                "examples": ["advertise something for sale"],
-                "required": ["number"],
-            },
-        ],
-        "params": {
-            "number": {"type": "identifier", "pattern": r"S\d{6}", "prompt": "Which number?"},
-            "card": {"type": "identifier", "pattern": r"C\d{4}", "prompt": "?", "sensitive": True},
-        },
-        "replies": {"unknown": "I can help with papers."},
-    }
-)
+CATALOG = catalog_named("newspaper")
 MEANINGS = (
     ("suspend", "stop", "away", "tenerife", "beach"),
     ("place", "advertis", "sale", "pram", "kittens"),

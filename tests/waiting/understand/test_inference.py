@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any
 
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from langmem_ext import IntentCatalog, Param, ParamType
 
-Names: TypeAlias = list[str | tuple[str, str]]
-
-TYPES: dict[str | None, Names] = {
-    "identifier": ["order_id", "orderId", "confirmation_number"],
-    "email": ["email", "contact_email"],
-    "phone": ["phone_number"],
-    "address": ["shipping_address"],
-    "date": ["check_in_date", "birthday"],
-    "time": ["pickup_time"],
-    "money": ["transfer_amount", "price"],
-    "integer": ["number_of_people", "party_size", "quantity", ("x", "Number of people")],
-    "boolean": ["is_gift", ("wrapped", "Whether it is wrapped")],
-    "place": ["city", "departure_airport", ("city_of_event", "City where the event is")],
-    "person": ["first_name", "recipient_name"],
-    "name": ["movie_name", "title"],
-    "number": [("weight", "Weight in kg")],
-    "text": [("genre", "Main genre of the movie"), "price_range", "reason", "zzz"],
-}
-ROLES: dict[str | None, Names] = {
-    "from": [
-        *("origin", "from_station", "departure_date", "pickup_city", "check_in_date"),
-        ("stop", "where the passengers get on"),
-    ],
-    "to": [
-        *("destination", "to_station", "return_date", "dropoff_date", "end_time"),
-        ("where", "City where the journey ends"),
-    ],
-    None: ["city", "order_id", ("new_date", "new day of the pickup")],
-}
+CASES = yaml.safe_load(Path(__file__).with_name("inference.yaml").read_text("utf-8"))
 
 
 def declared(name: str, description: str = "", **more: Any) -> Param:
@@ -47,8 +21,8 @@ def declared(name: str, description: str = "", **more: Any) -> Param:
 
 
 def test_type_and_role_follow_from_name_and_description() -> None:
-    for wanted, field, more in ((TYPES, "type", {}), (ROLES, "role", {"type": "place"})):
-        for value, given_ in wanted.items():
+    for field, more in (("type", {}), ("role", {"type": "place"})):
+        for value, given_ in CASES[field].items():
             for words in given_:
                 name, *description = [words] if isinstance(words, str) else words
                 param = declared(name, *description, **more)
