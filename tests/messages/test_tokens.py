@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -108,76 +110,26 @@ def test_tools_cost_their_schemas() -> None:
     assert COUNTER.count_tools([{"anything": "else"}]) > 5
 
 
-WORDS: list[dict[str, Any]] = [
-    {"type": "text", "text": "…"},
-    {"type": "output_text", "text": "…", "annotations": [{"url": "https://example.com"}]},
-    {"type": "refusal", "refusal": "…"},
-    {"type": "thinking", "thinking": "…", "signature": DATA},
-    {"type": "reasoning", "reasoning": "…", "extras": {"signature": DATA}},
-    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "…"}]},
-    {"type": "reasoning_content", "reasoning_content": {"text": "…", "signature": DATA}},
-    {"type": "text-plain", "text": "…", "mime_type": "text/plain"},
-    {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "…"}},
-    {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "…"}]}},
-    {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "…"}]},
-    {"type": "tool_result", "tool_use_id": "c", "content": "…"},
-    {"type": "search_result", "content": [{"type": "text", "text": "…"}]},
-    {"type": "non_standard", "value": {"type": "text", "text": "…"}},
-    {"text": "…"},
-]
-
-
 # -- blocks ----------------------------------------------------------------------------------------
 
-IMAGES = [
-    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
-    {"type": "image_url", "image_url": f"data:image/png;base64,{DATA}"},
-    {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"},
-    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}},
-    {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
-    {"type": "image", "base64": DATA, "mime_type": "image/png"},
-    {"type": "image", "source_type": "base64", "data": DATA, "mime_type": "image/png"},
-    {"type": "file", "base64": DATA, "mime_type": "image/png"},
-    {"type": "media", "data": DATA, "mime_type": "image/png"},
-    {"image": {"format": "png", "source": {"bytes": b"\x89PNG" * 1000}}},
-    {
-        "type": "non_standard",
-        "value": {
-            "type": "image",
-            "source": {"type": "base64", "media_type": "image/png", "data": DATA},
-        },
-    },
-]
-
-RECORDINGS = [
-    {"type": "input_audio", "input_audio": {"data": DATA, "format": "wav"}},
-    {"type": "audio", "base64": DATA, "mime_type": "audio/wav"},
-    {"type": "media", "data": DATA, "mime_type": "audio/wav"},
-]
-
-DOCUMENTS = [
-    {
-        "type": "file",
-        "file": {"file_data": f"data:application/pdf;base64,{DATA}", "filename": "a.pdf"},
-    },
-    {"type": "file", "base64": DATA, "mime_type": "application/pdf"},
-    {"type": "input_file", "file_data": f"data:application/pdf;base64,{DATA}", "filename": "a.pdf"},
-    {
-        "type": "document",
-        "source": {"type": "base64", "media_type": "application/pdf", "data": DATA},
-    },
-    {"document": {"format": "pdf", "name": "a", "source": {"bytes": b"%PDF" * 75_000}}},
-]
+BLOCKS: dict[str, list[Any]] = {
+    kind: json.loads(json.dumps(blocks).replace("DATA", DATA))
+    for kind, blocks in yaml.safe_load(
+        Path(__file__).with_name("blocks.yaml").read_text("utf-8")
+    ).items()
+}
+PICTURE = {"image": {"format": "png", "source": {"bytes": b"\x89PNG" * 1000}}}
+PAGES = {"document": {"format": "pdf", "name": "a", "source": {"bytes": b"%PDF" * 75_000}}}
 
 
 def test_media_cost_what_they_are_and_never_their_characters() -> None:
-    for block in IMAGES:
-        assert cost(block) == cost(IMAGES[0]) < 3_000, block["type"]
+    for block in (*BLOCKS["images"], PICTURE):
+        assert cost(block) == cost(PICTURE) < 3_000, block.get("type")
     small = {"url": "https://example.com/a.png", "detail": "low"}
     assert cost({"type": "image_url", "image_url": small}) < 500
-    for block in RECORDINGS:
+    for block in BLOCKS["recordings"]:
         assert cost(block) == 32 * 10  # 300 kB of WAV last nearly ten seconds
-    for block in DOCUMENTS:
+    for block in (*BLOCKS["documents"], PAGES):
         assert cost(block) == 2_500 * 6
     for kind in ("file", "input_file", "document", "audio", "video", "media", "image", "new"):
         assert cost({"type": kind, "data": DATA}) <= 40_000
@@ -190,7 +142,7 @@ def test_media_cost_what_they_are_and_never_their_characters() -> None:
 
 def test_words_cost_what_they_cost_whatever_block_they_stand_in() -> None:
     said = "The train to Ghent leaves at nine from platform four. " * 20
-    for block in WORDS:
+    for block in BLOCKS["words"]:
         text = json.loads(json.dumps(block, ensure_ascii=False).replace("…", said))
         assert cost(text) == COUNTER.count_text(said), block
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import (
@@ -30,6 +32,7 @@ from langmem_ext import (
     SummaryFailed,
 )
 
+CASES = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text("utf-8"))
 SUMMARY = "The user asked for three things."
 Script = str | Exception | Callable[[str], str]
 
@@ -270,30 +273,8 @@ def test_what_the_check_finds_missing_is_worked_in() -> None:
         assert one.sum_up("Three things.") == SUMMARY, answer
 
 
-NAMED = [
-    ("Ship 12 boxes on 2024-05-12 at 10:30.", "12, 2024-05-12, 10:30"),
-    ("It costs $4, 5% less than $1,200.50!", "$4, 5%, $1,200.50"),
-    ("Order O-12345 of user ab12_x, issue #7.", "O-12345, ab12_x, #7"),
-    (
-        "See /etc/app/conf.d, ~/notes.md and src/app/main.py.",
-        "/etc/app/conf.d, ~/notes.md, src/app/main.py",
-    ),
-    (r"Open C:\Users\Ada\plan.docx now", r"C:\Users\Ada\plan.docx"),
-    (
-        "To ada@example.org or https://example.org/a?b=1.",
-        "ada@example.org, https://example.org/a?b=1",
-    ),
-    (
-        'Call it "North Gate" or “South Gate”, run `make all`.',
-        '"North Gate", “South Gate”, `make all`',
-    ),
-    ("the dogs' bowl and the cats' food, 3 of them, the 2nd, and/or more", ""),
-    ("O-17 and O-17 again", "O-17"),
-]
-
-
 def test_what_the_user_named_and_no_model_kept_is_added() -> None:
-    for said, named in NAMED:
+    for said, named in CASES["named"]:
         found = Written(map=SUMMARY).sum_up(said)
         assert found.partition("\n")[2].partition(": ")[2] == named, said
     kept = "1200 dollars for O-17 (North gate), due 2024-05-12; room 2024"
@@ -328,35 +309,11 @@ def test_a_summary_above_its_target_is_shortened_or_cut_at_a_line() -> None:
 
 # -- answers ---------------------------------------------------------------------------------------
 
-GOOD = "Ada asked for O-17.\nIt is on its way."
-WRAPPED = (
-    f"  {GOOD}\n",
-    f"<think>What do they\nwant?</think>\n{GOOD}",
-    f"What do they want?</think>{GOOD}",
-    f"```markdown\n{GOOD}\n```",
-    f"<summary>\n{GOOD}\n</summary>",
-    f"Sure! Here is the summary:\n\n{GOOD}",
-)
-WHOLE = (
-    "The tags <think> and <reasoning> are to be removed by Monday.",
-    "They use <summary> tags; </summary> is often lacking.",
-    "The agent was sorry that it could not refund O-17.",
-    "Unfortunately the parcel is lost; a refund was agreed.",
-    "The user can't log in: error 403. I don't have the order id yet.",
-)
-UNUSABLE = (
-    *("", "  ", "<think>hm</think>", "<think>never ends", "```\n```", "OK.", "Understood.", "…"),
-    "I'm sorry, but I can't help with that.",
-    "I cannot assist with this request.",
-    "As an AI language model, I have no opinion.",
-    "I don't see any conversation to summarise.",
-)
-
 
 def test_a_summary_is_taken_out_of_what_it_is_wrapped_in() -> None:
-    for answer in WRAPPED:
-        assert Written(map=answer).sum_up("Go.") == GOOD, answer
-    for answer in WHOLE:
+    for answer in CASES["wrapped"]:
+        assert Written(map=answer).sum_up("Go.") == CASES["good"], answer
+    for answer in CASES["whole"]:
         assert Written(map=answer).sum_up("Go.") == answer
 
 
@@ -367,7 +324,7 @@ def test_an_answer_that_sums_nothing_up_is_a_failure() -> None:
     prompt = "Note what the customer of the shop wants.\nBe brief."
     with pytest.raises(SummaryFailed, match="repeats"):
         Written(map=prompt, prompt=prompt).sum_up("Go.")
-    for answer in UNUSABLE:
+    for answer in CASES["unusable"]:
         with pytest.raises(SummaryFailed) as failed:
             Written(map=answer).sum_up("Go.")
         assert not answer.strip() or answer not in str(failed.value), "it is not quoted"

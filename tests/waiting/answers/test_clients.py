@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import desk
 import pytest
+import yaml
 from a2a.types import Message, Part, Role, Task, TaskState, TaskStatus
 from ag_ui.core import ResumeEntry, RunAgentInput, UserMessage
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -99,34 +100,15 @@ def talk(saver: DeltaSaver, tmp_path: Path) -> Talk:
     return Talk(saver, tmp_path)
 
 
-QUESTION, CONFIRM, AMOUNT, METHOD, ADDRESS, SENSITIVE = (
-    "question",
-    "confirm",
-    "amount",
-    "method",
-    "address",
-    "sensitive",
-)
-SAID = {
-    QUESTION: ["I want to check my order"],
-    CONFIRM: ["cancel my order O-1"],
-    AMOUNT: ["I want a refund for O-1"],
-    METHOD: ["I want a refund for O-1", "20"],
-    ADDRESS: ["change the delivery address of O-1"],
-    SENSITIVE: ["save my card"],
-}
-"""What leads to a question."""
-
-
 def ask(talk: Talk, kind: str) -> None:
-    for text in SAID[kind]:
+    for text in CASES["said"][kind]:
         talk.say(text)
 
 
 # -- one payload ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [QUESTION, CONFIRM, AMOUNT, METHOD, ADDRESS])
+@pytest.mark.parametrize("kind", ["question", "confirm", "amount", "method", "address"])
 def test_a_question_is_one_by_every_clients_own_types(talk: Talk, kind: str) -> None:
     ask(talk, kind)
     value = talk.payload
@@ -175,7 +157,7 @@ def test_a_question_is_one_by_every_clients_own_types(talk: Talk, kind: str) -> 
 
 
 def test_a_sensitive_question_is_no_form(talk: Talk) -> None:
-    ask(talk, SENSITIVE)
+    ask(talk, "sensitive")
     assert talk.payload.keys() == {
         "param",
         "prompt",
@@ -231,126 +213,29 @@ def inbox(kind: str, args: Any) -> Any:
     return [{"type": kind, "args": args}]
 
 
-CHECKED = {"asks": None, "effect": ("check_order", {"number": "O-2"})}
-AGAIN: dict[str, Any] = {"asks": "order_id", "last": "What's your order ID?"}
-DECLINED: dict[str, Any] = {
-    "asks": "order_id",
-    "last": "What's your order ID?",
-    "understood": "decline",
+CASES = yaml.safe_load(Path(__file__).with_name("clients.yaml").read_text("utf-8"))
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "elicited": lambda one: elicited(*one),
+    "through": lambda one: through_langchain(one[0], elicited(*one[1:])),
+    "decided": lambda one: decided(**one),
+    "edited": lambda one: edited(**one),
+    "inbox": lambda one: inbox(*one),
+    "words": HumanMessage,
+    "sent": lambda parts: sent(
+        *(Part(text=one) if isinstance(one, str) else data(**one) for one in parts)
+    ),
 }
-CANCELLED: dict[str, Any] = {"asks": None, "last": "Fine, I leave it."}
-DONE = {"asks": None, "effect": ("cancel_order", {"number": "O-1"})}
-CHANGED = {"asks": None, "effect": ("cancel_order", {"number": "O-2"})}
-DENIED: dict[str, Any] = {"asks": "confirmation", "last": "All right. What should I change?"}
-
-ANSWERS: list[tuple[str, Any, dict[str, Any]]] = [
-    (QUESTION, "O-2", CHECKED),
-    (QUESTION, HumanMessage("it is O-2"), CHECKED),
-    (QUESTION, sent(Part(text="it is O-2")), CHECKED),
-    (QUESTION, {"order_id": "O-2"}, CHECKED),
-    (QUESTION, sent(data(order_id="O-2")), CHECKED),
-    (QUESTION, sent(Part(text="here"), data(order_id="O-2")), CHECKED),
-    (QUESTION, elicited("accept", {"order_id": "O-2"}), CHECKED),
-    (QUESTION, through_langchain("order_id", elicited("accept", {"order_id": "O-2"})), CHECKED),
-    (
-        QUESTION,
-        {
-            "inputResponses": {"order_id": elicited("accept", {"order_id": "O-2"})},
-            "requestState": "x",
-        },
-        CHECKED,
-    ),
-    (QUESTION, elicited("accept"), AGAIN),
-    (QUESTION, elicited("decline"), DECLINED),
-    (QUESTION, through_langchain("order_id", elicited("decline")), DECLINED),
-    (QUESTION, elicited("cancel"), CANCELLED),
-    (QUESTION, decided(type="respond", message="O-2"), CHECKED),
-    (QUESTION, {"type": "respond", "message": "O-2"}, CHECKED),
-    (QUESTION, edited(order_id="O-2"), CHECKED),
-    (QUESTION, edited(order_id=""), AGAIN),
-    (QUESTION, decided(type="approve"), AGAIN),
-    (QUESTION, decided(type="reject"), DECLINED),
-    (QUESTION, decided(type="reject", message="it is O-2"), CHECKED),
-    (QUESTION, inbox("response", "O-2"), CHECKED),
-    (QUESTION, inbox("edit", {"action": "check_order", "args": {"order_id": "O-2"}}), CHECKED),
-    (QUESTION, inbox("accept", {"action": "check_order", "args": {"order_id": ""}}), AGAIN),
-    (QUESTION, inbox("accept", None), AGAIN),
-    (QUESTION, inbox("ignore", None), DECLINED),
-    (QUESTION, {"__agui_cancelled__": True, "interrupt_id": "ID"}, CANCELLED),
-    (QUESTION, {"__agui_cancelled__": True, "interrupt_id": "0" * 32}, AGAIN),
-    (
-        QUESTION,
-        {
-            "__agui_resume_map__": {
-                "ID": {"status": "resolved", "payload": {"order_id": "O-2"}},
-                "0": {"status": "cancelled"},
-            }
-        },
-        CHECKED,
-    ),
-    (QUESTION, {"__agui_resume_map__": {"0": {"status": "cancelled"}}}, AGAIN),
-    (CONFIRM, elicited("accept", {"confirmation": True}), DONE),
-    (CONFIRM, elicited("accept", {"confirmation": False}), DENIED),
-    (CONFIRM, elicited("accept"), DONE),
-    (CONFIRM, elicited("decline"), DENIED),
-    (CONFIRM, elicited("cancel"), CANCELLED),
-    (CONFIRM, decided(type="approve"), DONE),
-    (CONFIRM, edited(order_id="O-1"), DONE),
-    (CONFIRM, edited(order_id="O-2"), CHANGED),
-    (CONFIRM, edited(order_id="nonsense"), {"asks": "confirmation", "understood": "refuse"}),
-    (CONFIRM, decided(type="reject"), DENIED),
-    (CONFIRM, decided(type="reject", message="it is too late"), DENIED),
-    (
-        CONFIRM,
-        decided(type="reject", message="O-2 please"),
-        {"asks": "confirmation", "params": {"order_id": "O-2"}},
-    ),
-    (CONFIRM, decided(type="respond", message="yes, please"), DONE),
-    (CONFIRM, inbox("accept", {"action": "cancel_order", "args": {"order_id": "O-1"}}), DONE),
-    (CONFIRM, inbox("ignore", None), DENIED),
-    (CONFIRM, True, DONE),
-    (CONFIRM, {"order_id": "O-2"}, {"asks": "confirmation", "params": {"order_id": "O-2"}}),
-    (CONFIRM, {"order_id": "O-1"}, {"asks": "confirmation", "understood": "repeat"}),
-    (
-        AMOUNT,
-        sent(data(amount=20)),
-        {"asks": "method", "params": {"order_id": "O-1", "amount": 20}},
-    ),
-    (
-        AMOUNT,
-        {"amount": "20 euros", "order_id": "O-1"},
-        {"asks": "method", "params": {"order_id": "O-1", "amount": 20}},
-    ),
-    (AMOUNT, {"amount": 700}, {"asks": "amount", "understood": "refuse"}),
-    (AMOUNT, {"amount": [20]}, {"asks": "amount", "understood": "refuse"}),
-    (
-        AMOUNT,
-        {"amount": 20, "method": "card"},
-        {"asks": None, "effect": ("refund", {"number": "O-1", "amount": 20, "method": "card"})},
-    ),
-    (
-        METHOD,
-        {"method": "visa"},
-        {"asks": None, "effect": ("refund", {"number": "O-1", "amount": 20, "method": "card"})},
-    ),
-    (METHOD, {"method": "cash"}, {"asks": "method", "understood": "refuse"}),
-    (
-        ADDRESS,
-        {"address": "cancel"},
-        {"asks": None, "effect": ("change_address", {"number": "O-1", "address": "cancel"})},
-    ),
-    (
-        ADDRESS,
-        through_langchain("order_id", elicited("accept", {"order_id": "O-1"})),
-        {"asks": "address"},
-    ),
-    (ADDRESS, through_langchain("order_id", elicited("decline")), {"asks": "address"}),
-]
+"""By a client's own types."""
 
 
 def named(value: Any, names: dict[str, str]) -> Any:
-    """The value with the id of the question in the place of "ID", its tool's name of "TOOL"."""
+    """What a client sends: made by its way, if it is a mapping of one of these, at any depth; the
+    id of the question in the place of "ID", its tool's name of "TOOL".
+    """
     if isinstance(value, dict):
+        if len(value) == 1 and value.keys() <= WAYS.keys():
+            [(way, one)] = value.items()
+            return named(WAYS[way](one), names)
         return {names.get(key, key): named(inner, names) for key, inner in value.items()}
     if isinstance(value, list):
         return [named(inner, names) for inner in value]
@@ -361,7 +246,7 @@ def check(talk: Talk, expected: dict[str, Any]) -> None:
     state = talk.graph.get_state(CONFIG)
     assert state.values["waiting_for_param"] == expected["asks"]
     assert bool(state.interrupts) == (expected["asks"] is not None)
-    assert talk.shop.effects() == ([expected["effect"]] if "effect" in expected else [])
+    assert talk.shop.effects() == ([tuple(expected["effect"])] if "effect" in expected else [])
     assert talk.last() == expected.get("last", talk.last())
     assert talk.params.items() >= expected.get("params", {}).items()
     if "understood" in expected:
@@ -369,9 +254,12 @@ def check(talk: Talk, expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("how", ["command", "by id", "converse"])
-@pytest.mark.parametrize(("kind", "value", "expected"), ANSWERS)
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [(kind, *case) for kind, cases in CASES["answers"].items() for case in cases],
+)
 def test_an_answer_means_what_its_client_means(
-    talk: Talk, kind: str, value: Any, expected: dict[str, Any], how: str
+    talk: Talk, kind: str, value: Any, expected: str | dict[str, Any], how: str
 ) -> None:
     ask(talk, kind)
     value = named(value, talk.names)
@@ -379,27 +267,14 @@ def test_an_answer_means_what_its_client_means(
         talk.say(resume=value)
     else:
         talk.graph.invoke(Command(resume={talk.id: value} if how == "by id" else value), CONFIG)
-    check(talk, expected)
+    check(talk, CASES["outcomes"][expected] if isinstance(expected, str) else expected)
 
 
-NONE = [
-    {"action": "go"},
-    {"foo": "O-2"},
-    {"type": "edit"},
-    {"decisions": []},
-    {"decisions": [{"type": "approve"}, {"type": "approve"}]},
-    {"responses": {"somebody": {"action": "decline"}}},
-    {"order_id": "O-2", "foo": 1},
-    [{"type": "whatever", "args": "O-2"}],
-    {"parts": [{"raw": "x"}]},
-]
-
-
-@pytest.mark.parametrize("value", NONE)
+@pytest.mark.parametrize("value", CASES["no answers"])
 def test_an_answer_of_no_shape_is_refused_before_anything_is_resumed(
     talk: Talk, value: Any
 ) -> None:
-    ask(talk, QUESTION)
+    ask(talk, "question")
     before, question = talk.graph.get_state(CONFIG), talk.payload
     with pytest.raises(InvalidInput, match="no answer to the question for 'order_id'"):
         talk.say(resume=value)
@@ -418,7 +293,7 @@ def test_an_answer_of_no_shape_is_refused_before_anything_is_resumed(
 def test_the_same_answer_twice_and_an_answer_to_an_earlier_question_change_nothing(
     talk: Talk,
 ) -> None:
-    ask(talk, CONFIRM)
+    ask(talk, "confirm")
     first = talk.id
     talk.say(resume={first: elicited("accept", {"order_id": "O-2"})}, message_id="m1")
     assert talk.params["order_id"] == "O-2"
@@ -437,17 +312,17 @@ def test_the_same_answer_twice_and_an_answer_to_an_earlier_question_change_nothi
 
 
 def test_an_approval_of_what_was_refused_approves_nothing_else(talk: Talk) -> None:
-    ask(talk, CONFIRM)
+    ask(talk, "confirm")
     for value in (edited(order_id="nonsense"), {"order_id": "O-2"}):
         talk.say(resume=named(value, talk.names))
     check(talk, {"asks": "confirmation", "params": {"order_id": "O-2"}})
 
 
 def test_a_plain_answer_where_nothing_waits_is_used_by_nothing(talk: Talk) -> None:
-    ask(talk, CONFIRM)
+    ask(talk, "confirm")
     talk.say(resume=True)
     talk.graph.invoke(Command(resume="yes"), CONFIG)  # as LangGraph has it: kept, for no task
-    ask(talk, CONFIRM)
+    ask(talk, "confirm")
     assert talk.asks == "confirmation"
     assert talk.shop.effects() == CANCELLED_ONCE
 
@@ -495,7 +370,7 @@ def test_an_expired_question_is_not_answered_before_the_user_goes_on(
 
 @pytest.mark.parametrize("client", YES)
 def test_an_answer_counts_once_and_for_its_question_alone(talk: Talk, client: str) -> None:
-    ask(talk, CONFIRM)
+    ask(talk, "confirm")
     first = talk.id
     yes = named(YES[client], {"ID": first})
     by_id = yes if client == "AG-UI" else {first: yes}
@@ -504,7 +379,7 @@ def test_an_answer_counts_once_and_for_its_question_alone(talk: Talk, client: st
     assert talk.shop.effects() == CANCELLED_ONCE
     with pytest.raises(ConversationError, match="no question waits"):
         talk.say(resume=by_id, message_id="m2")
-    ask(talk, CONFIRM)
+    ask(talk, "confirm")
     waits = talk.graph.get_state(CONFIG)
     with pytest.raises(ConversationError, match="no longer asked"):
         talk.say(resume=by_id, message_id="m3")

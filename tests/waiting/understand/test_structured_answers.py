@@ -272,36 +272,11 @@ def test_a_listed_option_is_chosen_by_its_place(text: str, meant: str) -> None:
 # -- what clients send ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "sent", "resumed"),
-    [
-        (batch("pay"), decisions(APPROVE), decisions(APPROVE)),
-        (batch("pay"), APPROVE, decisions(APPROVE)),
-        (batch("pay"), "yes", decisions(APPROVE)),
-        (batch("pay"), {"interruptId": "id", "status": "cancelled"}, decisions({"type": "reject"})),
-        (
-            FORM,
-            {"action": "accept", "content": {"row": 1}},
-            {"responses": {"seat": {"action": "accept", "content": {"row": 1}}}},
-        ),
-        (FORM, {"row": 1}, {"responses": {"seat": {"action": "accept", "content": {"row": 1}}}}),
-        (FORM, {"seat": {"action": "decline"}}, {"responses": {"seat": {"action": "decline"}}}),
-        (
-            FORM,
-            {"interruptId": "id", "status": "cancelled"},
-            {"responses": {"seat": {"action": "cancel"}}},
-        ),
-        (
-            FORM,
-            {"interruptId": "id", "status": "resolved", "payload": {"row": 2}},
-            {"responses": {"seat": {"action": "accept", "content": {"row": 2}}}},
-        ),
-        ("Who?", {"any": ["thing"]}, {"any": ["thing"]}),
-    ],
-)
+@pytest.mark.parametrize(("asked", "sent", "resumed"), CASES["sent"])
 def test_a_clients_answer_is_passed_on_in_the_form_that_the_graph_takes(
-    value: Any, sent: Any, resumed: Any
+    asked: str, sent: Any, resumed: Any
 ) -> None:
+    value = {"tools": batch("pay"), "form": FORM, "plain": "Who?"}[asked]
     for form in ("bare", "by id", "list"):
         asks = Asks(value)
         named = {**sent, "interruptId": asks.ids[0]} if "interruptId" in sent else sent
@@ -334,20 +309,7 @@ JSON = st.recursive(
     ),
     max_leaves=8,
 )
-KEYWORDS = st.sampled_from(
-    [
-        *("type", "enum", "const", "required", "properties", "items", "anyOf", "allOf", "$ref"),
-        *("action_requests", "review_configs", "name", "args", "requests", "response_schema"),
-        *("action_request", "config", "description", "allowed_decisions", "prefixItems"),
-        *("minItems", "key", "mode"),
-    ]
-)
-WORDS = st.sampled_from(
-    [
-        *("object", "string", "#/properties", "#", "tool_approval", "mcp_elicitation", "approve"),
-        *("edit", "pay"),
-    ]
-)
+KEYWORDS, WORDS = (st.sampled_from(CASES[words]) for words in ("keys", "values"))
 PAYLOADS = st.recursive(
     JSON | WORDS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYWORDS, inner, max_size=4),
