@@ -90,3 +90,13 @@ def asking(
 def age(state: Asking) -> dict[str, Any]:
     """Ask for a number, and fail for any other text."""
     return {"answer": int(interrupt("How old are you?"))}
+
+
+def counted(state: MessagesState) -> dict[str, Any]:
+    """Say how many messages there are."""
+    return {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
+
+
+def counting(saver: Any) -> Any:
+    """A graph that says how many messages it sees."""
+    return asking(saver, counted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -17,8 +17,6 @@ from langchain_core.messages import BaseMessage
 from langchain_google_genai._image_utils import ImageBytesLoader
 from langchain_google_genai.chat_models import _parse_chat_history
 from langchain_openai import ChatOpenAI
-
-Checker = Callable[[Sequence[BaseMessage]], list[str]]
 
 CLAUDE = ChatAnthropic(model="claude-sonnet-4-5", api_key="x", max_tokens=1000)
 CHAT = ChatOpenAI(model="gpt-5", api_key="x", use_responses_api=False)

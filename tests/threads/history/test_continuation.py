@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
+from asking import counting
 from clock import Clock
 from langchain_core.messages import (
     AIMessage,
@@ -122,16 +123,7 @@ async def test_any_tool_goes_on_with_what_others_were_told(
 async def test_an_agent_goes_on_with_a_tools_thread_and_a_tool_with_the_agents(
     log: MessageLog, calls: Calls
 ) -> None:
-    def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
-
-    graph: Any = (
-        StateGraph(MessagesState)
-        .add_node("answer", answer)
-        .add_edge(START, "answer")
-        .compile(checkpointer=DeltaSaver(log))
-    )
-    threads = Threads(log, owner="u1")
+    graph, threads = counting(DeltaSaver(log)), Threads(log, owner="u1")
     chat = turned(threads, 1)
     agent = await calls.call(threads, "continue_", chat.id, tool="agent")
     message = await calls.call(agent, "message", "and you?", files=["a.py"])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from asking import counting
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -41,20 +42,6 @@ CONFIG: Any = {"configurable": {"thread_id": "t"}}
 def saver(backend: Backend, tmp_path: Path) -> Iterator[DeltaSaver]:
     with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         yield saver
-
-
-def counting(saver: DeltaSaver) -> Any:
-    """A graph that says how many messages it sees."""
-
-    def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
-
-    return (
-        StateGraph(MessagesState)
-        .add_node("answer", answer)
-        .add_edge(START, "answer")
-        .compile(checkpointer=saver)
-    )
 
 
 def texts(history: ThreadChatMessageHistory) -> list[Any]:

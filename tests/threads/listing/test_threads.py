@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from asking import counted, counting
 from clock import EARLY, Clock
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,25 +56,9 @@ def config(thread: str) -> Any:
     return {"configurable": {"thread_id": thread}}
 
 
-def counting(saver: DeltaSaver) -> Any:
-    """A graph that says how many messages it sees."""
-
-    def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
-
-    return (
-        StateGraph(MessagesState)
-        .add_node("answer", answer)
-        .add_edge(START, "answer")
-        .compile(checkpointer=saver)
-    )
-
-
 def asking(saver: DeltaSaver) -> Any:
     """A graph that asks after each answer."""
-    builder = StateGraph(MessagesState).add_node(
-        "answer", lambda state: {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
-    )
+    builder = StateGraph(MessagesState).add_node("answer", counted)
     builder.add_node("ask", lambda state: {"messages": [HumanMessage(interrupt("more?"))]})
     return builder.add_edge(START, "answer").add_edge("answer", "ask").compile(checkpointer=saver)
 

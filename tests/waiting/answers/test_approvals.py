@@ -21,12 +21,10 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
-from savers import BACKENDS, Backend, Calls, Mode, Saver
+from savers import Backend, Calls, Mode, Saver
 
 import langmem_ext
 from langmem_ext import DeltaSaver, InvalidInput, StaleAnswer, Turn, converse, examine
-
-FILE = next(backend for backend in BACKENDS if backend.name == "file")
 
 
 @pytest.fixture
@@ -317,17 +315,8 @@ DECISIONS = st.fixed_dictionaries(
 SAID = (
     st.sampled_from(
         [
-            "approve",
-            "no",
-            "reject: so",
-            "edit {}",
-            'edit {"amount": "x"}',
-            "respond: so",
-            "",
-            "/reset",
-            "\0",
-            "\ud800",
-            "cancel",
+            *("approve", "no", "reject: so", "edit {}", 'edit {"amount": "x"}', "respond: so"),
+            *("", "/reset", "\0", "\ud800", "cancel"),
         ]
     )
     | st.text(max_size=10)

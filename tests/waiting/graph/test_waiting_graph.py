@@ -37,7 +37,6 @@ from langmem_ext import (
 )
 
 ORDER_ID = "What's your order ID?"
-ADDRESS = "What's the new address?"
 
 # -- what users do ---------------------------------------------------------------------------------
 
