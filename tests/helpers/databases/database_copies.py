@@ -40,6 +40,7 @@ class Original:
         copy = self._durable.new_url(folder)
         (place, _, source), target = self.url.partition("?schema="), copy.partition("?schema=")[2]
         with psycopg.connect(place, autocommit=True) as connection:
+            connection.execute("SET session_replication_role = replica")  # in any order of tables
             for table in TABLES:
                 connection.execute(
                     f"INSERT INTO {target}.{table} SELECT * FROM {source}.{table}".encode()

@@ -323,7 +323,6 @@ POSTGRES_DAMAGES = (
         "INSERT INTO search (thread, stored, number, words) SELECT number, 1, 999, ' ghost ' FROM"
         " thread"
     ),
-    "INSERT INTO search (thread, stored, number, words) VALUES (77, 1, 1, ' ghost ')",
     "UPDATE search SET stored = stored + 1",
     "UPDATE search SET owner = 5",
 )
