@@ -15,6 +15,9 @@ CONFIRMATION: Final = "confirmation"
 """What a request waits for until it is confirmed: not a parameter of a catalog. Its answer is in
 the plan."""
 
+CHECKPOINTER: Final = "__pregel_checkpointer"
+"""Where LangGraph has the checkpointer of a run, in its `configurable`."""
+
 UNASKED: Final = "__langmem_ext_unasked__"
 """In the `configurable` of a run: nothing was asked when its input came, so it is a yes to nothing,
 whatever the state says that the thread waits for."""

@@ -63,7 +63,11 @@ async def called(calling: Coroutine[Any, Any, T]) -> T:
     """What a tool's call returns; it is awaited to its end, whoever gives up meanwhile."""
     if (run := _run.get()) is not None:
         run.calling = True
-    task = asyncio.create_task(calling)
+    before = _run.set(None)  # a graph that the tool runs is no part of this run
+    try:
+        task = asyncio.create_task(calling)
+    finally:
+        _run.reset(before)
     while not task.done():
         try:
             await asyncio.wait([task])

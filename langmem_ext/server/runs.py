@@ -65,8 +65,6 @@ KEPT: Final = {"plan": True, "suspended": True, "known_secrets": False, "sensiti
 """Channels of a waiting graph that no client writes, each with whether one may empty it: the
 requests under way, with what the user said yes to; and what its views hide."""
 
-_UNASKED: Final[RunnableConfig] = {"configurable": {UNASKED: True}}
-
 _log = logging.getLogger(__name__)
 
 
@@ -221,8 +219,10 @@ async def _drive(
             run.become("running")
             begun.set_result(None)
             await emit("metadata", {"run_id": run.id, "attempt": 1})
-            if work.input is not None and not asked_in(held):
-                work = replace(work, config=merge_configs(work.config, _UNASKED))
+            if work.input is not None and WAITS in graph.channels:
+                answers = bool(asked_in(held)) and _is_one_answer(work.input)
+                unasked: RunnableConfig = {"configurable": {UNASKED: not answers}}
+                work = replace(work, config=merge_configs(work.config, unasked))
             await uncut(_stream(run, graph, work, emit))
             run.become("success")
     except asyncio.CancelledError:
@@ -284,6 +284,14 @@ def _require_asked(
         require_seen([name for name in resume if name in ids], resume)
     elif resume is not None or (isinstance(value, dict) and WAITS in graph.channels):
         require_seen(asked, asked if seen is None else seen)
+
+
+def _is_one_answer(value: Any) -> bool:
+    """Whether what is sent says one thing to what waits: of several messages none is a yes."""
+    update = value.update if isinstance(value, Command) else value
+    pairs = update.items() if isinstance(update, Mapping) else update or ()
+    said = [written for name, written in pairs if name == "messages"]
+    return sum(len(one) if isinstance(one, list) else 1 for one in said) <= 1
 
 
 async def _stream(run: Run, graph: Graph, work: Work, emit: Emit) -> None:

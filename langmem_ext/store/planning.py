@@ -28,15 +28,12 @@ from langmem_ext.store.operations import Get, Listing, Put, Query, Run, Search, 
 from langmem_ext.store.ranking import words_of_query
 from langmem_ext.store.values import dump_value
 from langmem_ext.store.vectors import Vectors
-from langmem_ext.types import ThreadKey
+from langmem_ext.types import CHECKPOINTER, ThreadKey
 
 _MINUTE_MS: Final = 60_000
 
 LONGEST_TTL: Final = 1_000 * 366 * 24 * 60
 """The maximum time to live of an item, in minutes: a thousand years."""
-
-_CHECKPOINTER: Final = "__pregel_checkpointer"
-"""The key of a config under which LangGraph has a run's checkpointer."""
 
 _UNBOUNDED: Final = Narrowing("", {})
 
@@ -64,7 +61,7 @@ def run_of(log: MessageLog) -> Run | None:
     """
     config = var_child_runnable_config.get()
     configurable = {} if config is None else config.get("configurable") or {}
-    saver = configurable.get(_CHECKPOINTER)
+    saver = configurable.get(CHECKPOINTER)
     of_run = getattr(saver, "log", None)
     if not isinstance(of_run, MessageLog) or not of_run.has_database_of(log):
         return None

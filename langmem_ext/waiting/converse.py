@@ -495,12 +495,14 @@ class _Job:
 
         A turn that is finished first would run the tool, whatever the message says.
         """
-        plan = snapshot.values.get("plan") if self._records else None
-        confirms = self._records and snapshot.values.get("waiting_for_param") == CONFIRMATION
-        confirmed = isinstance(plan, dict) and plan.get("confirmed") is not None
-        starts = any(task.name == START for task in snapshot.tasks)
-        speaks = self.message is not None and self.resume is None
-        return (confirms or confirmed) and speaks and not starts
+        speaks = self._records and self.message is not None and self.resume is None
+        if not speaks or any(task.name == START for task in snapshot.tasks):
+            return False
+        plan = snapshot.values.get("plan")
+        if isinstance(plan, dict) and plan.get("confirmed") is not None:
+            return all(task.name.removeprefix("before_") != "respond" for task in snapshot.tasks)
+        unheard = any(isinstance(said, HumanMessage) for said in messages_of(snapshot)[-1:])
+        return unheard and snapshot.values.get("waiting_for_param") == CONFIRMATION
 
     def _shown(self, asked: Sequence[Interrupt]) -> list[Interrupt]:
         """What of this waited when the message was written, if it was queued; else all."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import ToolException
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 
@@ -24,7 +25,7 @@ from langmem_ext._internal.calls import between_calls, called
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.messages.blocks import blocks_of
 from langmem_ext.messages.text import words_of
-from langmem_ext.types import CONFIRMATION, UNASKED
+from langmem_ext.types import CHECKPOINTER, CONFIRMATION, UNASKED
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.graph.answerer import Answerer
 from langmem_ext.waiting.graph.events import Reporter
@@ -50,7 +51,14 @@ from langmem_ext.waiting.policy.session import (
     read_session,
     read_summary,
 )
-from langmem_ext.waiting.policy.tool_call import Call, failed, plan_call, plan_outcome, returned
+from langmem_ext.waiting.policy.tool_call import (
+    Call,
+    failed,
+    plan_call,
+    plan_outcome,
+    returned,
+    storable,
+)
 from langmem_ext.waiting.policy.turn import plan_turn
 from langmem_ext.waiting.policy.user_questions import AskedQuestion
 from langmem_ext.waiting.policy.value_text import fill, in_text
@@ -77,6 +85,8 @@ if TYPE_CHECKING:
     from langmem_ext.context.governor import ContextGovernor
 
 logger = logging.getLogger(__name__)
+
+_PLAIN = JsonPlusSerializer()
 
 HISTORY = 12
 """Messages before the latest that a classifier is shown."""
@@ -282,6 +292,8 @@ class Nodes:
         session, here = self._session(state), self._on(state)
         assert session.plan is not None
         known = known_of(here.playbook, state)
+        serde = getattr(config.get("configurable", {}).get(CHECKPOINTER), "serde", _PLAIN)
+        answer = storable(call, answer, serde.dumps_typed)
         update = plan_outcome(here.playbook, session, session.plan, call, answer, known)
         update |= here._kept((), state, update)
         self.reporter.called(

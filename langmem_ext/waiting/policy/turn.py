@@ -70,10 +70,11 @@ def plan_turn(
         move = plan_next(playbook, session)
         move = replace(move, say=_unsaid(move.say, messages))
         return decision(state, _timed(playbook, move, now) if move.say else move)
-    waited, session = session.waiting_for, _open(session)
+    waited, session = session.waiting_for, _open(playbook, session)
     commands = yield from understand(playbook, session, heard, rereads=rereads)
     if waited != session.waiting_for:
         commands = [command for command in commands if not isinstance(command, Confirm)]
+    commands = _without_used(session, commands)
     commands = _without_secrets(playbook, heard, commands)
     if answers:
         commands = yield from answered(playbook, session, heard, commands)
@@ -84,15 +85,27 @@ def plan_turn(
     return replace(decided, update={**decided.update, "understood": read})
 
 
-def _open(session: Session) -> Session:
-    """The session without a yes that has led to nothing yet: what is said after it is heard first.
+def _open(playbook: Playbook, session: Session) -> Session:
+    """The session without a yes that is not carried out yet: what is said after it is heard first.
 
-    A process died, or a run was stopped, between the yes and the tool.
+    A process died, or a run was stopped, between the yes and a tool.
     """
-    if session.plan is None or session.plan.get("confirmed") is None:
+    plan = session.plan
+    if plan is None or plan.get("confirmed") is None or playbook.finished(plan):
         return session
-    plan = PlanExecution(**{**session.plan, "confirmed": None})
-    return replace(session, plan=plan, waiting_for=session.waiting_for or CONFIRMATION)
+    opened = PlanExecution(**{**plan, "confirmed": None})
+    return replace(session, plan=opened, waiting_for=session.waiting_for or CONFIRMATION)
+
+
+def _without_used(session: Session, commands: Sequence[Command]) -> list[Command]:
+    """The commands but for other values of what a tool of the request has been called with."""
+    steps = session.plan["steps"][: session.plan["cursor"]] if session.plan else ()
+    used = {param for step in steps for param in step["args"].values()}
+    return [
+        command
+        for command in commands
+        if not (isinstance(command, Fill | Correct) and command.param in used)
+    ]
 
 
 def _without_secrets(

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from calling import calling
 from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from langmem_ext import DeltaSaver, IntentCatalog, aconverse, build_waiting_graph
@@ -129,3 +131,50 @@ async def test_a_run_that_is_cancelled_over_http_keeps_what_its_tool_did(
         while shop.begun == ["charge"]:
             await asyncio.sleep(0.01)
     assert shop.ended == ["charge", "ship"], "a server that stops waits, too"
+
+
+def returning(result: Any, name: str, ran: list[int]) -> BaseTool:
+    def call(amount: int) -> Any:
+        ran.append(amount)
+        return result
+
+    return StructuredTool.from_function(
+        call, name=name, description=name, response_format="content_and_artifact"
+    )
+
+
+async def test_what_cannot_be_stored_of_a_result_makes_no_tool_run_again(
+    saver: DeltaSaver,
+) -> None:
+    deep = "[" * 900 + "]" * 900
+    for content, artifact in (
+        ('{"id": 18446744073709551616}', None),
+        ('{"\\ud800": 1}', None),
+        ("\ud800", None),
+        (deep, None),
+        ("done", object()),
+        ("done", {"id": 2**70}),
+        ([{"type": "text", "text": "done", "by": object()}], None),
+    ):
+        for kept in (saver, InMemorySaver()):
+            ran: list[int] = []
+            tools = [returning((content, artifact), name, ran) for name in ("charge", "ship")]
+            graph = build_waiting_graph(CATALOG, tools).compile(checkpointer=kept)
+            thread = str(uuid4())
+            for text in ("order 5", "yes", "", "thanks"):
+                turn = await aconverse(graph, text, thread_id=thread)
+            assert (ran, turn.waiting_for) == ([5, 5], None), (content, artifact)
+
+
+async def test_what_a_tool_was_called_with_is_not_changed_behind_it(
+    shop: Shop, saver: DeltaSaver
+) -> None:
+    graph = shop.graph.compile(checkpointer=saver)
+    await aconverse(graph, "order 5", thread_id="t")
+    paying = asyncio.create_task(aconverse(graph, "yes", thread_id="t"))
+    await shop.until_begun()
+    paying.cancel()
+    turn = await aconverse(graph, "make it 7", thread_id="t")
+    assert "Pay 5?" in turn.interrupts[0].value["prompt"]
+    await aconverse(graph, "yes", thread_id="t")
+    assert shop.ended == ["charge", "ship"]
