@@ -134,6 +134,9 @@ class Queue(Protocol):
 Perform: TypeAlias = Callable[[Task], Awaitable[Any]]
 """Runs a task; returns its result, as JSON."""
 
+Place: TypeAlias = tuple[tuple[str, ...], str, dict[str, Any]]
+"""A task's place in its line: its namespace, key and value."""
+
 
 class StoreQueue:
     """A queue that keeps its tasks in a store, and runs them in this process.
@@ -167,7 +170,7 @@ class StoreQueue:
                 before = await self._places(line)
                 place = f"{int(before[-1].key) + 1 if before else 0:020d}"
                 value = {"task": task.id, "owner": task.owner}
-                await self._write(task.owner, TaskState(task), (*LINES, line), place, value)
+                await self._write(TaskState(task), (*LINES, line), place, value)
         self._list(line)
 
     async def get(self, task_id: str, owner: str | None = None) -> TaskState | None:
@@ -251,27 +254,38 @@ class StoreQueue:
         return sorted(own.values(), key=lambda place: place.key)
 
     async def _attempt(self, place: Item) -> bool:
-        """Try a task; whether it has ended."""
-        owner = place.value["owner"]
-        state = await self._known(place.value.get("task"), owner)
+        """Try a task; whether it has ended.
+
+        Raises:
+            ThreadBusy: Another worker has gone on with the line, whose lease was lost here.
+        """
+        at = place.namespace, place.key, place.value
+        state = await self._known(place.value.get("task"), place.value["owner"])
         try:
             if state is not None and not state.is_over:
-                state = await self._tried(state)
-                if not state.is_over:
-                    await self._write(owner, state)
-                    return False
-            await self._write(owner, state, place.namespace, place.key, None)
+                state = await self._tried(state, at)
+            await self._write(state, *at)
         except ThreadDeleted:  # and the task with it
-            await self._write(owner, None, place.namespace, place.key, None)
-        return True
+            state = None
+            await self._write(state, *at)
+        return state is None or state.is_over
 
-    async def _tried(self, state: TaskState) -> TaskState:
-        """The state of a task after one more attempt."""
+    async def _tried(self, state: TaskState, at: Place) -> TaskState | None:
+        """The state of a task after one more attempt; None if it was deleted meanwhile."""
         if state.attempts >= ATTEMPTS:
-            ended = "every process that tried it has ended in the midst of it"
-            return _moved(state, "failed", error=state.error or ended)
+            why = "every process that tried it has ended in the midst of it"
+            return _moved(state, "failed", error=state.error or why)
         begun = _moved(state, "running", attempts=state.attempts + 1)
-        await self._write(state.task.owner, begun)
+        await self._write(begun, *at)
+        ended = await self._performed(state, begun)
+        now = await self._known(state.task.id, state.task.owner)
+        # A lease may be lost, with its connection: what the others wrote since then stands.
+        if now is not None and now.updated_at != begun.updated_at:
+            raise ThreadBusy("others have gone on with the task: ask for its state")
+        return None if now is None else ended
+
+    async def _performed(self, state: TaskState, begun: TaskState) -> TaskState:
+        """The state of a task that was run, from that before and that since it was begun."""
         try:
             result = await self._perform(state.task)
         except ThreadBusy as error:  # it has to wait, and was not tried
@@ -283,20 +297,19 @@ class StoreQueue:
 
     async def _write(
         self,
-        owner: str | None,
         state: TaskState | None,
-        line: tuple[str, ...] = (),
-        place: str = "",
-        value: dict[str, Any] | None = None,
+        line: tuple[str, ...],
+        place: str,
+        value: dict[str, Any],
     ) -> None:
-        """Write a task's state, and its place in its line (None: it has none any more)."""
+        """Write a task's state, and its place in its line, which a task has until it is over."""
         ttl, puts = KEPT if self._store.supports_ttl else None, list[Op]()
         if state is not None:
             put = PutOp(TASKS, state.task.id, _value_of(state), index=False, ttl=ttl)
             puts.append(self._with_thread(state.task.thread, put))
-        if line:
-            puts.append(PutOp(line, place, value, index=False, ttl=ttl))
-        await self._stores.of(owner).abatch(puts)
+        kept = None if state is None or state.is_over else value
+        puts.append(PutOp(line, place, kept, index=False, ttl=ttl))
+        await self._stores.of(value["owner"]).abatch(puts)
 
     def _with_thread(self, thread: SourceThread | None, put: PutOp) -> PutOp:
         """A put whose item is deleted with a thread, if both are in one database."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import psycopg
 import pytest
 from patience import auntil
+from postgres.server import SHARED, Database
 
 from langmem_ext import DeltaSaver, DeltaStore
 from langmem_ext.server import StoreQueue, Task
@@ -59,3 +61,44 @@ async def test_a_task_that_is_tried_again_is_not_overtaken(monkeypatch: pytest.M
         await worked_off(queue, tasks)
         await queue.aclose()
     assert tried == [tasks[0].id, *(task.id for task in tasks)]
+
+
+async def test_who_has_lost_a_line_undoes_nothing_that_others_did(database: Database) -> None:
+    """A restart of PostgreSQL ends leases, and workers go on."""
+    url = f"{database.url}?schema={SHARED.new_schema()}"
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def fail_late(task: Task) -> None:
+        if not begun.is_set():
+            begun.set()
+            await may_end.wait()
+            raise RuntimeError("no connection")
+
+    async def answer(task: Task) -> str:
+        return "answered"
+
+    def end_leases() -> None:
+        with psycopg.connect(database.url, autocommit=True) as server:
+            server.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
+                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            )
+
+    async with DeltaSaver.from_conn_string(url) as one, DeltaSaver.from_conn_string(url) as other:
+        here = StoreQueue(DeltaStore(one), one.log, fail_late)
+        there = StoreQueue(DeltaStore(other), other.log, answer)
+        first, second = (Task("NOTE", {}, line="t") for _ in range(2))
+        await here.put(first)
+        here.start()
+        await begun.wait()
+        await asyncio.to_thread(end_leases)
+        there.start()
+        await worked_off(there, [first])
+        await there.aclose()
+        may_end.set()
+        await here.put(second)
+        await worked_off(here, [second])
+        state = await here.get(first.id)
+        await here.aclose()
+    assert state is not None
+    assert (state.status, state.result) == ("done", "answered")
