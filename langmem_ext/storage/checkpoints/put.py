@@ -343,7 +343,7 @@ def open_writer(
             caches.late_writes.met(key.id, thread.born)
             cache.met = True
         if origin is not None:
-            yield from require_origin(cache, key.id, thread.born, origin, caches.late_writes)
+            yield from require_origin(cache, key, thread.born, origin, caches.late_writes)
     if cache.items_end < thread.next_item or cache.words_end < thread.next_word:
         yield from catch_up(cache, thread, codec)
     cache.thread = None  # if the writer is not closed, the cache is left without it

@@ -168,7 +168,7 @@ def ensure_thread(
     if late or key.id not in caches.missing:
         row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
     if row is None:
-        if origin is not None and (yield from was_deleted(key.id)):
+        if origin is not None and (yield from was_deleted(key)):
             caches.late_writes.require_beginning(key.id, origin, may_begin=not late)
         times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
         new = {
@@ -190,13 +190,13 @@ def ensure_thread(
 
 
 def require_origin(
-    cache: ThreadCache, thread_id: str, born: bytes | None, origin: Origin, known: LateWrites
+    cache: ThreadCache, key: ThreadKey, born: bytes | None, origin: Origin, known: LateWrites
 ) -> Op[None]:
     """Refuse a write of a run to a thread that has begun again since.
 
     Args:
         cache: The thread's cache.
-        thread_id: The thread's id.
+        key: The thread.
         born: The lowest id of a checkpoint of it; None if that is not known.
         origin: The checkpoint that the write builds on.
         known: What this process knows of runs.
@@ -207,23 +207,23 @@ def require_origin(
     before: Origin | None = origin
     passed: set[bytes] = set()  # callers may name parents that form a circle
     while before is not None and before.id not in passed:
-        if born is None or known.is_timely(thread_id, born, before):
+        if born is None or known.is_timely(key.id, born, before):
             return
         passed.add(before.id)
         space = yield from find_namespace(cache, before.namespace)
-        if (space, before.id) in cache.headers or known.has_read(thread_id, born, before.id):
+        if (space, before.id) in cache.headers or known.has_read(key.id, born, before.id):
             return
         # In any namespace: a subgraph's first checkpoint follows one of the root.
         if (
             yield from fetch(sql.HAS_CHECKPOINT_ANYWHERE, thread=cache.number, checkpoint=before.id)
         ):
             return
-        if not (yield from was_deleted(thread_id)):
+        if not (yield from was_deleted(key)):
             return
         if before.stored:
-            raise known.bury(thread_id)
+            raise known.bury(key.id)
         before = known.before(before)
-    raise Buried(thread_id)
+    raise Buried(key.id)
 
 
 def require_run(key: ThreadKey, origin: Origin, caches: ThreadCaches) -> Op[None]:
@@ -241,11 +241,11 @@ def require_run(key: ThreadKey, origin: Origin, caches: ThreadCaches) -> Op[None
     may_begin = known.may_begin(key.id, origin)  # asked first: another may begin it meanwhile
     thread = yield from find_thread(key, lock=True)
     if thread is None:
-        if (yield from was_deleted(key.id)):
+        if (yield from was_deleted(key)):
             known.require_beginning(key.id, origin, may_begin=may_begin)
         return
     cache = ThreadCache(thread.number)
-    yield from require_origin(cache, key.id, thread.born, origin, known)
+    yield from require_origin(cache, key, thread.born, origin, known)
 
 
 def is_taken(thread_id: str) -> Op[LangmemExtError]:

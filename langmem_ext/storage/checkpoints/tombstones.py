@@ -10,6 +10,7 @@ from typing import Final
 
 from langmem_ext.storage.operation import Op, fetch
 from langmem_ext.storage.rows.clock import now_ms
+from langmem_ext.types import ThreadKey
 
 KEPT_MS: Final = 7 * 24 * 3_600_000
 """How long a tombstone is kept: a week."""
@@ -19,19 +20,25 @@ _LEAVE: Final = (
     " thread WHERE number = :thread ON CONFLICT DO NOTHING"
 )
 _PURGE: Final = "DELETE FROM tombstone WHERE deleted_at < :before"
-_FIND: Final = "SELECT 1 FROM tombstone WHERE thread = :hash LIMIT 1"
+_FIND: Final = (
+    "SELECT 1 FROM tombstone WHERE thread = :hash AND (coalesce(owner, '') IN (:owner, '') OR"
+    " CAST(:owner AS TEXT) IS NULL) LIMIT 1"
+)
 
 
 def leave_tombstone(thread_id: str, number: int) -> Op[None]:
-    """Note that a thread is being deleted; its row is still there."""
+    """Note that a thread is being deleted, or given away; its row still says whose it was."""
     now = now_ms()
     yield from fetch(_PURGE, before=now - KEPT_MS)
     yield from fetch(_LEAVE, hash=_hash_of(thread_id), thread=number, now=now)
 
 
-def was_deleted(thread_id: str) -> Op[bool]:
-    """Whether a thread of this id was deleted lately."""
-    return bool((yield from fetch(_FIND, hash=_hash_of(thread_id))))
+def was_deleted(key: ThreadKey) -> Op[bool]:
+    """Whether a thread of this id was deleted lately that was the caller's, or nobody's.
+
+    What others say of threads is not believed: a role of PostgreSQL can note any id.
+    """
+    return bool((yield from fetch(_FIND, hash=_hash_of(key.id), owner=key.owner)))
 
 
 def _hash_of(thread_id: str) -> bytes:

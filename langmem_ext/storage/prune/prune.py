@@ -306,6 +306,8 @@ def give_thread(key: ThreadKey, owner: str, *, caches: ThreadCaches) -> Op[Threa
     info = yield from read_info(key, lock=True)
     if info.owner != owner:
         yield from _drop_thread_items(key.id, dry_run=False)
+        if info.owner is not None:  # what the former owner's runs still write may not begin it
+            yield from leave_tombstone(key.id, info.number)
         yield from fetch(sql.SET_OWNER, thread=info.number, owner=owner)
         caches.forget_thread(key.id)
     return (yield from read_info(ThreadKey(key.id, owner)))

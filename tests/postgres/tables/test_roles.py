@@ -442,6 +442,34 @@ def test_a_deletion_is_remembered_although_another_owner_has_noted_one_like_it(
             saver.put_writes(at, [("messages", HumanMessage("late"))], "task")
 
 
+def test_no_write_is_refused_for_a_deletion_that_another_owner_has_noted(rival: Rival) -> None:
+    hashed = blake2b(b"order-19", digest_size=16).hexdigest()
+    rival.send(f"INSERT INTO tombstone SELECT '\\x{hashed}', {9 * 10**15}, 'acme'")
+    with DeltaSaver.open(":memory:") as source, DeltaSaver.open(rival.place.url) as saver:
+        graph_on(source).invoke(said("of zeta"), config("order-19"))
+        for one in source.list(config("order-19")):  # the newest first
+            saver.for_owner("zeta").put(
+                one.parent_config or config("order-19"),
+                one.checkpoint,
+                one.metadata,
+                one.checkpoint["channel_versions"],
+            )
+        assert len(list(saver.for_owner("zeta").list(config("order-19")))) == 3
+
+
+def test_what_was_given_away_and_deleted_is_not_begun_again_by_a_late_write(place: Place) -> None:
+    for url in (place.url, place.as_role(place.granted("writer", "acme"))):
+        with DeltaSaver.open(place.url) as saver, DeltaSaver.open(url) as writer:
+            mine = writer.for_owner("acme")
+            graph_on(mine).invoke(said("of acme"), config("order-18"))
+            at = graph_on(mine).get_state(config("order-18")).config
+            Threads(saver).give("order-18", "zeta")
+            saver.for_owner("zeta").delete_thread("order-18")
+            with pytest.raises(ThreadDeleted):
+                mine.put_writes(at, [("messages", HumanMessage("late"))], "task")
+            assert Threads(saver).list() == []
+
+
 def test_a_role_is_bound_to_an_owner_given_to_another_and_let_go(shared: Place) -> None:
     count = "SELECT count(*) FROM thread"
     writer, role, other = (
