@@ -22,6 +22,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 
 from langmem_ext._internal.calls import between_calls, called
+from langmem_ext._internal.json import whole_characters
 from langmem_ext._internal.stepping import aperform, perform
 from langmem_ext.messages.blocks import blocks_of
 from langmem_ext.messages.text import words_of
@@ -57,7 +58,6 @@ from langmem_ext.waiting.policy.tool_call import (
     plan_call,
     plan_outcome,
     returned,
-    storable,
 )
 from langmem_ext.waiting.policy.turn import plan_turn
 from langmem_ext.waiting.policy.user_questions import AskedQuestion
@@ -292,8 +292,7 @@ class Nodes:
         session, here = self._session(state), self._on(state)
         assert session.plan is not None
         known = known_of(here.playbook, state)
-        serde = getattr(config.get("configurable", {}).get(CHECKPOINTER), "serde", _PLAIN)
-        answer = storable(call, answer, serde.dumps_typed)
+        answer = _storable(call, answer, config)
         update = plan_outcome(here.playbook, session, session.plan, call, answer, known)
         update |= here._kept((), state, update)
         self.reporter.called(
@@ -418,6 +417,23 @@ def _now(state: SessionState) -> datetime:
         None,
     )
     return (last and instant_of(last)) or datetime.now().astimezone()
+
+
+def _storable(call: Call, answer: ToolMessage, config: RunnableConfig) -> ToolMessage:
+    """The message, or its words alone where the run's checkpointer could not store it.
+
+    The tool has run: if storing failed, every later turn would run it again.
+    """
+    serde = getattr(config.get("configurable", {}).get(CHECKPOINTER), "serde", _PLAIN)
+    try:
+        answer.text.encode()  # half of a character is no text
+        serde.dumps_typed(answer)
+    except Exception as error:  # whatever an object in an artifact raises
+        kind, name = type(error).__name__, call.tool.name
+        logger.warning("what %s returned cannot be stored (%s): its text is kept", name, kind)
+        words = returned(call, whole_characters(answer.text))
+        return words.model_copy(update={"status": answer.status})
+    return answer
 
 
 def _says_more(messages: Sequence[AnyMessage]) -> bool:

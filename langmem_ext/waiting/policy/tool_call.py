@@ -6,8 +6,7 @@ Pure functions: the node runs the tool.
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from pydantic import JsonValue
 
-from langmem_ext._internal.json import json_value, whole_characters
+from langmem_ext._internal.json import json_value
 from langmem_ext._internal.names import in_words
 from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.catalog.playbook import Playbook
@@ -30,8 +29,6 @@ KEY_ARGUMENT = "idempotency_key"
 repeated after a crash."""
 
 LONGEST_SUMMARY = 120
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +71,6 @@ def returned(call: Call, output: object) -> ToolMessage:
     if isinstance(output, ToolMessage):
         return output
     return ToolMessage(str(output), tool_call_id=call.invocation["id"], name=call.tool.name)
-
-
-def storable(call: Call, answer: ToolMessage, pack: Callable[[ToolMessage], object]) -> ToolMessage:
-    """The message, or its words alone where it cannot be stored.
-
-    The tool has run: if storing failed, every later turn would run it again.
-
-    Args:
-        call: The call.
-        answer: What came of it.
-        pack: Raises what a checkpointer would raise for it.
-    """
-    try:
-        answer.text.encode()  # half of a character is no text
-        pack(answer)
-    except Exception as error:  # whatever an object in an artifact raises
-        logger.warning(
-            "what tool %s returned cannot be stored (%s): its text alone is kept",
-            call.tool.name,
-            type(error).__name__,
-        )
-        return returned(call, whole_characters(answer.text)).model_copy(
-            update={"status": answer.status}
-        )
-    return answer
 
 
 def failed(call: Call, text: str) -> ToolMessage:
