@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, cast
 from uuid import uuid4
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.pregel import Pregel
 from langgraph.store.base import PutOp
@@ -53,7 +54,7 @@ from langmem_ext.waiting.interrupts.question import form_field
 from langmem_ext.waiting.interrupts.resume import Expected
 from langmem_ext.waiting.policy.asking import described
 from langmem_ext.waiting.policy.value_text import in_text
-from langmem_ext.waiting.turn import Turn
+from langmem_ext.waiting.turn import Turn, read_turn
 
 CONVERSATION: Final = "conversation"
 """The argument of every tool that names the conversation that a call continues."""
@@ -261,8 +262,12 @@ class _Call:
         self._thread = f"{_THREAD}{conversation}"
 
     async def begin(self, arguments: Mapping[str, Any], playbook: Playbook) -> Turn:
-        """Begin the request; if the conversation waits, show its question or answer it."""
-        turn = await aconverse(self._graph, thread_id=self._thread)
+        """Begin the request; if the conversation waits, show its question or answer it.
+
+        What waits is read, and no turn is finished for it: this request may take back its yes.
+        """
+        at: RunnableConfig = {"configurable": {"thread_id": self._thread}}
+        turn = read_turn(await self._graph.aget_state(at), {})
         if turn.interrupts:
             if not arguments:
                 return turn

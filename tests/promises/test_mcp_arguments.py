@@ -73,3 +73,19 @@ def test_the_form_of_a_confirmation_takes_a_yes_and_no_value(tmp_path: Path) -> 
     yes = {"action": "accept", "content": {"confirmation": True}}
     converse(graph, thread_id="t", resume={"responses": {"confirmation": yes}})
     assert desk.ran == [("paid", 60)]
+
+
+async def test_a_request_takes_back_a_yes_whose_turn_was_cut_off(tmp_path: Path) -> None:
+    class Cut(Payments):
+        def end_refund(self) -> None:
+            if len(self.ran) == 1:
+                raise KeyboardInterrupt
+
+    desk = Cut(tmp_path)
+    graph = desk.graph(DeltaSaver())
+    converse(graph, "refund O-123", thread_id="mcp-c")
+    with pytest.raises(KeyboardInterrupt):
+        converse(graph, "yes", thread_id="mcp-c")
+    async with Client(create_mcp_server(graph)) as client:
+        await client.call_tool("send_note", {"conversation": "c", "note": "stop"})
+    assert desk.ran == [("refunded", "O-123"), ("sent", "stop")]

@@ -21,6 +21,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from pydantic import ValidationError
 
 from langmem_ext import (
     Classification,
@@ -412,12 +413,26 @@ def test_an_edit_of_another_tools_call_and_a_yes_that_says_more_are_refused() ->
     args = {"amount": 50, "recipient": "Ann"}
     named = {"type": "edit", "edited_action": {"name": "save_draft", "args": args}}
     inbox = {"type": "edit", "args": {"action": "save_draft", "args": args}}
-    more = ({"text": "yes", "approved": False}, {"answer": "yes", "text": "no"}, 2**70)
+    accept = {"type": "accept", "args": {"action": "pay", "args": args}}
+    data, no = {"data": {"confirmation": "yes", "amount": 50}}, {"text": "no"}
+    approved = {"type": "approve"}, {"action": "accept"}, {"status": "resolved", "payload": "yes"}
+    yes = (data, accept, {**named, "edited_action": {"name": "pay", "args": args}}, *approved)
+    more: list[Any] = [{**one, beside: "no"} for one in yes for beside in ("message", "comment")]
+    more += [[one, no] for one in yes[:3]] + [{"decisions": [one], **no} for one in yes]
+    more += [{"text": "yes", "approved": False}, {"answer": "yes", **no}, 2**70]
+    more += [{"parts": [data, no]}, [accept, {"type": "response", "args": "no"}]]
+    more += [HumanMessage([{"type": "text", "text": "yes"}, {"type": "input_text", **no}])]
+    more += [{"responses": {"confirmation": approved[1], "amount": {"action": "decline"}}}]
     for value in ({"decisions": [named]}, [inbox], *more):
         desk = Desk("pay")
+        config: Any = {"configurable": {"thread_id": desk.thread}}
+        before = desk.graph.get_state(config)
         with pytest.raises(InvalidInput):
             converse(desk.graph, thread_id=desk.thread, resume=value)
-        assert desk.ran == []
+        assert desk.graph.get_state(config) == before
+        with pytest.raises(ValidationError):
+            desk.graph.invoke(Command(resume=value), config)
+        assert desk.ran == [], value
 
 
 @tool("pay")

@@ -33,8 +33,11 @@ _WRAPPERS: Final = ("text", "content", "value", "answer", "args")
 _BESIDE: Final = frozenset(
     {"type", "kind", "role", "id", NAMESPACE, "name", "example", "index", "annotations"}
     | {"extras", "metadata", "additional_kwargs", "response_metadata", "mediaType", "filename"}
+    | {"messageId", "contextId", "taskId", "referenceTaskIds", "extensions"}
+    | {"message_id", "context_id", "task_id", "reference_task_ids", "media_type"}
+    | {"interruptId", "interrupt_id", "requestState", "_meta"}
 )
-"""What a message, a block of text, or an answer that `converse` passes on has beside its words."""
+"""What an answer, a message or a block of text has beside what it says: no words."""
 
 Act: TypeAlias = Literal["words", "values", "decline", "cancel"]
 
@@ -223,7 +226,7 @@ def _plain(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None
     if isinstance(value, str | int | float):
         yield _words(value if isinstance(value, str) else in_text(json_value(value, "an answer")))
     elif isinstance(value, BaseMessage):
-        yield _words(value.text)
+        yield _read(value.content, expected, depth)
 
 
 def _listed(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
@@ -232,8 +235,15 @@ def _listed(value: Any, expected: Expected, depth: int) -> Iterator[Answer | Non
         return
     answers = [answer for item in value if (answer := _read(item, expected, depth)) is not None]
     acts = [answer for answer in answers if answer.act != "words"]
-    if len(acts) <= 1:
-        yield acts[0] if acts else _words(", ".join(answer.text for answer in answers))
+    if not acts:
+        yield _words(", ".join(answer.text for answer in answers))
+    elif len(answers) == 1 or (len(acts) == 1 and not acts[0].approved):
+        yield acts[0]  # words beside an approval may take it back: it stands alone
+
+
+def _alone(beside: Mapping[str, Any], *known: str) -> bool:
+    """Whether what stands beside an answer says nothing: "no" beside a yes would be lost."""
+    return all(key in _BESIDE or key in known or beside[key] is None for key in beside)
 
 
 def _by_name(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
@@ -245,32 +255,35 @@ def _by_name(value: Any, expected: Expected, depth: int) -> Iterator[Answer | No
 def _elicited(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """MCP: the answer to an elicitation, alone or by the key of its question."""
     match value:
-        case {"action": "accept", "content": Mapping() as content}:
+        case {"action": "accept", "content": Mapping() as content, **more} if _alone(more):
             if CONFIRMATION in content and len(content) > 1:
                 raise _refusal(expected)  # the form of a confirmation takes a yes alone
             yield _values(content, expected)
-        case {"action": "accept"}:
+        case {"action": "accept", **more} if _alone(more):
             yield _approved(expected)
         case {"action": "decline"}:
             yield _declined(expected)
         case {"action": "cancel"}:
             yield _CANCELLED
-        case {"responses": Mapping() as responses} | {"inputResponses": Mapping() as responses}:
-            if expected.param in responses:
+        case {"responses": Mapping() as responses, **more} | {
+            "inputResponses": Mapping() as responses,
+            **more,
+        } if _alone(more):
+            if [*responses] == [expected.param]:
                 yield _read(responses[expected.param], expected, depth)
-            elif responses.keys() <= expected.names:
+            elif responses.keys() <= expected.names - {expected.param}:
                 yield None  # an earlier question of the same request
 
 
 def _decided(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """LangChain: a decision on the tool call as which the question is shown."""
     match value:
-        case {"decisions": [decision]}:
+        case {"decisions": [decision], **more} if _alone(more):
             yield _read(decision, expected, depth)
-        case {"type": "approve"}:
+        case {"type": "approve", **more} if _alone(more):
             yield _approved(expected)
-        case {"type": "edit", "edited_action": {"args": Mapping() as args} as call} if (
-            expected.is_of(call.get("name"))
+        case {"type": "edit", "edited_action": {"args": Mapping() as args, **call}, **more} if (
+            expected.is_of(call.get("name")) and _alone(call) and _alone(more)
         ):
             yield _values(args, expected, approved=True)
         case {"type": "respond", "message": str(words)}:
@@ -286,11 +299,11 @@ def _from_inbox(value: Any, expected: Expected, depth: int) -> Iterator[Answer |
     match value:
         case {"type": "response", "args": str(words)}:
             yield _words(words)
-        case {"type": "edit" | "accept", "args": {"args": Mapping() as args} as call} if (
-            expected.is_of(call.get("action"))
+        case {"type": "edit" | "accept", "args": {"args": Mapping() as args, **call}, **more} if (
+            expected.is_of(call.get("action")) and _alone(call, "action") and _alone(more)
         ):
             yield _values(args, expected, approved=True)
-        case {"type": "accept", "args": None}:
+        case {"type": "accept", "args": None, **more} if _alone(more):
             yield _approved(expected)
         case {"type": "ignore"}:
             yield _declined(expected)
@@ -299,7 +312,7 @@ def _from_inbox(value: Any, expected: Expected, depth: int) -> Iterator[Answer |
 def _entered(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """AG-UI: an entry of `resume`, or what its bridge to LangGraph makes of one or of several."""
     match value:
-        case {"__agui_resume_map__": Mapping() as entries}:
+        case {"__agui_resume_map__": Mapping() as entries, **more} if _alone(more):
             only = next(iter(entries.values())) if len(entries) == 1 and not expected.id else None
             yield _read(entries.get(expected.id, only), expected, depth)
         case {"__agui_cancelled__": True, "interrupt_id": str(name)} | {
@@ -308,16 +321,16 @@ def _entered(value: Any, expected: Expected, depth: int) -> Iterator[Answer | No
             yield None  # an entry for an earlier question
         case {"__agui_cancelled__": True} | {"status": "cancelled"}:
             yield _CANCELLED
-        case {"status": "resolved"}:
-            yield _read(value.get("payload"), expected, depth)
+        case {"status": "resolved", **more} if _alone(more, "payload"):
+            yield _read(more.get("payload"), expected, depth)
 
 
 def _sent(value: Any, expected: Expected, depth: int) -> Iterator[Answer | None]:
     """A2A: a message's parts."""
     match value:
-        case {"parts": list(parts)}:
+        case {"parts": list(parts), **more} if _alone(more):
             yield _read(parts, expected, depth)
-        case {"data": Mapping() as data}:
+        case {"data": Mapping() as data, **more} if _alone(more):
             yield _read(data, expected, depth)
 
 
