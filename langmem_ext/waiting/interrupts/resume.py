@@ -241,7 +241,7 @@ def _listed(value: Any, expected: Expected, depth: int) -> Iterator[Answer | Non
         yield acts[0]  # words beside an approval may take it back: it stands alone
 
 
-def _alone(beside: Mapping[str, Any], *known: str) -> bool:
+def _alone(beside: Mapping[Any, object], *known: str) -> bool:
     """Whether what stands beside an answer says nothing: "no" beside a yes would be lost."""
     return all(key in _BESIDE or key in known or beside[key] is None for key in beside)
 
