@@ -472,7 +472,7 @@ def test_what_is_said_after_a_yes_that_led_to_nothing_takes_it_back() -> None:
 
 
 async def test_a_yes_to_what_no_interrupt_has_asked_runs_nothing() -> None:
-    """The state waits for a yes, but nobody was asked: after a fork, an edit, or a turn that died."""
+    """The state waits for a yes that nobody was asked for: behind a fork, an edit, or a death."""
     died = set[str]()
 
     def before(state: Any) -> dict[str, Any]:
