@@ -266,8 +266,7 @@ class _Call:
 
         What waits is read, and no turn is finished for it: this request may take back its yes.
         """
-        at: RunnableConfig = {"configurable": {"thread_id": self._thread}}
-        turn = read_turn(await self._graph.aget_state(at), {})
+        turn = await self._waiting()
         if turn.interrupts:
             if not arguments:
                 return turn
@@ -304,12 +303,23 @@ class _Call:
             turn = await aconverse(
                 self._graph, thread_id=self._thread, resume={interrupt: _dropped_if_denied(value)}
             )
-            if turn.interrupts and _declines(value) and turn.waiting_for in value["responses"]:
+            if (
+                turn.interrupts
+                and _has_action(value, "decline")
+                and turn.waiting_for in value["responses"]
+            ):
                 cancel = {turn.interrupt_id: {"action": "cancel"}}
                 turn = await aconverse(self._graph, thread_id=self._thread, resume=cancel)
         except ConversationError:
+            if not _has_action(value, "accept"):  # nor goes on with another caller's yes
+                return await self._waiting()
             return await aconverse(self._graph, thread_id=self._thread)
         return turn
+
+    async def _waiting(self) -> Turn:
+        """The conversation as it stands; nothing is run."""
+        at: RunnableConfig = {"configurable": {"thread_id": self._thread}}
+        return read_turn(await self._graph.aget_state(at), {})
 
     def asks_by_result(self, turn: Turn) -> CallToolResult | InputRequiredResult:
         """The result, which asks the question that waits."""
@@ -374,16 +384,17 @@ def _responses(params: CallToolRequestParams) -> dict[str, Any]:
     }
 
 
-def _declines(value: Mapping[str, Any]) -> bool:
+def _has_action(value: Mapping[str, Any], action: str) -> bool:
+    """Whether each response of an answer has the action."""
     responses = value.get("responses") or {}
     return bool(responses) and all(
-        response.get("action") == "decline" for response in responses.values()
+        response.get("action") == action for response in responses.values()
     )
 
 
 def _dropped_if_denied(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """The answer; declining a confirmation cancels the request."""
-    if _declines(value) and CONFIRMATION in value["responses"]:
+    if _has_action(value, "decline") and CONFIRMATION in value["responses"]:
         return {"action": "cancel"}
     return value
 

@@ -495,14 +495,15 @@ class _Job:
 
         A turn that is finished first would run the tool, whatever the message says.
         """
-        speaks = self._records and self.message is not None and self.resume is None
+        speaks = self._records and self.message is not None
         if not speaks or any(task.name == START for task in snapshot.tasks):
             return False
         plan = snapshot.values.get("plan")
         if isinstance(plan, dict) and plan.get("confirmed") is not None:
             return all(task.name.removeprefix("before_") != "respond" for task in snapshot.tasks)
         unheard = any(isinstance(said, HumanMessage) for said in messages_of(snapshot)[-1:])
-        return unheard and snapshot.values.get("waiting_for_param") == CONFIRMATION
+        waits = snapshot.values.get("waiting_for_param") == CONFIRMATION
+        return unheard and waits and self.resume is None
 
     def _shown(self, asked: Sequence[Interrupt]) -> list[Interrupt]:
         """What of this waited when the message was written, if it was queued; else all."""
