@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -24,14 +24,16 @@ class _Run:
 _run: ContextVar[_Run | None] = ContextVar("langmem_ext_run", default=None)
 
 
+def _begun(work: Coroutine[Any, Any, T], run: _Run | None) -> asyncio.Task[T]:
+    """A task of the work, as part of a run."""
+    context = copy_context()
+    context.run(_run.set, run)
+    return asyncio.create_task(work, context=context)
+
+
 async def uncut(running: Coroutine[Any, Any, T]) -> T:
     """Run a graph; cancelled in a tool's call, it goes on until the call's result is stored."""
-    run = _Run()
-    before = _run.set(run)
-    try:
-        task = asyncio.create_task(running)
-    finally:
-        _run.reset(before)
+    task = _begun(running, run := _Run())
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -63,11 +65,7 @@ async def called(calling: Coroutine[Any, Any, T]) -> T:
     """What a tool's call returns; it is awaited to its end, whoever gives up meanwhile."""
     if (run := _run.get()) is not None:
         run.calling = True
-    before = _run.set(None)  # a graph that the tool runs is no part of this run
-    try:
-        task = asyncio.create_task(calling)
-    finally:
-        _run.reset(before)
+    task = _begun(calling, None)  # a graph that the tool runs is no part of this run
     while not task.done():
         try:
             await asyncio.wait([task])

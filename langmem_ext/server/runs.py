@@ -30,7 +30,7 @@ from langmem_ext._internal.calls import uncut
 from langmem_ext.errors import InvalidInput, LangmemExtError, logged, safe_text
 from langmem_ext.log.message_log import MessageLog
 from langmem_ext.storage.driver import aleased
-from langmem_ext.threads.states.held import asked_in, is_interrupt_id, require_seen
+from langmem_ext.threads.states.held import interrupts_in, is_interrupt_id, require_seen
 from langmem_ext.threads.states.taken import AS_INPUT, require_taken
 from langmem_ext.types import UNASKED
 
@@ -210,17 +210,18 @@ async def _drive(
         saver: Any = graph.checkpointer
 
         async def look() -> list[Interrupt]:
-            return asked_in(await saver.aget_tuple(work.config))
+            return interrupts_in(await saver.aget_tuple(work.config))
 
         async with aleased(log.driver, run.thread_id, wait=wait, look=look) as seen:
             held = await check(graph, work.config, work.input)
             waits = held is None or await _is_newest(saver, work.config, held)
-            _require_asked(graph, work.input, asked_in(held), seen, waits=waits)
+            asked = interrupts_in(held)
+            _require_asked(graph, work.input, asked, seen, waits=waits)
             run.become("running")
             begun.set_result(None)
             await emit("metadata", {"run_id": run.id, "attempt": 1})
             if work.input is not None and WAITS in graph.channels:
-                answers = bool(asked_in(held)) and _is_one_answer(work.input)
+                answers = bool(asked) and _is_one_answer(work.input)
                 unasked: RunnableConfig = {"configurable": {UNASKED: not answers}}
                 work = replace(work, config=merge_configs(work.config, unasked))
             await uncut(_stream(run, graph, work, emit))

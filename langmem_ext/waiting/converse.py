@@ -47,6 +47,7 @@ from langmem_ext.waiting.turn import (
     Turn,
     asked_by,
     asked_of,
+    goes_on_by_a_yes,
     messages_of,
     pending_interrupts,
     read_turn,
@@ -498,9 +499,8 @@ class _Job:
         speaks = self._records and self.message is not None
         if not speaks or any(task.name == START for task in snapshot.tasks):
             return False
-        plan = snapshot.values.get("plan")
-        if isinstance(plan, dict) and plan.get("confirmed") is not None:
-            return all(task.name.removeprefix("before_") != "respond" for task in snapshot.tasks)
+        if goes_on_by_a_yes(snapshot):
+            return True
         unheard = any(isinstance(said, HumanMessage) for said in messages_of(snapshot)[-1:])
         waits = snapshot.values.get("waiting_for_param") == CONFIRMATION
         return unheard and waits and self.resume is None

@@ -78,6 +78,14 @@ def pending_interrupts(snapshot: StateSnapshot) -> tuple[Interrupt, ...]:
     return tuple(interrupt for task in snapshot.tasks for interrupt in task.interrupts)
 
 
+def goes_on_by_a_yes(snapshot: StateSnapshot) -> bool:
+    """Whether an unfinished turn would run a tool next that the user has confirmed."""
+    plan = _values(snapshot).get("plan")
+    confirmed = isinstance(plan, dict) and plan.get("confirmed") is not None
+    names = {task.name.removeprefix("before_") for task in snapshot.tasks}
+    return confirmed and bool(names - {"respond"}) and not pending_interrupts(snapshot)
+
+
 def messages_of(snapshot: StateSnapshot) -> list[BaseMessage]:
     """The thread's messages; empty for a graph that keeps none."""
     messages = _values(snapshot).get("messages")

@@ -491,3 +491,34 @@ def test_what_was_typed_before_a_question_was_shown_is_no_yes_to_it(
     child.expect(PROMPT)
     child.send("yes\r")
     child.expect("is cancelled")
+
+
+TOOL_THAT_ASKS = """
+from langchain_core.tools import tool
+from langgraph.types import interrupt
+
+from graphs.shop import TOOLS
+from graphs.support import catalog
+from langmem_ext import build_waiting_graph
+
+
+@tool
+def cancel_order(order_id: str) -> str:
+    'Cancel an order.'
+    return f"{order_id}: {interrupt('Which reason?')}"
+
+
+def make_graph(saver):
+    tools = [cancel_order if tool.name == "cancel_order" else tool for tool in TOOLS]
+    return build_waiting_graph(catalog, tools).compile(checkpointer=saver)
+"""
+
+
+@pytest.mark.process
+def test_a_chat_that_is_opened_again_shows_what_a_confirmed_tool_asks(
+    terminal: Callable[..., pexpect.spawn],
+) -> None:
+    Path("asks.py").write_text(TOOL_THAT_ASKS, "utf-8")
+    chat("--graph", "asks.py:make_graph", lines=["cancel my order O-12345", "yes"])
+    child = terminal("chat", "--graph", "asks.py:make_graph")
+    child.expect("Which reason")

@@ -22,7 +22,14 @@ from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.graph.nodes import playbook_of
 from langmem_ext.waiting.policy.session import read_session, read_summary, shown_params
 from langmem_ext.waiting.sensitive import sensitive_names
-from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, reply_of
+from langmem_ext.waiting.turn import (
+    Turn,
+    asked_by,
+    goes_on_by_a_yes,
+    messages_of,
+    pending_interrupts,
+    reply_of,
+)
 
 
 class ChatThread:
@@ -103,9 +110,7 @@ class ChatThread:
 
     def is_confirmed(self) -> bool:
         """Whether a turn stands between a yes and the tool that it is for."""
-        state = self._state()
-        plan = state.values.get("plan") if self.waits and state.tasks else None
-        return isinstance(plan, dict) and plan.get("confirmed") is not None
+        return self.waits and goes_on_by_a_yes(self._state())
 
     def messages(self) -> list[BaseMessage]:
         """The thread's messages, oldest first."""

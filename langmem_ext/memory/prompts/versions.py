@@ -50,7 +50,7 @@ class PromptVersions:
     `memory_generation` and `fact_extraction`, and its own prompts where there is none.
 
     Args:
-        store: Where they are: any LangGraph store. What owners have in it is none of them.
+        store: Where they are: any LangGraph store. Items that belong to an owner are ignored.
         namespace: The namespace of the store that they are below.
 
     Example:

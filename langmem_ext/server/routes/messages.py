@@ -20,7 +20,7 @@ from langmem_ext.server.routes.threads import Body, Note, ThreadId
 from langmem_ext.server.service import Desk, place
 from langmem_ext.server.tasks import DELIVER, MESSAGES
 from langmem_ext.store.operations import SourceThread
-from langmem_ext.threads.states.held import asked_in
+from langmem_ext.threads.states.held import interrupts_in
 
 MessageId: TypeAlias = Annotated[str, Path(description="A message's id.", max_length=1000)]
 
@@ -77,7 +77,7 @@ async def send(thread_id: ThreadId, body: NewMessage, desk: AtDesk) -> Response:
         thread = await desk.threads.acreate(thread_id, exist_ok=True)
         source = SourceThread(thread.id, began(thread))
         held = await desk.saver.aget_tuple(place(thread_id))
-        accepted = {**payload, "seen": [one.id for one in asked_in(held)]}
+        accepted = {**payload, "seen": [one.id for one in interrupts_in(held)]}
         task = Task(DELIVER, accepted, desk.owner, task_id, line=thread_id, thread=source)
         await desk.queue.put(task)
         state = await desk.queue.get(task_id, desk.owner) or TaskState(task)

@@ -55,7 +55,7 @@ def is_interrupt_id(name: object) -> bool:
     return isinstance(name, str) and re.fullmatch(r"[0-9a-f]{32}", name) is not None
 
 
-def asked_in(checkpoint: CheckpointTuple | None) -> list[Interrupt]:
+def interrupts_in(checkpoint: CheckpointTuple | None) -> list[Interrupt]:
     """The questions of a checkpoint's step, those whose answers are held among them."""
     writes = (checkpoint.pending_writes if checkpoint is not None else None) or ()
     return [one for _, name, value in writes if name == INTERRUPT for one in value]

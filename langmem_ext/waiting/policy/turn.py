@@ -86,9 +86,9 @@ def plan_turn(
 
 
 def _open(playbook: Playbook, session: Session) -> Session:
-    """The session without a yes that is not carried out yet: what is said after it is heard first.
+    """The session with its confirmation open again, if the tools have not all run.
 
-    A process died, or a run was stopped, between the yes and a tool.
+    The process died, or the run was stopped, between the yes and a tool; then came a new message.
     """
     plan = session.plan
     if plan is None or plan.get("confirmed") is None or playbook.finished(plan):
